@@ -1,0 +1,49 @@
+# `make demo` and `make test` are the two commands a new clone needs; both set up by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test test-slow lint java clean
+
+setup: $(READY) java
+
+# One stamp file makes the installation idempotent: it is repeated only when the pinned versions change.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Coverlay needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Spark needs Java 17 or newer. Where we may not install it the simulator still works, so this never fails.
+java:
+	@if ! command -v java >/dev/null 2>&1 && [ -z "$$JAVA_HOME" ]; then \
+		if [ "$$(id -u)" = 0 ]; then sudo=; elif sudo -n true 2>/dev/null; then sudo=sudo; else sudo=no; fi; \
+		if [ "$$sudo" != no ] && command -v apt-get >/dev/null; then \
+			$$sudo apt-get update -qq && $$sudo apt-get install -y -qq openjdk-17-jre-headless >/dev/null; \
+		elif [ "$$sudo" != no ] && command -v dnf >/dev/null; then $$sudo dnf install -y -q java-17-openjdk-headless; \
+		elif [ "$$sudo" != no ] && command -v apk >/dev/null; then $$sudo apk add -q openjdk17-jre-headless; \
+		elif command -v brew >/dev/null; then brew install -q openjdk@17; \
+		fi; \
+		command -v java >/dev/null 2>&1 || \
+			echo "Java 17 or newer is missing and could not be installed: simulations run, the Spark analysis needs it."; \
+	fi
+
+demo: setup
+	$(BIN)/coverlay demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -m "not slow"
+
+test-slow: setup
+	$(BIN)/pytest -m slow
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

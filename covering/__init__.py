@@ -1,0 +1,1 @@
+"""See README.md and the module docstrings."""
