@@ -1,0 +1,209 @@
+"""The trace of a run: what each table holds, how it is written, and its hash.
+
+One folder per run, `run=<run id>/`, holds one Parquet file per table below. Spark reads a whole sweep as
+`<out>/runs/run=*/<table>.parquet` with the folder as basePath, so every row carries its run.
+
+The folder appears under its name only when it is complete (written beside it, then renamed), so a reader
+never meets half a run. The hash covers every table but `run` itself, value by value, so it depends neither
+on the Parquet version nor on how long the run took.
+
+Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
+NOBODY = -1  # in place of a subscription: there is no witness
+
+_label = pa.dictionary(pa.int8(), pa.string())
+
+
+def _schema(**fields: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in fields.items()])
+
+
+_NULLABLE = {"exact"}  # unknown when nobody asked what exact covering would have said
+
+SCHEMAS: dict[str, pa.Schema] = {
+    # Every subscribe and unsubscribe message, one row per hop, in the order the brokers processed them.
+    "control": _schema(
+        time=pa.float64(),  # when the target processed it
+        sent=pa.float64(),  # when the source handed it to the link
+        source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
+        target=pa.int32(),
+        kind=_label,  # subscribe | unsubscribe
+        subscription=pa.int64(),
+        operation=pa.int64(),  # the client request that caused it, directly or through an exposure
+        sequence=pa.int64(),  # position on its link, from 0
+        hop=pa.int32(),  # 0 at the subscriber's own broker
+    ),
+    # Every decision whether to send a subscription over a link.
+    "decisions": _schema(
+        time=pa.float64(),
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        subscription=pa.int64(),
+        operation=pa.int64(),
+        outcome=_label,  # forwarded | suppressed | exposed (sent, its cover left) | retracted (now covered)
+        witness=pa.int64(),  # the subscription that covers it, or NOBODY
+        probes=pa.int64(),  # stored entries or key ranges looked at
+        cubes=pa.int64(),  # standard cubes searched (curve methods)
+        runs=pa.int64(),  # key ranges after merging neighbouring cubes
+        volume=pa.float64(),  # fraction of the search region that was searched, 0..1
+        capped=pa.bool_(),  # the probe cap ended the search early
+        exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
+    ),
+    # Routing-table entries per broker and link, sampled over time; `neighbour` CLIENT counts local ones.
+    "tables": _schema(
+        time=pa.float64(),
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        entries=pa.int64(),
+        final=pa.bool_(),  # the sample taken when nothing was under way any more
+    ),
+    # Every event message, one row per hop, in the order the brokers processed them.
+    "publications": _schema(
+        event=pa.int64(),
+        time=pa.float64(),  # when the target processed it
+        sent=pa.float64(),
+        source=pa.int32(),  # CLIENT at the publisher's own broker
+        target=pa.int32(),
+        hop=pa.int32(),  # 0 at the publisher's own broker
+        published=pa.float64(),
+        matched=pa.int32(),  # local subscriptions that match, before the top k are taken
+        forwarded=pa.int32(),  # neighbours it was sent on to
+        useful=pa.bool_(),  # the target, or a broker behind it, had a match: else a false-positive forward
+    ),
+    "deliveries": _schema(
+        event=pa.int64(),
+        subscription=pa.int64(),
+        broker=pa.int32(),
+        time=pa.float64(),
+        hops=pa.int32(),
+        latency=pa.float64(),
+        rank=pa.int32(),  # 1 is best at this broker
+        score=pa.float64(),
+    ),
+    # One row per client request: when it was made and when its last message had been processed.
+    "operations": _schema(
+        operation=pa.int64(),
+        kind=_label,  # subscribe | unsubscribe
+        subscription=pa.int64(),
+        broker=pa.int32(),
+        time=pa.float64(),
+        finished=pa.float64(),
+        messages=pa.int64(),  # link messages it caused
+    ),
+    "faults": _schema(
+        time=pa.float64(),
+        kind=_label,  # queue-full
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        event=pa.int64(),  # the event that was dropped, or NOBODY
+    ),
+    # The overlay that messages travelled on (the spanning tree of a cyclic graph), for pictures.
+    "links": _schema(
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        latency=pa.float64(),
+        routed=pa.bool_(),  # False: in the given graph, but not in the spanning tree
+    ),
+    "brokers": _schema(
+        broker=pa.int32(),
+        name=pa.string(),
+        x=pa.float64(),
+        y=pa.float64(),
+    ),
+    # One row: what was run, with what, and what the oracle found.
+    "run": _schema(
+        run_id=pa.string(),
+        experiment=pa.string(),
+        seed=pa.int64(),
+        point=pa.string(),  # JSON object: swept key → value of this run
+        parameters=pa.string(),  # JSON: the whole resolved experiment
+        versions=pa.string(),  # JSON: package → version
+        engine=pa.string(),
+        trace_hash=pa.string(),
+        brokers=pa.int64(),
+        links=pa.int64(),
+        subscriptions=pa.int64(),  # made
+        active=pa.int64(),  # still subscribed at the end
+        events=pa.int64(),
+        control_messages=pa.int64(),  # over links, client requests not counted
+        event_messages=pa.int64(),
+        deliveries=pa.int64(),
+        missed=pa.int64(),  # required deliveries that did not happen: must be 0
+        duplicates=pa.int64(),  # must be 0
+        spurious=pa.int64(),  # must be 0
+        missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
+        missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
+        finished=pa.float64(),  # simulated time when nothing was under way any more
+        wall_seconds=pa.float64(),
+    ),
+}
+
+HASHED = tuple(name for name in SCHEMAS if name != "run")
+
+
+def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
+    """An Arrow table with the schema of `name`, from one sequence per column."""
+    schema = SCHEMAS[name]
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        if pa.types.is_dictionary(field.type):
+            arrays.append(pa.array(values, pa.string()).cast(field.type))
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def empty(name: str) -> pa.Table:
+    return SCHEMAS[name].empty_table()
+
+
+def trace_hash(tables: Mapping[str, pa.Table]) -> str:
+    """A digest of every value of every hashed table, in schema order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in HASHED:
+        table = tables[name]
+        digest.update(f"{name}:{table.num_rows};".encode())
+        for field in SCHEMAS[name]:
+            column = table.column(field.name).combine_chunks()
+            if pa.types.is_dictionary(field.type):
+                column = column.cast(pa.string())
+            if pa.types.is_string(column.type):
+                digest.update("\0".join(column.to_pylist()).encode())
+            else:
+                if pa.types.is_boolean(column.type):
+                    column = column.cast(pa.int8()).fill_null(-1)
+                digest.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).tobytes())
+    return digest.hexdigest()
+
+
+def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
+    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # The leading dot hides the unfinished folder from Spark and from run listings.
+    unfinished = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}"
+    unfinished.mkdir()
+    try:
+        for name in SCHEMAS:
+            pq.write_table(tables[name], unfinished / f"{name}.parquet", compression="zstd")
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
