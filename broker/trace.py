@@ -39,6 +39,7 @@ _NULLABLE = {"exact"}  # unknown when nobody asked what exact covering would hav
 SCHEMAS: dict[str, pa.Schema] = {
     # Every subscribe and unsubscribe message, one row per hop, in the order the brokers processed them.
     "control": _schema(
+        step=pa.int64(),  # position in the run's one order of processed messages, both kinds together
         time=pa.float64(),  # when the target processed it
         sent=pa.float64(),  # when the source handed it to the link
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
@@ -75,6 +76,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     # Every event message, one row per hop, in the order the brokers processed them.
     "publications": _schema(
+        step=pa.int64(),
         event=pa.int64(),
         time=pa.float64(),  # when the target processed it
         sent=pa.float64(),
@@ -82,9 +84,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         target=pa.int32(),
         hop=pa.int32(),  # 0 at the publisher's own broker
         published=pa.float64(),
-        matched=pa.int32(),  # local subscriptions that match, before the top k are taken
+        served=pa.int32(),  # local subscriptions it was delivered to
         forwarded=pa.int32(),  # neighbours it was sent on to
-        useful=pa.bool_(),  # the target, or a broker behind it, had a match: else a false-positive forward
+        useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
     ),
     "deliveries": _schema(
         event=pa.int64(),

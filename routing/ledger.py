@@ -1,0 +1,147 @@
+"""The ledger of one directed link: what was sent to the neighbour, and what was held back because of whom.
+
+Rules (shared design, section 4), each enforced here and verified by check():
+
+1. A subscription that the broker knows from anywhere but the neighbour is in exactly one of two states:
+   *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it.
+2. When a sent subscription leaves, everything that it suppressed is looked at again, and what is exposed is
+   sent before the unsubscription (make before break): at no time does an interest lack a representative.
+3. The coverer is stored, never derived again: an approximate search may miss today what it found yesterday.
+4. Lazy mode leaves entries upstream that a later, wider subscription covers; active mode retracts them, and
+   what they suppressed is handed to the wider one (containment is transitive; hits are always verified).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from routing.filter import Filter
+from routing.strategies import LinkStrategy, Search
+
+
+class Kind(IntEnum):
+    """What a control message asks of the broker that receives it."""
+
+    SUBSCRIBE = 0
+    UNSUBSCRIBE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One row of the trace: why a subscription was or was not sent over this link."""
+
+    subscription: int
+    outcome: str  # forwarded | suppressed | exposed | retracted
+    search: Search
+    exact: bool | None  # would an exact search have found a cover? None when nobody asked
+
+
+Message = tuple[Kind, int, Filter]
+
+
+class LinkLedger:
+    """Decides what goes over one link, and remembers why."""
+
+    def __init__(
+        self,
+        strategy: LinkStrategy,
+        *,
+        active: bool = False,
+        exact_twin: LinkStrategy | None = None,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        self.strategy = strategy
+        self.active = active
+        self.exact_twin = exact_twin  # asked beside an approximate strategy, to measure its recall
+        self.on_decision = on_decision
+        self.sent: dict[int, Filter] = {}
+        self.suppressed: dict[int, tuple[Filter, int]] = {}  # → (filter, coverer)
+        self._dependants: dict[int, dict[int, None]] = {}  # coverer → suppressed, in order of arrival
+
+    def subscribe(self, subscription: int, filter: Filter) -> list[Message]:
+        """The messages to send, in order, now that the broker knows `subscription`."""
+        assert subscription not in self.sent
+        assert subscription not in self.suppressed
+        return self._decide(subscription, filter, "forwarded")
+
+    def unsubscribe(self, subscription: int) -> list[Message]:
+        """The messages to send, in order, now that `subscription` has left the broker."""
+        held_back = self.suppressed.pop(subscription, None)
+        if held_back is not None:
+            self._forget_dependant(held_back[1], subscription)
+            return []
+        filter = self.sent.pop(subscription)
+        self._structures_remove(subscription, filter)
+        messages: list[Message] = []
+        for dependant in self._dependants.pop(subscription, ()):
+            exposed, _ = self.suppressed.pop(dependant)
+            messages += self._decide(dependant, exposed, "exposed")
+        messages.append((Kind.UNSUBSCRIBE, subscription, filter))
+        return messages
+
+    def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[Message]:
+        search = self.strategy.find_cover(filter)
+        exact = self._exact_answer(filter, search)
+        if search.witness is not None:
+            self._suppress(subscription, filter, search.witness)
+            self._record(subscription, "suppressed", search, exact)
+            return []
+        covered = self.strategy.find_covered(filter) if self.active else []
+        self.sent[subscription] = filter
+        self._structures_add(subscription, filter)
+        self._record(subscription, outcome_if_sent, search, exact)
+        wider_first: Message = (Kind.SUBSCRIBE, subscription, filter)
+        return [wider_first, *(self._retract(other, subscription) for other in covered)]
+
+    def _retract(self, subscription: int, coverer: int) -> Message:
+        filter = self.sent.pop(subscription)
+        self._structures_remove(subscription, filter)
+        self._suppress(subscription, filter, coverer)
+        for dependant in self._dependants.pop(subscription, ()):
+            self._suppress(dependant, self.suppressed[dependant][0], coverer)
+        self._record(subscription, "retracted", Search(coverer, volume=0.0), None)
+        return Kind.UNSUBSCRIBE, subscription, filter
+
+    def _suppress(self, subscription: int, filter: Filter, coverer: int) -> None:
+        self.suppressed[subscription] = (filter, coverer)
+        self._dependants.setdefault(coverer, {})[subscription] = None
+
+    def _forget_dependant(self, coverer: int, subscription: int) -> None:
+        dependants = self._dependants[coverer]
+        del dependants[subscription]
+        if not dependants:
+            del self._dependants[coverer]
+
+    def _exact_answer(self, filter: Filter, search: Search) -> bool | None:
+        if search.witness is not None or not self.strategy.approximate:
+            return search.witness is not None  # hits are verified, and an exact strategy speaks for itself
+        if self.exact_twin is None:
+            return None
+        return self.exact_twin.find_cover(filter).witness is not None
+
+    def _structures_add(self, subscription: int, filter: Filter) -> None:
+        self.strategy.add(subscription, filter)
+        if self.exact_twin is not None:
+            self.exact_twin.add(subscription, filter)
+
+    def _structures_remove(self, subscription: int, filter: Filter) -> None:
+        self.strategy.remove(subscription, filter)
+        if self.exact_twin is not None:
+            self.exact_twin.remove(subscription, filter)
+
+    def _record(self, subscription: int, outcome: str, search: Search, exact: bool | None) -> None:
+        if self.on_decision is not None:
+            self.on_decision(Decision(subscription, outcome, search, exact))
+
+    def check(self) -> None:
+        """Raise AssertionError when a rule above is broken."""
+        assert not self.sent.keys() & self.suppressed.keys(), "sent and suppressed at once"
+        for subscription, (filter, coverer) in self.suppressed.items():
+            assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
+            assert subscription in self._dependants[coverer]
+            assert self.sent[coverer].contains(filter), f"{coverer} does not contain {subscription}"
+        listed = sum(len(dependants) for dependants in self._dependants.values())
+        assert listed == len(self.suppressed), "a dependant is listed that is not suppressed"
+        self.strategy.check()
