@@ -155,6 +155,10 @@ class LocalTable:
         self._index.remove(subscription)
         return self._filters.pop(subscription)
 
+    @property
+    def subscriptions(self) -> list[int]:
+        return sorted(self._filters)
+
     def top(self, event: Floats, k: int | None) -> list[tuple[int, float]]:
         """The best matches, best first; all of them when k is None."""
         return self._index.top(event, k) if self._filters else []

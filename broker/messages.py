@@ -1,0 +1,51 @@
+"""What travels over links: subscription control and publications. One object per hop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routing.filter import Filter
+from routing.ledger import Kind
+
+HEADER_BYTES = 32  # ids, kind, sequence number; only matters where links have a bandwidth
+
+
+@dataclass(slots=True)
+class Control:
+    """Subscribe or unsubscribe."""
+
+    kind: Kind
+    subscription: int
+    filter: Filter
+    operation: int  # the client request behind it
+    source: int
+    sent: float
+    sequence: int
+    hop: int
+
+    @property
+    def size(self) -> int:
+        return HEADER_BYTES + (self.filter.box.nbytes if self.kind is Kind.SUBSCRIBE else 0)
+
+
+@dataclass(slots=True)
+class Publication:
+    """An event on its way."""
+
+    event: int
+    values: NDArray[np.float64]
+    published: float
+    source: int
+    sent: float
+    hop: int
+    parent: int  # trace row of the hop before, −1 at the publisher
+
+    @property
+    def size(self) -> int:
+        return HEADER_BYTES + self.values.nbytes
+
+
+Message = Control | Publication

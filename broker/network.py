@@ -1,0 +1,171 @@
+"""A network of brokers on an overlay, in SimPy: the reference engine.
+
+    network = Network(overlay, settings, stream)
+    network.subscribe(broker, subscription, filter)
+    network.publish(broker, event, values)
+    network.run()                       # until nothing is under way any more
+    tables = network.recorder.tables()  # the trace
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from broker.messages import Control, Message, Publication
+from broker.node import Broker
+from broker.recorder import Recorder
+from broker.trace import CLIENT
+from broker.transport import Link
+from coverlay import CoverlayError
+from routing.filter import Filter
+from routing.ledger import Kind
+from routing.overlay import Overlay
+from routing.strategies import RoutingOptions
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every broker and link of a network behaves."""
+
+    routing: RoutingOptions
+    strategy: str = "covering"
+    active: bool = False
+    ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
+    matcher: str = "scan"
+    matcher_options: Mapping[str, Any] = field(default_factory=dict)
+    semantics: str = "exact"
+    k: int | None = None
+    service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
+    queue_capacity: int | None = None
+    bandwidth: float | None = None  # bytes per millisecond
+    jitter: float = 0.0
+
+    @property
+    def exact_routing(self) -> RoutingOptions:
+        return replace(self.routing, method="scan", epsilon=0.0, method_options={})
+
+
+@dataclass(slots=True)
+class _Operation:
+    kind: Kind
+    subscription: int
+    broker: int
+    time: float
+    outstanding: int = 1  # messages not yet processed; the first is the client's own request
+    messages: int = 0
+    finished: float = float("nan")
+
+
+class Network:
+    def __init__(
+        self, overlay: Overlay, settings: Settings, stream: Callable[[str], np.random.Generator]
+    ) -> None:
+        self.env = simpy.Environment()
+        self.overlay = overlay
+        self.settings = settings
+        self.stream = stream
+        self.recorder = Recorder()
+        self.brokers = [Broker(self, b, overlay.neighbours(b)) for b in range(overlay.tree.number_of_nodes())]
+        for a, b, latency in overlay.tree.edges(data="latency"):
+            self._connect(a, b, latency)
+            self._connect(b, a, latency)
+        self._operations: list[_Operation] = []
+        self._home: dict[int, tuple[int, Filter]] = {}
+
+    def _connect(self, source: int, target: int, latency: float) -> None:
+        settings = self.settings
+        self.brokers[source].links[target] = Link[Message](
+            self.env,
+            self.brokers[target].server.arrive,
+            latency,
+            settings.bandwidth,
+            settings.jitter,
+            self.stream(f"jitter/{source}/{target}") if settings.jitter else None,
+        )
+
+    # ── what clients do, at the present simulated time ─────────────────────────────────────────────────
+
+    def subscribe(self, broker: int, subscription: int, filter: Filter) -> None:
+        if subscription in self._home:
+            raise CoverlayError(f"subscription {subscription} is subscribed already")
+        self._home[subscription] = (broker, filter)
+        self._request(Kind.SUBSCRIBE, subscription, broker, filter)
+
+    def unsubscribe(self, subscription: int) -> None:
+        if subscription not in self._home:
+            raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot leave")
+        broker, filter = self._home.pop(subscription)
+        self._request(Kind.UNSUBSCRIBE, subscription, broker, filter)
+
+    def publish(self, broker: int, event: int, values: NDArray[np.float64]) -> None:
+        now = self.env.now
+        self.brokers[broker].server.arrive(Publication(event, values, now, CLIENT, now, 0, -1))
+
+    def _request(self, kind: Kind, subscription: int, broker: int, filter: Filter) -> None:
+        now, operation = self.env.now, len(self._operations)
+        self._operations.append(_Operation(kind, subscription, broker, now))
+        self.brokers[broker].server.arrive(
+            Control(kind, subscription, filter, operation, CLIENT, now, operation, 0)
+        )
+
+    # ── bookkeeping that the brokers call ──────────────────────────────────────────────────────────────
+
+    def operation_sends(self, operation: int) -> None:
+        record = self._operations[operation]
+        record.outstanding += 1
+        record.messages += 1
+
+    def operation_processed(self, operation: int) -> None:
+        record = self._operations[operation]
+        record.outstanding -= 1
+        if record.outstanding == 0:
+            record.finished = self.env.now
+
+    # ── running ────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, until: float | None = None) -> None:
+        """Advance to `until`, or until nothing is under way any more."""
+        self.env.run(until)
+
+    def sample_tables(self, final: bool = False) -> None:
+        """Add the present size of every table to the trace."""
+        rows, now = self.recorder.rows["tables"], self.env.now
+        for broker in self.brokers:
+            rows.append((now, broker.number, CLIENT, len(broker.local), final))
+            for neighbour, table in broker.tables.items():
+                rows.append((now, broker.number, neighbour, len(table), final))
+
+    def finish(self) -> None:
+        """Complete the trace once the network is quiet: final tables, operations, the overlay itself."""
+        self.sample_tables(final=True)
+        self.recorder.rows["operations"] = [
+            (number, o.kind.name.lower(), o.subscription, o.broker, o.time, o.finished, o.messages)
+            for number, o in enumerate(self._operations)
+        ]
+        graph, tree = self.overlay.graph, self.overlay.tree
+        self.recorder.rows["links"] = [
+            (min(a, b), max(a, b), latency, tree.has_edge(a, b))
+            for a, b, latency in sorted(graph.edges(data="latency"), key=lambda e: (min(e[:2]), max(e[:2])))
+        ]
+        self.recorder.rows["brokers"] = [
+            (b, str(graph.nodes[b]["name"]), float(graph.nodes[b]["x"]), float(graph.nodes[b]["y"]))
+            for b in sorted(graph.nodes)
+        ]
+
+    @property
+    def active_subscriptions(self) -> int:
+        return len(self._home)
+
+    def check(self) -> None:
+        """At a quiet moment: every broker is consistent, and both ends of each link agree."""
+        for broker in self.brokers:
+            broker.check()
+            for neighbour, ledger in broker.ledgers.items():
+                received = self.brokers[neighbour].tables[broker.number].subscriptions
+                assert sorted(ledger.sent) == received, f"link {broker.number}→{neighbour} disagrees"

@@ -1,0 +1,154 @@
+"""FIFO links and single-server brokers on SimPy, with one or two kernel events per message.
+
+A Store and a process per broker cost several kernel events and generator switches per message. Here a link
+is a queue of messages in flight plus one timeout per message, and a server is a busy-until clock plus, where
+service takes time, one more timeout. `coverlay bench engine` measures the difference.
+
+Messages leave a link in the order they entered whatever the latencies do: the timeout says *when* a message
+arrives, the queue says *which*, so neither jitter nor rounding can reorder them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+from simpy.events import Timeout
+
+from coverlay import CoverlayError, unknown_name
+
+
+class Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+class Link[M: Sized]:
+    """One direction of a link."""
+
+    __slots__ = ("_bandwidth", "_deliver", "_env", "_free_at", "_in_flight", "_jitter", "_last", "_rng", "latency", "sent")
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        deliver: Callable[[M], None],
+        latency: float,
+        bandwidth: float | None = None,
+        jitter: float = 0.0,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self._env = env
+        self._deliver = deliver
+        self.latency = latency
+        self._bandwidth = bandwidth  # bytes per millisecond; None: transmission takes no time
+        self._jitter = jitter  # up to this much more latency per message
+        self._rng = rng
+        self._in_flight: deque[M] = deque()
+        self._free_at = 0.0
+        self._last = 0.0
+        self.sent = 0  # sequence number of the next message
+
+    def send(self, message: M) -> None:
+        now = self._env.now
+        leaves = now
+        if self._bandwidth is not None:
+            leaves = max(now, self._free_at) + message.size / self._bandwidth
+            self._free_at = leaves
+        arrival = leaves + self.latency
+        if self._jitter and self._rng is not None:
+            arrival = max(arrival + self._jitter * self._rng.random(), self._last)
+            self._last = arrival
+        self.sent += 1
+        self._in_flight.append(message)
+        Timeout(self._env, arrival - now).callbacks.append(self._arrive)
+
+    def _arrive(self, _event: object) -> None:
+        self._deliver(self._in_flight.popleft())
+
+
+class Server[M: Sized]:
+    """One worker with a queue in front. `droppable` messages are lost when the queue is full."""
+
+    __slots__ = ("_busy_until", "_capacity", "_drop", "_droppable", "_env", "_process", "_queue", "_service")
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        process: Callable[[M], None],
+        service: Callable[[], float] | None,
+        capacity: int | None = None,
+        droppable: Callable[[M], bool] = lambda message: False,
+        drop: Callable[[M], None] = lambda message: None,
+    ) -> None:
+        self._env = env
+        self._process = process
+        self._service = service  # None: processing takes no time and nothing ever queues
+        self._capacity = capacity
+        self._droppable = droppable
+        self._drop = drop
+        self._queue: deque[M] = deque()
+        self._busy_until = 0.0
+
+    def arrive(self, message: M) -> None:
+        if self._service is None:
+            self._process(message)
+            return
+        if self._capacity is not None and len(self._queue) >= self._capacity and self._droppable(message):
+            self._drop(message)
+            return
+        now = self._env.now
+        self._busy_until = max(now, self._busy_until) + self._service()
+        self._queue.append(message)
+        Timeout(self._env, self._busy_until - now).callbacks.append(self._finish)
+
+    def _finish(self, _event: object) -> None:
+        self._process(self._queue.popleft())
+
+
+Entries = Callable[[], int]  # how many entries the broker's tables hold now
+
+
+def _constant(entries: Entries, rng: np.random.Generator, *, value: float) -> Callable[[], float]:
+    return lambda: value
+
+
+def _exponential(entries: Entries, rng: np.random.Generator, *, mean: float) -> Callable[[], float]:
+    return lambda: mean * rng.standard_exponential()
+
+
+def _linear(entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float) -> Callable[[], float]:
+    """Matching takes longer in a larger table: the case where covering also shortens latency."""
+    return lambda: base + per_entry * entries()
+
+
+SERVICE_MODELS: dict[str, Callable[..., Callable[[], float]]] = {
+    "constant": _constant,
+    "exponential": _exponential,
+    "linear": _linear,
+}
+SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "constant": ("value",),
+    "exponential": ("mean",),
+    "linear": ("base", "per_entry"),
+}
+
+
+def service_model(
+    spec: Mapping[str, Any], entries: Entries, rng: np.random.Generator
+) -> Callable[[], float] | None:
+    """The service times of one broker in milliseconds, from `{kind = …, …}`; None when they are all zero."""
+    kind = spec.get("kind", "none")
+    if kind not in SERVICE_OPTIONS:
+        raise unknown_name("service model", kind, SERVICE_OPTIONS)
+    given = {key: value for key, value in spec.items() if key != "kind"}
+    if set(given) != set(SERVICE_OPTIONS[kind]):
+        needed = ", ".join(SERVICE_OPTIONS[kind]) or "nothing else"
+        raise CoverlayError(f"service model {kind!r} takes {needed}; given: {', '.join(given) or 'nothing'}")
+    for key, value in given.items():
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise CoverlayError(f"service {key} is {value!r}; it must be a number of milliseconds, 0 or more")
+    return None if kind == "none" else SERVICE_MODELS[kind](entries, rng, **given)
