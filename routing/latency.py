@@ -1,0 +1,131 @@
+"""Link latencies: constant, uniform, or proportional to the distance of the two brokers.
+
+A model sees all links at once, in sorted order, so that one seed gives one assignment whatever the order
+in which the graph was built. Latencies are milliseconds, finite and not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import CoverlayError, unknown_name
+from routing.options import number, reject_unknown
+
+Floats = NDArray[np.float64]
+
+# Light in glass travels about 200 km per millisecond; used where brokers have places on the globe.
+MILLISECONDS_PER_KM = 0.005
+EARTH_RADIUS_KM = 6371.0
+
+
+class LatencyModel(Protocol):
+    """Milliseconds per link, from the lengths of the links (NaN where a length is unknown)."""
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same latency on every link."""
+
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        number("latency.value", self.value, 0.0)
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
+        return np.full(len(lengths), float(self.value))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Independent and uniform between `low` and `high`."""
+
+    low: float = 1.0
+    high: float = 10.0
+
+    def __post_init__(self) -> None:
+        number("latency.low", self.low, 0.0)
+        number("latency.high", self.high, 0.0)
+        if self.low > self.high:
+            raise CoverlayError(f"latency.low is {self.low!r}, above latency.high {self.high!r}; swap them")
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
+        return rng.uniform(self.low, self.high, len(lengths))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """`per_unit` milliseconds per unit of length, but at least `minimum`.
+
+    A unit is whatever the coordinates are in: kilometres where they are longitude and latitude, the side
+    of the square for Waxman, one grid step, and the mean link length for layouts we draw ourselves.
+    """
+
+    per_unit: float = 1.0
+    minimum: float = 0.0
+
+    def __post_init__(self) -> None:
+        number("latency.per_unit", self.per_unit, 0.0)
+        number("latency.minimum", self.minimum, 0.0)
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
+        if np.isnan(lengths).any():
+            raise CoverlayError('latency.kind is "distance", but the brokers have no coordinates')
+        return np.maximum(self.per_unit * lengths, self.minimum)
+
+
+@dataclass(frozen=True)
+class Given:
+    """One value per link, as read from a file; links in sorted order."""
+
+    values: tuple[float, ...]
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
+        return np.array(self.values, dtype=np.float64)
+
+
+LATENCIES: dict[str, type[Constant] | type[Uniform] | type[Distance]] = {
+    "constant": Constant,
+    "uniform": Uniform,
+    "distance": Distance,
+}
+
+
+def latency_model(spec: LatencyModel | Mapping[str, Any] | float | None) -> LatencyModel:
+    """A model from `{"kind": …, …}` as it stands in an experiment file; a bare number is a constant."""
+    if spec is None:
+        return Constant()
+    if isinstance(spec, Mapping):
+        options = dict(spec)
+        kind = options.pop("kind", None)
+        if kind not in LATENCIES:
+            raise unknown_name("latency kind", kind, LATENCIES)
+        model = LATENCIES[kind]
+        reject_unknown(f'latency kind "{kind}"', options, tuple(model.__dataclass_fields__))
+        return model(**options)
+    if hasattr(spec, "draw"):
+        return spec
+    return Constant(number("latency", spec, 0.0))
+
+
+def plane_lengths(positions: Floats, links: Sequence[tuple[int, int]]) -> Floats:
+    """Euclidean length of each link; `positions` is (n, 2)."""
+    ends = np.asarray(links, dtype=np.int64).reshape(-1, 2)
+    return np.hypot(*(positions[ends[:, 0]] - positions[ends[:, 1]]).T)
+
+
+def globe_lengths(positions: Floats, links: Sequence[tuple[int, int]]) -> Floats:
+    """Great-circle length in kilometres of each link; `positions` holds longitude and latitude in degrees."""
+    ends = np.asarray(links, dtype=np.int64).reshape(-1, 2)
+    radians = np.radians(positions)
+    a, b = radians[ends[:, 0]], radians[ends[:, 1]]
+    # Haversine: well conditioned for the short distances that most links have.
+    half = np.sin((b - a) / 2) ** 2
+    chord = half[:, 1] + np.cos(a[:, 1]) * np.cos(b[:, 1]) * half[:, 0]
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(chord, 0.0, 1.0)))
