@@ -1,0 +1,272 @@
+"""What every top-k matcher offers, and the one place where residues are honoured.
+
+A matcher implements `_search(event, k)`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
+can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
+from above. `top` therefore asks for a few more than k, checks the residues of those, and doubles while the
+last box score could still hide a better subscription. Without residues this costs nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coverlay import CoverlayError, unknown_name
+from topk.catalogue import Catalogue, Floats, Ints, Residue, Values
+
+Match = tuple[int, float]
+Found = tuple[Ints, Floats]  # ids and scores, best first
+
+SEMANTICS = ("exact", "relaxed")
+_SPARE = 8  # more candidates than k on the first try when residues exist; doubled while they do not suffice
+
+
+@dataclass
+class Stats:
+    """Work done since construction, or since the last `reset`; adds up over matchers with `+`."""
+
+    queries: int = 0
+    entries: int = 0  # subscriptions or predicates compared with an event
+    nodes: int = 0  # tree nodes, cells, lists or blocks looked at
+    getnexts: int = 0  # results taken from one-dimensional iterators
+    inserts: int = 0
+    deletes: int = 0
+    rebuilds: int = 0  # static structures built, the first one included
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def reset(self) -> None:
+        for f in fields(self):
+            setattr(self, f.name, 0)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A subscription with a residue, kept whole because its true score must be recomputed."""
+
+    lo: Floats
+    hi: Floats
+    weights: Floats
+    mentioned: Any  # bool (d,)
+    excluded: Values
+    allowed: Values
+
+    def held(self, event: Floats) -> Any:
+        """Which mentioned attributes hold, the residue included; bool (d,)."""
+        holds = self.mentioned & (self.lo <= event) & (event <= self.hi)
+        for attribute, values in self.excluded:
+            if event[attribute] in values:
+                holds[attribute] = False
+        for attribute, values in self.allowed:
+            if event[attribute] not in values:
+                holds[attribute] = False
+        return holds
+
+
+class Batch(Sequence[list[Match]]):
+    """The answers to many events: arrays for those who want arrays, lists of pairs by index."""
+
+    def __init__(self, ids: Ints, scores: Floats, counts: Ints) -> None:
+        self.ids = ids  # (m, k); row i is valid up to counts[i]
+        self.scores = scores
+        self.counts = counts
+
+    @classmethod
+    def of(cls, answers: Sequence[Found]) -> Batch:
+        counts = np.array([len(ids) for ids, _ in answers], dtype=np.int64)
+        width = int(counts.max(initial=0))
+        ids = np.full((len(answers), width), -1, dtype=np.int64)
+        scores = np.full((len(answers), width), np.nan)
+        for i, (found, score) in enumerate(answers):
+            ids[i, : len(found)] = found
+            scores[i, : len(found)] = score
+        return cls(ids, scores, counts)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        count = self.counts[i]
+        return list(zip(self.ids[i, :count].tolist(), self.scores[i, :count].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[list[Match]]:
+        return (self[i] for i in range(len(self)))
+
+
+class TopKIndex(ABC):
+    """The k best subscriptions that match an event. Create one with `topk.create`."""
+
+    name: ClassVar[str]
+    dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
+    options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
+
+    def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
+        if semantics not in SEMANTICS:
+            raise unknown_name("semantics", semantics, SEMANTICS)
+        if semantics == "relaxed" and (catalogue.weights < 0).any():
+            row, j = np.argwhere(catalogue.weights < 0)[0]
+            weight = catalogue.weights[row, j]
+            raise CoverlayError(f"relaxed matching needs weights ≥ 0; row {row}, attribute {j} has {weight}")
+        self.semantics = semantics
+        self.dimensions = catalogue.dimensions
+        self.stats = Stats()
+        self._residuals: dict[int, Residual] = {
+            int(catalogue.ids[row]): self._residual(catalogue, row, residue)
+            for row, residue in catalogue.residues.items()
+        }
+
+    @staticmethod
+    def _residual(catalogue: Catalogue, row: int, residue: Residue) -> Residual:
+        return Residual(
+            catalogue.lo[row], catalogue.hi[row], catalogue.weights[row], catalogue.mentioned[row], *residue
+        )
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _search(self, event: Floats, k: int) -> Found:
+        """The k best by their boxes, best first, ties by ascending id; k ≥ 1."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the arrays the matcher needs to answer, the bounds it compares included."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify the structure's invariants; AssertionError names the first one broken."""
+
+    # ---- queries ----------------------------------------------------------------------------------------
+
+    def top(self, event: ArrayLike, k: int | None) -> list[Match]:
+        """The k best matches (all of them for None) as (id, score), best first, ties by ascending id."""
+        ids, scores = self._answer(self._event(event), self._count(k))
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def top_many(self, events: ArrayLike, k: int | None) -> Batch:
+        """`top` for each row of an (m, d) array."""
+        wanted = self._count(k)
+        return Batch.of([self._answer(event, wanted) for event in self._events(events)])
+
+    def count_matches(self, event: ArrayLike) -> int:
+        """How many subscriptions match, before any top-k."""
+        return len(self._answer(self._event(event), self._count(None))[0])
+
+    def _answer(self, event: Floats, k: int) -> Found:
+        self.stats.queries += 1
+        if k == 0:
+            return np.empty(0, np.int64), np.empty(0)
+        return self._checked(event, k) if self._residuals else self._search(event, k)
+
+    def _checked(self, event: Floats, k: int) -> Found:
+        ask = k + _SPARE
+        while True:
+            ids, box_scores = self._search(event, ask)
+            scores = box_scores.copy()
+            for i, identity in enumerate(ids.tolist()):
+                residual = self._residuals.get(identity)
+                if residual is not None:
+                    scores[i] = self._true_score(residual, event, scores[i])
+            valid = ~np.isnan(scores)
+            order = np.lexsort((ids[valid], -scores[valid]))[:k]
+            best, best_scores = ids[valid][order], scores[valid][order]
+            # Complete: the index had no more, or nothing further down can reach the k-th true score.
+            if len(ids) < ask or (len(best) == k and best_scores[-1] > box_scores[-1]):
+                return best, best_scores
+            ask *= 2
+
+    def _true_score(self, residual: Residual, event: Floats, score: float) -> float:
+        """The score with the residue honoured, NaN where the subscription no longer matches."""
+        holds = residual.held(event)
+        if self.semantics == "exact":
+            return score if bool((holds | ~residual.mentioned).all()) else np.nan
+        return float(sequential_sum(np.where(holds, residual.weights, 0.0))) if holds.any() else np.nan
+
+    def _event(self, event: ArrayLike) -> Floats:
+        point = np.asarray(event, dtype=np.float64)
+        if point.shape != (self.dimensions,):
+            raise CoverlayError(f"an event must have shape ({self.dimensions},), not {point.shape}")
+        return point
+
+    def _events(self, events: ArrayLike) -> Floats:
+        points = np.ascontiguousarray(events, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.dimensions:
+            raise CoverlayError(f"events must have shape (m, {self.dimensions}), not {points.shape}")
+        return points
+
+    def _count(self, k: int | None) -> int:
+        if k is None:
+            return len(self)
+        if k < 0:
+            raise CoverlayError(f"k must be 0 or more, or None for all matches, not {k}")
+        return min(int(k), len(self))
+
+    # ---- updates ----------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        id: int,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        score: float,
+        weights: ArrayLike | None = None,
+        mentioned: ArrayLike | None = None,
+        excluded: Values = (),
+        allowed: Values = (),
+    ) -> None:
+        """Add one subscription; the same rules as `Catalogue.from_boxes`."""
+        if id in self:
+            raise CoverlayError(f"subscription {id} is already in the index")
+        low, high = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
+        if low.shape != (self.dimensions,):
+            raise CoverlayError(f"lo and hi must have shape ({self.dimensions},), not {low.shape}")
+        residue: Residue = (excluded, allowed)
+        one = Catalogue.from_boxes(
+            low[None],
+            np.atleast_2d(high),
+            [score],
+            weights=None if weights is None else np.asarray(weights, dtype=np.float64)[None],
+            ids=[id],
+            mentioned=None if mentioned is None else np.asarray(mentioned, dtype=np.bool_)[None],
+            exclusions={0: residue} if excluded or allowed else None,
+        )
+        if self.semantics == "relaxed" and (one.weights < 0).any():
+            raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
+        self._insert(one)
+        if one.residues:
+            self._residuals[id] = self._residual(one, 0, residue)
+        self.stats.inserts += 1
+
+    def remove(self, id: int) -> None:
+        """Remove one subscription; CoverlayError if it is not there."""
+        if id not in self:
+            raise CoverlayError(f"subscription {id} is not in the index")
+        self._delete(id)
+        self._residuals.pop(id, None)
+        self.stats.deletes += 1
+
+    @abstractmethod
+    def __contains__(self, id: object) -> bool: ...
+
+    def _insert(self, one: Catalogue) -> None:
+        raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
+
+    def _delete(self, id: int) -> None:
+        raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
+
+
+def sequential_sum(weights: Floats) -> float:
+    """Sum in attribute order. All matchers add in this order, so equal sets of weights give equal floats."""
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return float(total)

@@ -1,0 +1,174 @@
+"""The columnar catalogue of subscriptions that every matcher is built from.
+
+A subscription is a box of closed bounds (±inf where a side is open), the set of attributes it mentions, a
+score for exact matching, a weight per attribute for relaxed matching, and, rarely, a *residue*: what a box
+cannot say (≠, not in, in). Everything is an array over rows; ids are arbitrary distinct int64.
+
+Rules that all matchers share:
+
+- an attribute that is not mentioned has the bounds (−inf, +inf) and holds for every event, also for one that
+  lacks the attribute;
+- a mentioned attribute fails for an event that lacks it (NaN), whatever its bounds;
+- without weights, the score is shared evenly between the mentioned attributes, so that a subscription that
+  holds in all of them scores the same under both semantics (up to rounding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coverlay import CoverlayError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Values = tuple[tuple[int, tuple[float, ...]], ...]  # (attribute, values) pairs
+Residue = tuple[Values, Values]  # (excluded, allowed)
+
+NO_RESIDUE: Residue = ((), ())
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Rows of subscriptions; build one with `from_boxes`, which validates."""
+
+    ids: Ints  # (n,)
+    lo: Floats  # (n, d)
+    hi: Floats  # (n, d)
+    scores: Floats  # (n,)
+    weights: Floats  # (n, d), 0 where not mentioned
+    mentioned: Bools  # (n, d)
+    residues: Mapping[int, Residue] = field(default_factory=dict)  # row → what the box cannot say
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        return self.lo.shape[1]
+
+    @classmethod
+    def empty(cls, dimensions: int) -> Catalogue:
+        """No subscription yet, over `dimensions` attributes."""
+        if dimensions < 1:
+            raise CoverlayError(f"a catalogue needs at least 1 attribute, not {dimensions}")
+        nothing = np.empty((0, dimensions))
+        return cls.from_boxes(nothing, nothing, np.empty(0))
+
+    @classmethod
+    def from_boxes(
+        cls,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        scores: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        mentioned: ArrayLike | None = None,
+        exclusions: Mapping[int, Residue] | None = None,
+    ) -> Catalogue:
+        """Boxes (n, d), (n, d) with scores (n,), or (n, d) weights whose row sum is then the score.
+
+        `exclusions` maps a row to its (excluded, allowed) pairs of (attribute, values).
+        """
+        low, high = _matrix("lo", lo), _matrix("hi", hi)
+        if low.shape != high.shape:
+            raise CoverlayError(f"lo and hi must have the same shape, not {low.shape} and {high.shape}")
+        n, d = low.shape
+        residues = dict(exclusions or {})
+        named = _mentioned(low, high, mentioned, residues)
+        _check_bounds(low, high, named)
+        score, gain = _scores(scores, weights, named)
+        return cls(_ids(ids, n), low, high, score, gain, named, _check_residues(residues, n, d))
+
+
+def _matrix(name: str, values: ArrayLike) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if array.ndim == 1:
+        array = array[:, None]  # one attribute may be given as a plain vector
+    if array.ndim != 2 or array.shape[1] < 1:
+        raise CoverlayError(f"{name} must be an (n, d) array with d ≥ 1, not of shape {array.shape}")
+    return array
+
+
+def _mentioned(lo: Floats, hi: Floats, given: ArrayLike | None, residues: Mapping[int, Residue]) -> Bools:
+    bounded = (lo != -np.inf) | (hi != np.inf)
+    if given is None:
+        named: Bools = bounded
+    else:
+        named = np.array(given, dtype=np.bool_)
+        if named.ndim == 1 and lo.shape[1] == 1:
+            named = named[:, None]
+        if named.shape != lo.shape:
+            raise CoverlayError(f"mentioned must have the shape of lo, {lo.shape}, not {named.shape}")
+        if np.any(bounded & ~named):
+            row, attribute = np.argwhere(bounded & ~named)[0]
+            raise CoverlayError(f"row {row} bounds attribute {attribute} without mentioning it")
+    for row, (excluded, allowed) in residues.items():
+        for attribute, _ in (*excluded, *allowed):
+            if 0 <= row < len(lo) and 0 <= attribute < lo.shape[1]:
+                named[row, attribute] = True  # `x ≠ 5` is a predicate on x although the box is unbounded
+    return named
+
+
+def _check_bounds(lo: Floats, hi: Floats, mentioned: Bools) -> None:
+    for name, bounds in (("lo", lo), ("hi", hi)):
+        if np.isnan(bounds).any():
+            row, attribute = np.argwhere(np.isnan(bounds))[0]
+            raise CoverlayError(f"{name} of row {row}, attribute {attribute}, is NaN; use ±inf for unbounded")
+    if np.any(lo > hi):
+        row, j = np.argwhere(lo > hi)[0]
+        raise CoverlayError(f"row {row}, attribute {j}: lo {lo[row, j]} is greater than hi {hi[row, j]}")
+
+
+def _scores(scores: ArrayLike, weights: ArrayLike | None, mentioned: Bools) -> tuple[Floats, Floats]:
+    score = np.array(scores, dtype=np.float64)
+    n, d = mentioned.shape
+    if score.ndim == 2:
+        if weights is not None:
+            raise CoverlayError("scores of shape (n, d) are weights; do not give weights as well")
+        gain = np.where(mentioned, _shaped("scores", score, (n, d)), 0.0)
+        return _finite("scores", gain.sum(axis=1)), gain
+    score = _finite("scores", _shaped("scores", score, (n,)))
+    if weights is None:
+        share = score / np.maximum(mentioned.sum(axis=1), 1)
+        return score, np.where(mentioned, share[:, None], 0.0)
+    given = np.array(weights, dtype=np.float64)
+    if given.ndim == 1 and d == 1:
+        given = given[:, None]
+    return score, _finite("weights", np.where(mentioned, _shaped("weights", given, (n, d)), 0.0))
+
+
+def _shaped(name: str, array: Floats, shape: tuple[int, ...]) -> Floats:
+    if array.shape != shape:
+        raise CoverlayError(f"{name} must have the shape {shape}, not {array.shape}")
+    return array
+
+
+def _finite(name: str, array: Floats) -> Floats:
+    if not np.isfinite(array).all():
+        raise CoverlayError(f"{name} must be finite; row {np.argwhere(~np.isfinite(array))[0][0]} is not")
+    return array
+
+
+def _ids(ids: ArrayLike | None, n: int) -> Ints:
+    array = np.arange(n, dtype=np.int64) if ids is None else np.array(ids, dtype=np.int64)
+    _shaped("ids", array, (n,))  # type: ignore[arg-type]
+    if len(np.unique(array)) != n:
+        values, counts = np.unique(array, return_counts=True)
+        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
+    return array
+
+
+def _check_residues(residues: Mapping[int, Residue], n: int, d: int) -> dict[int, Residue]:
+    for row, (excluded, allowed) in residues.items():
+        if not 0 <= row < n:
+            raise CoverlayError(f"exclusions name row {row}; rows are 0 to {n - 1}")
+        for attribute, _ in (*excluded, *allowed):
+            if not 0 <= attribute < d:
+                raise CoverlayError(f"exclusions of row {row} name attribute {attribute}; there are {d}")
+    return {row: residue for row, residue in residues.items() if residue[0] or residue[1]}
