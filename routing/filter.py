@@ -1,0 +1,95 @@
+"""A compiled subscription: what routing compares, suppresses and matches. It knows no names, only arrays.
+
+A filter is a box of closed bounds, one row per attribute, and a residue (excluded and allowed values) for
+what a box cannot say. An event is one number per attribute, NaN where the event lacks the attribute.
+
+Meaning, which every faster matcher is tested against:
+- an attribute is *mentioned* iff its row is bounded or the residue speaks about it;
+- an attribute holds iff its value is present, within the row, not excluded, and in the allowed set if any;
+- exact: the event matches iff all mentioned attributes hold, and scores `score`;
+- relaxed: it scores the sum of the weights of the mentioned attributes that hold, nothing if none does.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covering.residue import EMPTY, Residue
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """Box (d, 2), residue, which attributes are mentioned, their weights (0 where not), and the score."""
+
+    box: Floats
+    residue: Residue
+    mentioned: tuple[bool, ...]
+    weights: Floats
+    score: float = 1.0
+
+    @staticmethod
+    def of_box(
+        box: Floats, residue: Residue = EMPTY, weights: Floats | None = None, score: float = 1.0
+    ) -> Filter:
+        """From bounds alone: an attribute is mentioned if it is bounded or in the residue; weight 1 each."""
+        bounds = np.array(box, dtype=np.float64) + 0.0  # a copy, and −0.0 becomes 0.0: one set, one key
+        spoken: NDArray[np.bool_] = np.isfinite(bounds).any(axis=1)
+        for attribute, _ in (*residue.excluded, *residue.allowed):
+            spoken[attribute] = True
+        weight = np.where(spoken, 1.0 if weights is None else weights, 0.0).astype(np.float64)
+        return Filter(bounds, residue, tuple(map(bool, spoken)), weight, float(score))
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal for filters that admit the same events in the same canonical form; for identity routing."""
+        parts = [np.packbits(self.mentioned).tobytes(), np.ascontiguousarray(self.box + 0.0).tobytes()]
+        for tag, entries in ((b"-", self.residue.excluded), (b"+", self.residue.allowed)):
+            for attribute, values in entries:
+                parts.append(tag + struct.pack("<ii", attribute, len(values)))
+                parts.append(np.array(values, dtype=np.float64).tobytes())
+        return b"".join(parts)
+
+    @property
+    def plain(self) -> bool:
+        """The box says it all."""
+        return self.residue == EMPTY
+
+    def holds(self, attribute: int, value: float) -> bool:
+        """Does this value satisfy what the filter says about the attribute? NaN satisfies nothing."""
+        low, high = self.box[attribute]
+        return (
+            bool(low <= value <= high)
+            and all(value not in values for a, values in self.residue.excluded if a == attribute)
+            and all(value in values for a, values in self.residue.allowed if a == attribute)
+        )
+
+    def matches(self, event: Floats) -> bool:
+        return all(self.holds(a, float(event[a])) for a, spoken in enumerate(self.mentioned) if spoken)
+
+    def relaxed_score(self, event: Floats) -> float | None:
+        held = [a for a, spoken in enumerate(self.mentioned) if spoken and self.holds(a, float(event[a]))]
+        return float(sum(float(self.weights[a]) for a in held)) if held else None
+
+    def contains(self, other: Filter, integral: tuple[bool, ...] | None = None) -> bool:
+        """Does every event that matches `other` match this one (as far as `Residue.implied_by` can tell)?"""
+        inside = (self.box[:, 0] <= other.box[:, 0]).all() and (self.box[:, 1] >= other.box[:, 1]).all()
+        return bool(inside) and self.residue.implied_by(other.box, other.residue, integral)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the parts fit together."""
+        count = len(self.mentioned)
+        assert self.box.shape == (count, 2), "one row of bounds per attribute"
+        assert (self.box[:, 0] <= self.box[:, 1]).all(), "bounds are in order and not NaN"
+        spoken = {a for a, _ in (*self.residue.excluded, *self.residue.allowed)}
+        for attribute in range(count):
+            bounded = bool(np.isfinite(self.box[attribute]).any())
+            assert self.mentioned[attribute] == (bounded or attribute in spoken), "mentioned iff restricted"
+        assert self.weights.shape == (count,), "one weight per attribute"
+        assert not self.weights[~np.array(self.mentioned, dtype=bool)].any(), "no weight on the unmentioned"
