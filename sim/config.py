@@ -1,0 +1,201 @@
+"""Experiment files: what may stand in them, checked in full before anything runs.
+
+Sections hold the settings that every kind shares plus the options of the chosen kind (`overlay.degree`,
+`covering.probe_cap`, …). Options are checked against the kind itself, so a misspelt or foreign one is
+reported with its path like any other mistake. All mistakes come in one message.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+import covering
+import topk
+from broker.transport import SERVICE_OPTIONS, service_model
+from coverlay import CoverlayError, unknown_name
+from routing.latency import latency_model
+from routing.options import reject_unknown
+from routing.overlay import OVERLAYS, overlay_options
+from routing.strategies import STRATEGIES
+from sim import workloads
+from sim.workloads.arrivals import ARRIVALS, arrival_options
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class OpenSection(Section):
+    """A section that also holds the options of whatever it names."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class OverlaySection(OpenSection):
+    kind: str = "random-tree"
+    file: str | None = None
+    latency_attribute: str | None = None
+    brokers: Positive = 50
+    latency: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
+
+    @model_validator(mode="after")
+    def _known(self) -> OverlaySection:
+        if self.file is None:
+            if self.latency_attribute is not None:
+                raise CoverlayError("latency_attribute goes with file = …; generated overlays have none")
+            reject_unknown(f'overlay kind "{self.kind}"', self.options, overlay_options(self.kind))
+        elif self.options:
+            reject_unknown("an overlay from a file", self.options, ())
+        latency_model(self.latency)
+        return self
+
+
+class LinksSection(Section):
+    bandwidth: Annotated[float, Field(gt=0)] | None = None  # bytes per millisecond
+    jitter: Annotated[float, Field(ge=0)] = 0.0  # milliseconds
+
+
+class BrokerSection(Section):
+    service: dict[str, Any] = Field(default_factory=lambda: {"kind": "none"})
+    queue: Positive | None = None  # messages waiting before events are dropped; absent: unbounded
+
+    @model_validator(mode="after")
+    def _known(self) -> BrokerSection:
+        service_model(self.service, lambda: 0, np.random.default_rng(0))
+        if self.queue is not None and self.service.get("kind", "none") == "none":
+            others = ", ".join(kind for kind in SERVICE_OPTIONS if kind != "none")
+            raise CoverlayError(f"queue = {self.queue} needs a service time, or nothing ever queues: {others}")
+        return self
+
+
+class WorkloadSection(OpenSection):
+    kind: str = "zipf"
+    subscriptions_file: str | None = None
+    events_file: str | None = None
+    attributes: Positive = 2
+    subscriptions: Count = 1000
+    events: Count = 200
+
+    @model_validator(mode="after")
+    def _known(self) -> WorkloadSection:
+        if self.subscriptions_file is not None or self.events_file is not None:
+            reject_unknown("a workload from files", self.options, ())
+        else:
+            workloads.validate(self.kind, self.attributes, self.options)
+        return self
+
+
+class ArrivalsSection(OpenSection):
+    kind: str = "static"
+
+    @model_validator(mode="after")
+    def _known(self) -> ArrivalsSection:
+        if self.kind not in ARRIVALS:
+            raise unknown_name("arrival process", self.kind, ARRIVALS)
+        reject_unknown(f'arrival process "{self.kind}"', self.options, arrival_options(self.kind))
+        return self
+
+
+class RoutingSection(Section):
+    strategy: str = "covering"
+    mode: Literal["lazy", "active"] = "lazy"
+
+    @field_validator("strategy")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in STRATEGIES:
+            raise unknown_name("routing strategy", name, STRATEGIES)
+        return name
+
+
+class CoveringSection(OpenSection):
+    method: str = "auto"
+    epsilon: float = 0.0
+    recall: bool = True  # beside an approximate search, ask what an exact one would have said
+
+    @model_validator(mode="after")
+    def _known(self) -> CoveringSection:
+        covering.create(self.method, np.array([[0.0, 1.0]]), self.epsilon, **self.options)
+        return self
+
+
+class MatchingSection(OpenSection):
+    method: str = "auto"
+    semantics: Literal["exact", "relaxed"] = "exact"
+    k: Positive | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> MatchingSection:
+        topk.create(self.method, topk.Catalogue.empty(1), semantics=self.semantics, **self.options)
+        return self
+
+
+class RunSection(Section):
+    engine: Literal["simpy"] = "simpy"
+    samples: Count = 20  # how often table sizes are written down on the way
+
+
+class Experiment(Section):
+    """One point of a sweep, or a whole experiment before it is expanded."""
+
+    name: str
+    question: str = ""
+    seeds: Annotated[list[Count], Field(min_length=1)] = [1]
+    overlay: OverlaySection = Field(default_factory=OverlaySection)
+    links: LinksSection = Field(default_factory=LinksSection)
+    broker: BrokerSection = Field(default_factory=BrokerSection)
+    workload: WorkloadSection = Field(default_factory=WorkloadSection)
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    arrivals: ArrivalsSection = Field(default_factory=ArrivalsSection)
+    routing: RoutingSection = Field(default_factory=RoutingSection)
+    covering: CoveringSection = Field(default_factory=CoveringSection)
+    matching: MatchingSection = Field(default_factory=MatchingSection)
+    run: RunSection = Field(default_factory=RunSection)
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, seeds: list[int]) -> list[int]:
+        if len(set(seeds)) != len(seeds):
+            raise CoverlayError(f"seeds {seeds} repeat; each seed is one run")
+        return seeds
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that decides the outcome of a run but the seed, defaults included."""
+        return self.model_dump(by_alias=True, exclude={"seeds", "name", "question"}, exclude_none=True)
+
+
+def parse(data: dict[str, Any], where: str) -> Experiment:
+    """`data` as an experiment, or one CoverlayError that lists every mistake with its path."""
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as error:
+        lines = [_sentence(item) for item in error.errors()]
+        raise CoverlayError(f"{where}: " + "; ".join(lines)) from None
+
+
+def _sentence(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        return f"{path}: there is no such key"
+    if item["type"] in ("value_error", "missing"):
+        return f"{path}: {message}"
+    return f"{path} = {_shown(item['input'])}: {message[0].lower()}{message[1:]}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
