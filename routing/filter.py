@@ -40,7 +40,7 @@ class Filter:
     ) -> Filter:
         """From bounds alone: an attribute is mentioned if it is bounded or in the residue; weight 1 each."""
         bounds = np.array(box, dtype=np.float64) + 0.0  # a copy, and −0.0 becomes 0.0: one set, one key
-        spoken: NDArray[np.bool_] = np.isfinite(bounds).any(axis=1)
+        spoken = np.isfinite(bounds[:, 0]) | np.isfinite(bounds[:, 1])
         for attribute, _ in (*residue.excluded, *residue.allowed):
             spoken[attribute] = True
         weight = np.where(spoken, 1.0 if weights is None else weights, 0.0).astype(np.float64)
