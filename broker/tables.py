@@ -92,7 +92,7 @@ class LinkTable:
             if row < 0:
                 return False
             filter = self._filters[self._ids[row]]
-            if not filter.residue or self._admits(filter, event):
+            if filter.plain or self._admits(filter, event):
                 return True
 
     def _admits(self, filter: Filter, event: Floats) -> bool:
