@@ -1,1 +1,65 @@
-"""See README.md and the module docstrings."""
+"""Covering detection: "does a stored box contain this box?", many ways behind one interface.
+
+    index = covering.create("zorder", domain, epsilon=0.05)
+    index.add(7, [[0, 50], [1990, 2004]])
+    index.find_cover([[0, 30], [1998, 2000]])   # 7: a witness, never just True
+
+`base.py` has the interface, `filters.py` covers whole filters (sets, ≠, groups) on top of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from covering.base import CoveringIndex, Stats
+from covering.residue import EMPTY, Residue
+from covering.scan import ScanIndex
+from covering.zorder import ZorderIndex
+from coverlay import CoverlayError, unknown_name
+
+__all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "methods"]
+
+METHODS: dict[str, type[CoveringIndex]] = {
+    method.name: method
+    for method in (
+        ScanIndex,
+        ZorderIndex,
+    )
+}
+
+
+def methods() -> list[str]:
+    """The names `create` knows."""
+    return list(METHODS)
+
+
+def options_of(name: str) -> list[str]:
+    """The names of the options a method takes beside domain and epsilon."""
+    parameters = inspect.signature(METHODS[name]).parameters.values()
+    return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -> CoveringIndex:
+    """An empty index; `domain`: (d, 2) finite bounds, ε: the part of the search that may be skipped."""
+    method = METHODS.get(name) if isinstance(name, str) else None
+    if method is None:
+        raise unknown_name("covering method", name, METHODS)
+    try:
+        share = math.nan if isinstance(epsilon, (bool, str)) else float(epsilon)
+    except (TypeError, ValueError):
+        share = math.nan
+    if not 0.0 <= share < 1.0:
+        raise CoverlayError(f"epsilon {epsilon!r} must be a number from 0 up to, not including, 1")
+    if share > 0.0 and not method.takes_epsilon:
+        approximate = ", ".join(sorted(n for n, m in METHODS.items() if m.takes_epsilon))
+        raise CoverlayError(f"{name} is exact, epsilon {epsilon!r} is not for it but for: {approximate}")
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            allowed = ", ".join(sorted(known)) or "none"
+            raise CoverlayError(f"unknown option {option!r} for covering method {name}; it takes: {allowed}")
+    return method(domain, share, **options)

@@ -1,0 +1,352 @@
+"""What every covering index shares: validation, the store of dominance points, statistics.
+
+A box with closed bounds [lo_j, hi_j] is kept as the point p = (−lo_0, hi_0, −lo_1, hi_1, …) with D = 2d
+coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 contains box 2 iff p1 ≥ p2 in
+every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
+slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
+
+A method derives from `CoveringIndex` and implements `_insert`, `_delete`, `_search`, `_search_covered`, and
+`_check` for the invariants of its own structure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from coverlay import CoverlayError
+
+Id = Any  # any hashable; whole numbers are stored most compactly
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+NO_SLOT = -1
+_FIRST_CAPACITY = 16  # slots allocated for the first entry
+_GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bounds, rules out doubling
+
+
+@dataclass
+class Stats:
+    """The work of `find_cover` calls since the index was made (or since `reset`); plain sums.
+
+    `volume / checks` is the mean fraction of the search region that was searched. What one probe is depends
+    on the method: a stored entry compared for exact methods, a key range looked up for the curve methods.
+    """
+
+    checks: int = 0  # find_cover calls, each box of a batch counted
+    hits: int = 0  # of these, how many found a cover
+    probes: int = 0
+    cubes: int = 0  # standard cubes searched (curve methods)
+    runs: int = 0  # key ranges after merging neighbouring cubes (curve methods)
+    volume: float = 0.0  # sum over checks of the fraction of the search region searched; 1 for an exact check
+    capped: int = 0  # checks ended early by the probe cap, with neither a hit nor the volume asked for
+
+    def merge(self, other: Stats) -> None:
+        """Add another index's counters to these."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def copy(self) -> Stats:
+        return Stats(self.checks, self.hits, self.probes, self.cubes, self.runs, self.volume, self.capped)
+
+    def since(self, before: Stats) -> Stats:
+        """What was counted after the copy `before` was taken."""
+        return Stats(
+            self.checks - before.checks,
+            self.hits - before.hits,
+            self.probes - before.probes,
+            self.cubes - before.cubes,
+            self.runs - before.runs,
+            self.volume - before.volume,
+            self.capped - before.capped,
+        )
+
+    def reset(self) -> None:
+        self.__init__()  # type: ignore[misc]
+
+
+_FINE, _NAN, _INVERTED = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def _to_point(box: Floats, point: Floats) -> int:
+    """Write the dominance point of `box`; report what is wrong with the box, if anything."""
+    for j in range(box.shape[0]):
+        lo, hi = box[j, 0], box[j, 1]
+        if np.isnan(lo) or np.isnan(hi):
+            return _NAN
+        if lo > hi:
+            return _INVERTED
+        point[2 * j] = -lo
+        point[2 * j + 1] = hi
+    return _FINE
+
+
+@njit(cache=True, nogil=True)
+def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
+    """Write the dominance points of all boxes; (what is wrong, which box) of the first bad one."""
+    for i in range(boxes.shape[0]):
+        wrong = _to_point(boxes[i], points[i])
+        if wrong != _FINE:
+            return wrong, i
+    return _FINE, 0
+
+
+def checked_domain(domain: ArrayLike) -> Floats:
+    """A domain as a (d, 2) array, or the sentence that says what is wrong with it."""
+    try:
+        bounds = np.array(domain, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CoverlayError(f"domain {domain!r} must be a (d, 2) array of numbers") from None
+    if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.shape[0] == 0:
+        raise CoverlayError(f"domain of shape {bounds.shape} must be (d, 2): one [lo, hi] per attribute")
+    for j, (lo, hi) in enumerate(bounds.tolist()):
+        if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
+            raise CoverlayError(f"domain bounds [{lo}, {hi}] of attribute {j} must be finite with lo ≤ hi")
+    return bounds
+
+
+class CoveringIndex(ABC):
+    """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness."""
+
+    name: ClassVar[str]
+    takes_epsilon: ClassVar[bool] = False
+
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
+        self.domain = checked_domain(domain)
+        self.epsilon = epsilon
+        self.attributes = self.domain.shape[0]
+        self.stats = Stats()
+        self._shape = self.domain.shape
+        self._points: Floats = np.empty((0, 2 * self.attributes))
+        self._ids: list[Id] = []
+        self._slots: dict[Id, int] = {}
+        self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
+        self._used = 0
+        self._query = np.empty(2 * self.attributes)
+
+    # ---- what users call -------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._slots
+
+    def ids(self) -> list[Id]:
+        """The stored ids, in the order they were added."""
+        return list(self._slots)
+
+    def box(self, id: Id) -> Floats:
+        """The stored box of an id, as it was given."""
+        point = self._points[self._slot_of(id)]
+        return np.stack([-point[0::2], point[1::2]], axis=1)
+
+    def add(self, id: Id, box: ArrayLike) -> None:
+        """Store a box of closed bounds under a new id."""
+        point = self._point(box)
+        if id in self._slots:
+            raise CoverlayError(f"id {id!r} is already stored; remove it first")
+        slot = self._free.pop() if self._free else self._grow(1)
+        self._slots[id] = slot
+        self._ids[slot] = id
+        self._points[slot] = point
+        self._insert(slot)
+
+    def remove(self, id: Id) -> None:
+        """Forget a stored id and its box."""
+        slot = self._slot_of(id)
+        self._delete(slot)
+        del self._slots[id]
+        self._ids[slot] = None
+        self._points[slot] = np.nan
+        self._free.append(slot)
+
+    def find_cover(self, box: ArrayLike) -> Id | None:
+        """The id of a stored box that contains `box` (an equal one included), or None."""
+        slot = self._search(self._point(box))
+        stats = self.stats
+        stats.checks += 1
+        if slot < 0:
+            return None
+        stats.hits += 1
+        return self._ids[slot]
+
+    def find_covered(self, box: ArrayLike) -> list[Id]:
+        """The ids of all stored boxes that `box` contains, ascending; exact in every method."""
+        return ordered([self._ids[slot] for slot in self._search_covered(self._point(box)).tolist()])
+
+    def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
+        """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
+        named = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        points = self._points_of(boxes)
+        if len(named) != len(points):
+            raise CoverlayError(f"{len(named)} ids were given for {len(points)} boxes; there must be as many")
+        fresh = set(named)
+        if len(fresh) != len(named) or not fresh.isdisjoint(self._slots):
+            seen: set[Id] = set(self._slots)
+            for id in named:
+                if id in seen:
+                    raise CoverlayError(f"id {id!r} is given twice or already stored; ids must be new")
+                seen.add(id)
+        if not named:
+            return
+        first = self._grow(len(named))
+        self._points[first : first + len(named)] = points
+        self._ids[first : first + len(named)] = named
+        self._slots.update(zip(named, range(first, first + len(named)), strict=True))
+        self._insert_many(first, len(named))
+
+    def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
+        """`find_cover` of each box of an (n, d, 2) batch."""
+        slots = self._search_many(self._points_of(boxes)).tolist()
+        self.stats.checks += len(slots)
+        found = [self._ids[slot] if slot >= 0 else None for slot in slots]
+        self.stats.hits += sum(slot >= 0 for slot in slots)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and tables that hold the entries and the structure over them."""
+        table = self._slots.__sizeof__() + self._ids.__sizeof__() + 32 * len(self._ids)  # 32: one int object
+        return self._points.nbytes + table + self._structure_bytes()
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant of the structure does not hold; slow, for tests."""
+        assert len(self._ids) == len(self._points) >= self._used
+        assert len(self._slots) + len(self._free) == self._used
+        for id, slot in self._slots.items():
+            assert self._ids[slot] == id
+            assert not np.isnan(self._points[slot]).any()
+        for slot in self._free:
+            assert self._ids[slot] is None
+            assert np.isnan(self._points[slot]).all()
+        self._check()
+
+    # ---- what methods implement --------------------------------------------------------------------
+
+    @abstractmethod
+    def _insert(self, slot: int) -> None:
+        """`_points[slot]` was just filled: take it into the structure."""
+
+    def _insert_many(self, first: int, count: int) -> None:
+        """Slots first … first+count−1 were just filled."""
+        for slot in range(first, first + count):
+            self._insert(slot)
+
+    @abstractmethod
+    def _delete(self, slot: int) -> None:
+        """`_points[slot]` is about to be emptied: take it out of the structure."""
+
+    @abstractmethod
+    def _search(self, query: Floats) -> int:
+        """A slot whose point dominates `query`, or NO_SLOT; counts probes, volume and so on in `stats`."""
+
+    def _search_many(self, queries: Floats) -> Slots:
+        """`_search` of each row."""
+        return np.fromiter((self._search(query) for query in queries), np.int64, len(queries))
+
+    def _search_covered(self, query: Floats) -> Slots:
+        """All slots whose point `query` dominates. Unless a method knows better: one pass over all."""
+        return covered_slots(self._points, self._used, query)
+
+    def _check(self) -> None:  # noqa: B027  (a method without structure has nothing to verify)
+        """Verify the invariants of the method's own structure."""
+
+    def _structure_bytes(self) -> int:
+        """Bytes of the method's own arrays, beyond points and ids."""
+        return 0
+
+    # ---- help for both -------------------------------------------------------------------------------
+
+    def _slot_of(self, id: Id) -> int:
+        try:
+            return self._slots[id]
+        except KeyError:
+            raise CoverlayError(f"id {id!r} is not stored here") from None
+
+    def _grow(self, count: int) -> int:
+        """Take `count` fresh slots at the end; return the first. A batch into an empty index fits exactly."""
+        first = self._used
+        needed = first + count
+        if needed > len(self._points):
+            capacity = max(needed, int(len(self._points) * _GROWTH), _FIRST_CAPACITY)
+            points = np.full((capacity, self._points.shape[1]), np.nan)
+            points[:first] = self._points[:first]
+            self._points = points
+            self._ids.extend([None] * (capacity - len(self._ids)))
+        self._used = needed
+        return first
+
+    def _point(self, box: ArrayLike) -> Floats:
+        """The dominance point of a box, in a buffer that the next call overwrites."""
+        if (
+            type(box) is not np.ndarray
+            or box.dtype != np.float64
+            or box.shape != self._shape
+            or not box.flags.c_contiguous
+        ):
+            box = self._coerced(box, self._shape, "(d, 2)")
+        wrong = _to_point(box, self._query)
+        if wrong != _FINE:
+            raise CoverlayError(_complaint(wrong, box))
+        return self._query
+
+    def _points_of(self, boxes: ArrayLike) -> Floats:
+        rows = np.asarray(boxes)
+        if rows.size == 0 and (rows.ndim == 1 or rows.shape[1:] == self._shape):
+            return np.empty((0, 2 * self.attributes))
+        rows = self._coerced(boxes, (len(rows) if rows.ndim else 0, *self._shape), "(n, d, 2)")
+        points = np.empty((len(rows), 2 * self.attributes))
+        wrong, which = _to_points(rows, points)
+        if wrong != _FINE:
+            raise CoverlayError(_complaint(wrong, rows[which]))
+        return points
+
+    def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
+        try:
+            array = np.ascontiguousarray(box, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise CoverlayError(f"box {box!r} must be a {meaning} array of numbers") from None
+        if array.shape != shape:
+            raise CoverlayError(
+                f"box of shape {array.shape} must have shape {meaning} with d = {self.attributes}: "
+                "one closed [lo, hi] per attribute"
+            )
+        return array
+
+
+def _complaint(wrong: int, box: Floats) -> str:
+    rule = "NaN is no bound" if wrong == _NAN else "lo must not exceed hi"
+    return f"box {box.tolist()} is not valid: {rule}"
+
+
+def ordered(ids: list[Id]) -> list[Id]:
+    """Ascending if the ids compare with each other, else as they are."""
+    try:
+        return sorted(ids)
+    except TypeError:
+        return ids
+
+
+@njit(cache=True, nogil=True)
+def covered_slots(points: Floats, used: int, query: Floats) -> Slots:
+    """Slots below `used` whose point is ≤ `query` everywhere; NaN rows are never reported."""
+    found = np.empty(used, np.int64)
+    count = 0
+    for i in range(used):
+        below = True
+        for j in range(query.shape[0]):
+            if not points[i, j] <= query[j]:
+                below = False
+                break
+        if below:
+            found[count] = i
+            count += 1
+    return found[:count].copy()

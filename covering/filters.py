@@ -1,0 +1,145 @@
+"""Covering among whole filters: box, residue and group, on top of any box method.
+
+Entries are partitioned by (group, residue), one box index each: the equality attributes of a filter (issue =
+Microsoft) make a good group, because filters of different groups never cover each other. A stored filter
+covers a query iff the groups are equal, the stored residue is implied by the query's box and residue, and
+the stored box contains the query box. Partitions are asked in the order they were first used.
+
+Cost: one residue implication per partition of the group, one box search per implied partition. An emptied
+partition is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import covering
+from covering.base import CoveringIndex, Floats, Id, Stats, ordered
+from covering.residue import EMPTY, Residue
+from coverlay import CoverlayError
+
+
+class FilterIndex:
+    """A dynamic set of (box, residue, group) that finds covers and covered entries."""
+
+    def __init__(
+        self,
+        method: str,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        integral: Sequence[bool] | None = None,
+        **options: Any,
+    ) -> None:
+        # Every mistake in the options shows here, not at the first add.
+        self._blank = covering.create(method, domain, epsilon, **options)
+        self.domain = np.array(domain, dtype=np.float64)
+        if integral is not None and len(integral) != len(self.domain):
+            raise CoverlayError(f"integral has {len(integral)} entries for {len(self.domain)} attributes")
+        self.method, self.epsilon, self.options = method, epsilon, options
+        self.integral = None if integral is None else tuple(bool(whole) for whole in integral)
+        self.stats = Stats()
+        self._groups: dict[Hashable, dict[Residue, CoveringIndex]] = {}
+        self._where: dict[Id, tuple[Hashable, Residue]] = {}
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._where
+
+    def add(self, id: Id, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> None:
+        """Store a filter under a new id."""
+        if id in self._where:
+            raise CoverlayError(f"id {id!r} is already stored; remove it first")
+        self._fits(residue)
+        parts = self._groups.get(group, {})
+        part = parts.get(residue)
+        if part is None:
+            part = covering.create(self.method, self.domain, self.epsilon, **self.options)
+        part.add(id, box)  # may refuse the box, so nothing is registered before
+        self._groups.setdefault(group, parts)[residue] = part
+        self._where[id] = (group, residue)
+
+    def remove(self, id: Id) -> None:
+        """Forget a stored filter."""
+        if id not in self._where:
+            raise CoverlayError(f"id {id!r} is not stored here")
+        group, residue = self._where.pop(id)
+        parts = self._groups[group]
+        parts[residue].remove(id)
+        if not len(parts[residue]):
+            del parts[residue]
+            if not parts:
+                del self._groups[group]
+
+    def find_cover(self, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> Id | None:
+        """The id of a stored filter that covers (box, residue, group), or None.
+
+        Counts as one check; its volume is the mean over the partitions searched, 1 if there was none.
+        """
+        self._fits(residue)
+        bounds = self._checked(box)
+        stats, asked, volume, capped = self.stats, 0, 0.0, 0
+        found = None
+        for own, part in self._groups.get(group, {}).items():
+            if not own.implied_by(bounds, residue, self.integral):
+                continue
+            asked += 1
+            before = part.stats.copy()
+            found = part.find_cover(bounds)
+            work = part.stats.since(before)
+            stats.probes += work.probes
+            stats.cubes += work.cubes
+            stats.runs += work.runs
+            volume += work.volume
+            capped |= work.capped
+            if found is not None:
+                stats.hits += 1
+                break
+        stats.checks += 1
+        stats.volume += volume / asked if asked else 1.0
+        stats.capped += capped if found is None else 0
+        return found
+
+    def find_covered(self, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> list[Id]:
+        """The ids of all stored filters that (box, residue, group) covers, ascending where ids compare."""
+        self._fits(residue)
+        bounds = self._checked(box)
+        found: list[Id] = []
+        for own, part in self._groups.get(group, {}).items():
+            inside = part.find_covered(bounds)
+            if residue != EMPTY:
+                inside = [id for id in inside if residue.implied_by(part.box(id), own, self.integral)]
+            found += inside
+        return ordered(found)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for parts in self._groups.values() for part in parts.values())
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant does not hold; slow, for tests."""
+        count = 0
+        for group, parts in self._groups.items():
+            assert parts
+            for residue, part in parts.items():
+                assert len(part)
+                part.check()
+                assert all(self._where[id] == (group, residue) for id in part.ids())
+                count += len(part)
+        assert count == len(self._where)
+
+    def _fits(self, residue: Residue) -> None:
+        for attribute, _ in (*residue.excluded, *residue.allowed):
+            if attribute >= len(self.domain):
+                raise CoverlayError(
+                    f"residue names attribute {attribute}; there are {len(self.domain)}, counted from 0"
+                )
+
+    def _checked(self, box: ArrayLike) -> Floats:
+        bounds = self._blank._point(box)  # refuses what is no box, even where no partition would be asked
+        return np.stack([-bounds[0::2], bounds[1::2]], axis=1)
