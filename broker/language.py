@@ -1,0 +1,22 @@
+"""What clients speak: subscriptions and events as text, and their compiled form.
+
+    from broker.language import parse_subscription, compile_subscription
+    subscription = parse_subscription('price between 10 and 50 and year >= 1990 and issue = "MSFT"')
+    filter = compile_subscription(schema, subscription)
+
+predicates.py holds the values and prints them, parser.py reads them, compiler.py makes filters.
+"""
+
+from broker.compiler import compile_subscription
+from broker.parser import parse_event, parse_subscription
+from broker.predicates import Event, Operator, Predicate, Subscription
+
+__all__ = [
+    "Event",
+    "Operator",
+    "Predicate",
+    "Subscription",
+    "compile_subscription",
+    "parse_event",
+    "parse_subscription",
+]
