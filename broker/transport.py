@@ -1,10 +1,10 @@
 """FIFO links and single-server brokers on SimPy, with one or two kernel events per message.
 
 A Store and a process per broker cost several kernel events and generator switches per message. Here a link
-is a queue of messages in flight plus one timeout per message, and a server is a busy-until clock plus, where
-service takes time, one more timeout. `coverlay bench engine` measures the difference.
+is a queue of messages in flight plus one kernel event per message, and a server is a busy-until clock plus,
+where service takes time, one more. `coverlay bench engine` measures the difference.
 
-Messages leave a link in the order they entered whatever the latencies do: the timeout says *when* a message
+Messages leave a link in the order they entered whatever the latencies do: the event says *when* a message
 arrives, the queue says *which*, so neither jitter nor rounding can reorder them.
 """
 
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import simpy
-from simpy.events import Timeout
+from simpy.events import NORMAL
 
 from coverlay import CoverlayError, unknown_name
 
@@ -26,10 +26,34 @@ class Sized(Protocol):
     def size(self) -> int: ...
 
 
-class Link[M: Sized]:
-    """One direction of a link."""
+M = TypeVar("M", bound=Sized)
 
-    __slots__ = ("_bandwidth", "_deliver", "_env", "_free_at", "_in_flight", "_jitter", "_last", "_rng", "latency", "sent")
+
+class Signal:
+    """A kernel event that calls one function and can be scheduled any number of times at once.
+
+    SimPy's own events are used up when they happen. A link or server has the same thing to do each time, so
+    one object does, and a message allocates nothing in the kernel but its place in the calendar. The kernel
+    asks of an event what is here: `callbacks`, which it clears, and `_ok`.
+    """
+
+    __slots__ = ("_calls",)
+    _ok = True
+
+    def __init__(self, call: Callable[[object], None]) -> None:
+        self._calls = (call,)
+
+    @property
+    def callbacks(self) -> tuple[Callable[[object], None], ...]:
+        return self._calls
+
+    @callbacks.setter
+    def callbacks(self, _used_up: None) -> None:
+        """The kernel clears an event when it happens; this one stays."""
+
+
+class Link(Generic[M]):
+    """One direction of a link."""
 
     def __init__(
         self,
@@ -50,6 +74,7 @@ class Link[M: Sized]:
         self._free_at = 0.0
         self._last = 0.0
         self.sent = 0  # sequence number of the next message
+        self._arrival = Signal(self._arrive)
 
     def send(self, message: M) -> None:
         now = self._env.now
@@ -63,16 +88,14 @@ class Link[M: Sized]:
             self._last = arrival
         self.sent += 1
         self._in_flight.append(message)
-        Timeout(self._env, arrival - now).callbacks.append(self._arrive)
+        self._env.schedule(self._arrival, NORMAL, arrival - now)
 
     def _arrive(self, _event: object) -> None:
         self._deliver(self._in_flight.popleft())
 
 
-class Server[M: Sized]:
+class Server(Generic[M]):
     """One worker with a queue in front. `droppable` messages are lost when the queue is full."""
-
-    __slots__ = ("_busy_until", "_capacity", "_drop", "_droppable", "_env", "_process", "_queue", "_service")
 
     def __init__(
         self,
@@ -91,6 +114,7 @@ class Server[M: Sized]:
         self._drop = drop
         self._queue: deque[M] = deque()
         self._busy_until = 0.0
+        self._end_of_service = Signal(self._finish)
 
     def arrive(self, message: M) -> None:
         if self._service is None:
@@ -102,7 +126,7 @@ class Server[M: Sized]:
         now = self._env.now
         self._busy_until = max(now, self._busy_until) + self._service()
         self._queue.append(message)
-        Timeout(self._env, self._busy_until - now).callbacks.append(self._finish)
+        self._env.schedule(self._end_of_service, NORMAL, self._busy_until - now)
 
     def _finish(self, _event: object) -> None:
         self._process(self._queue.popleft())

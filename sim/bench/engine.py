@@ -1,0 +1,121 @@
+"""How many messages per second the SimPy transport carries, beside the obvious way to write it.
+
+The peer is the pipeline that SimPy's tutorials lead to: a Store per broker, a process that takes one
+message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
+the same latencies and service times, and must agree on how many messages were processed when.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import simpy
+
+from broker.transport import Link, Server
+
+BROKERS = 50
+TOKENS = 200  # messages under way at the same time
+LATENCY = 1.0
+SERVICE = 0.001
+REPEATS = 3
+TARGET = 4.0  # times the naive pipeline
+
+
+@dataclass(slots=True)
+class Token:
+    hops_left: int
+    size: int = 64
+
+
+def naive(tokens: int, hops: int, service: float) -> tuple[int, float]:
+    """Messages processed and the simulated time when the last one was."""
+    env = simpy.Environment()
+    inboxes = [simpy.Store(env) for _ in range(BROKERS)]
+    processed = 0
+
+    def travel(token: Token, target: int) -> Iterator[Any]:
+        yield env.timeout(LATENCY)
+        yield inboxes[target].put(token)
+
+    def broker(number: int) -> Iterator[Any]:
+        nonlocal processed
+        while True:
+            token = yield inboxes[number].get()
+            if service:
+                yield env.timeout(service)
+            processed += 1
+            if token.hops_left:
+                env.process(travel(Token(token.hops_left - 1), (number + 1) % BROKERS))
+
+    for number in range(BROKERS):
+        env.process(broker(number))
+    for token in range(tokens):
+        inboxes[token % BROKERS].put(Token(hops))
+    env.run()
+    return processed, env.now
+
+
+def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
+    env = simpy.Environment()
+    links: list[Link[Token]] = []
+    processed = 0
+
+    def process_at(number: int) -> Callable[[Token], None]:
+        def process(token: Token) -> None:
+            nonlocal processed
+            processed += 1
+            if token.hops_left:
+                links[number].send(Token(token.hops_left - 1))
+
+        return process
+
+    servers: list[Server[Token]] = [
+        Server(env, process_at(number), (lambda: service) if service else None) for number in range(BROKERS)
+    ]
+    links.extend(Link(env, servers[(number + 1) % BROKERS].arrive, LATENCY) for number in range(BROKERS))
+    for token in range(tokens):
+        servers[token % BROKERS].arrive(Token(hops))
+    env.run()
+    return processed, env.now
+
+
+def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+    hops = 100 if quick else 500
+    rows: list[dict[str, object]] = []
+    for case, service in (("no service time", 0.0), ("with service time", SERVICE)):
+        best: dict[str, float] = {}
+        counts = {}
+        for _ in range(REPEATS):  # interleaved, so that a busy machine slows both
+            for name, pipeline in (("naive store and process", naive), ("coverlay transport", ours)):
+                progress(f"{case}, {name}")
+                started = time.perf_counter()
+                counts[name] = pipeline(TOKENS, hops, service)
+                best[name] = min(best.get(name, float("inf")), time.perf_counter() - started)
+        for name, seconds in best.items():
+            messages, finished = counts[name]
+            rows.append(
+                {
+                    "case": case,
+                    "engine": name,
+                    "messages": messages,
+                    "simulated_ms": finished,
+                    "messages_per_s": round(messages / seconds),
+                    "ratio": best["naive store and process"] / seconds,
+                }
+            )
+    return rows
+
+
+def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [
+        {
+            "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
+            "measured": f"{row['ratio']:.1f}×",
+            "met": float(str(row["ratio"])) >= TARGET,
+        }
+        for row in rows
+        if row["engine"] == "coverlay transport"
+    ]

@@ -1,0 +1,255 @@
+"""What each verb of the command line does, and how it looks on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn
+from rich.table import Table
+
+from coverlay import CoverlayError
+from sim.bench import BENCHMARKS
+from sim.reproduce import DOCUMENTS
+
+PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
+
+_out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
+_err = Console(stderr=True)
+
+
+# ── experiments ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def demo(options: argparse.Namespace) -> int:
+    options.experiment = "demo"
+    return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    from sim.experiments import load
+    from sim.sweep import run_sweep
+
+    plan = load(options.experiment, options.settings)
+    out = options.out or Path("out") / Path(options.experiment).stem
+    started = time.perf_counter()
+    with _progress(f"simulating {plan.name}") as update:
+        result = run_sweep(
+            plan, out, jobs=options.jobs, resume=options.resume, spark_master=options.spark, progress=update
+        )
+    for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
+        _err.print(f"note: {warning}", markup=False)
+    kept = f", {result.kept} kept from before" if result.kept else ""
+    _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
+    _report_failures(result, options.experiment)
+    if not result.outcomes and not result.kept:
+        return 2 if all(failure.is_input for failure in result.failures) else 1
+    _aggregate_and_report(out, options.spark)
+    for wrong in result.wrong:
+        record = wrong.record
+        _err.print(
+            f"run {wrong.run_id} broke a guarantee: missed {record['missed']}, duplicates {record['duplicates']}, "
+            f"spurious {record['spurious']}; see coverlay explain {out} --run {wrong.run_id}",
+            style="red",
+        )
+    if result.wrong or any(not failure.is_input for failure in result.failures):
+        return 1
+    return 2 if result.failures else 0
+
+
+def _report_failures(result: Any, experiment: str) -> None:
+    for failure in result.failures:
+        _err.print(f"run failed: {failure}", style="red", markup=False, highlight=False)
+        _err.print(f"  repeat it with: {failure.repeat_command(experiment)}", markup=False, highlight=False)
+
+
+def _aggregate_and_report(out: Path, master: str | None) -> None:
+    from analysis.aggregate import analyze as aggregate
+    from analysis.report import write_report
+
+    with _status("aggregating on Spark") as say:
+        summary = aggregate(out, master, say)
+    _print_summary(summary)
+    page = write_report(out)
+    _out.print(f"report: {page}", markup=False, highlight=False)
+
+
+def analyze(options: argparse.Namespace) -> int:
+    from analysis.aggregate import analyze as aggregate
+
+    with _status("aggregating on Spark") as say:
+        summary = aggregate(options.folder, options.master, say)
+    _print_summary(summary)
+    _out.print(f"results: {options.folder / 'results'}", markup=False, highlight=False)
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    from analysis.report import write_report
+
+    _out.print(f"report: {write_report(options.folder)}", markup=False, highlight=False)
+    return 0
+
+
+def _print_summary(summary: Any) -> None:
+    from analysis.summary import table
+
+    _print_table(*table(summary))
+
+
+# ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────
+
+
+def documents() -> list[str]:
+    return sorted(DOCUMENTS)
+
+
+def benchmarks() -> list[str]:
+    return sorted(BENCHMARKS)
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    from analysis.claims import write_claims
+
+    claims = []
+    for document in documents() if options.document == "all" else [options.document]:
+        folder = options.out / document
+        folder.mkdir(parents=True, exist_ok=True)
+        with _status(f"reproducing {document}") as say:
+            claims += import_module(DOCUMENTS[document]).run(folder, options.quick, say)
+    page = write_claims(claims, options.out)
+    headers = ["document", "claim", "published", "measured", "verdict"]
+    _print_table(headers, [[c.document, c.claim, c.published, c.measured, c.verdict] for c in claims])
+    _out.print(f"claims: {page}", markup=False, highlight=False)
+    return 0
+
+
+def bench(options: argparse.Namespace) -> int:
+    results: dict[str, Any] = {}
+    for family in benchmarks() if options.family == "all" else [options.family]:
+        module = import_module(BENCHMARKS[family])
+        with _status(f"measuring {family}") as say:
+            rows = module.run(options.quick, say)
+        results[family] = {"rows": rows, "verdicts": module.verdicts(rows)}
+    if options.json:
+        _out.print_json(json.dumps(results, default=str))
+        return 0
+    for family, result in results.items():
+        for name, rows in result.items():
+            _out.print(f"\n{family}: {'measured' if name == 'rows' else 'aimed at'}", style="bold")
+            headers = list(dict.fromkeys(key for row in rows for key in row))
+            _print_table(headers, [[_cell(row.get(key)) for key in headers] for row in rows])
+    return 0
+
+
+# ── looking around ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _topologies() -> list[str]:
+    from routing.overlay import OVERLAYS
+
+    return list(OVERLAYS)
+
+
+def _strategies() -> list[str]:
+    from routing.strategies import STRATEGIES
+
+    return list(STRATEGIES)
+
+
+def _covering() -> list[str]:
+    import covering
+
+    return list(covering.methods())
+
+
+def _matchers() -> list[str]:
+    import topk
+
+    return list(topk.methods())
+
+
+def _workloads() -> list[str]:
+    from sim.workloads import WORKLOADS
+
+    return list(WORKLOADS)
+
+
+def _experiments() -> list[str]:
+    from sim.experiments import load, shipped
+
+    return [f"{name}: {load(name).data.get('question', '')}" for name in shipped()]
+
+
+LISTS: dict[str, Callable[[], list[str]]] = {
+    "topologies": _topologies,
+    "strategies": _strategies,
+    "covering": _covering,
+    "matchers": _matchers,
+    "workloads": _workloads,
+    "experiments": _experiments,
+}
+
+
+def list_names(options: argparse.Namespace) -> int:
+    for what in [options.what] if options.what else LISTS:
+        _out.print(f"{what}:", style="bold")
+        for name in LISTS[what]():
+            _out.print(f"  {name}", markup=False, highlight=False)
+    return 0
+
+
+def explain(options: argparse.Namespace) -> int:
+    from sim.explain import explain as explain_event
+
+    for line in explain_event(options.folder, options.event, options.subscription, options.run):
+        _out.print(line, markup=False, highlight=False)
+    return 0
+
+
+# ── terminal ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print_table(headers: list[str], rows: list[list[str]]) -> None:
+    table = Table(*headers, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(_cell(value).replace("[", "\\[") for value in row))
+    _out.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and remaining time on a terminal; nothing elsewhere."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _status(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner that says what is being done on a terminal; nothing elsewhere."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+        task = progress.add_task(what)
+        yield lambda now: progress.update(task, description=f"{what}: {now}")
+
+
+def check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise CoverlayError(f"{folder} is not a folder; give the --out folder of a run")

@@ -1,0 +1,7 @@
+"""Reproductions: a source document's tables and figures, with a verdict per claim.
+
+A module listed here has `run(out, quick, progress) -> list[analysis.claims.Claim]` and writes data and plots
+into `out`. Modules are imported only when used.
+"""
+
+DOCUMENTS: dict[str, str] = {}
