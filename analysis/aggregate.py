@@ -1,0 +1,246 @@
+"""From the traces of a sweep to its results: the Spark side of the laboratory.
+
+Every job of the catalogue gives one row per run; turned into (run, metric, value) they are joined end to
+end, so the whole sweep is one Spark query. Statistics over seeds are a second query on those few rows. Only
+aggregates reach the driver: a row per run and metric, per broker, per link.
+
+Results, in `<out>/results`, each file written beside itself and renamed, so that a reader never meets half
+of one: run_metrics, summary, differences, broker_metrics, link_metrics (Parquet and CSV), and notes.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis import stats
+from analysis.metrics import CATALOGUE, JOBS, load, table_size, traffic
+from analysis.spark import session
+from analysis.summary import FILES, LABELS, Summary, family
+from analysis.traces import Run, Sweep, broken_file, canonical, find_runs, read
+from coverlay import CoverlayError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Progress = Callable[[str], None]
+# What of a run's record stands beside its metrics.
+_RECORD_COLUMNS = (
+    "experiment",
+    "seed",
+    "engine",
+    "trace_hash",
+    "brokers",
+    "subscriptions",
+    "active",
+    "events",
+)
+
+
+def analyze(out: Path, master: str | None = None, progress: Progress | None = None) -> Summary:
+    """Aggregate every run below `out` on Spark, write the results, and return them."""
+    say = progress or _silent
+    sweep = find_runs(out)
+    for warning in sweep.warnings:
+        say(warning)
+    say("starting Spark")
+    spark = session(master)
+    many = len(sweep.runs)
+    say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
+    try:
+        summary = _aggregate(spark, sweep)
+    except Exception as error:  # Spark wraps a damaged file in one of many exceptions
+        broken = broken_file(sweep)
+        if broken is None:
+            raise
+        path, why = broken
+        raise CoverlayError(
+            f"{path} is damaged ({why}); remove {path.parent} and repeat it with `coverlay run … --resume`"
+        ) from error
+    say("writing results")
+    _write(summary)
+    return summary
+
+
+def _silent(_: str) -> None:
+    """Progress nobody listens to."""
+
+
+def _aggregate(spark: SparkSession, sweep: Sweep) -> Summary:
+    tables = {name: read(spark, sweep, name) for name in _tables_needed()}
+    values = run_values(tables, keys(spark, sweep)).persist()
+    try:
+        rows = values.toPandas()
+        runs = _run_frame(sweep, rows)
+        points = _labelled(sweep, stats.over_seeds(values).toPandas())
+        baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
+        differences = _labelled(sweep, stats.paired(values, baselines).toPandas())
+    finally:
+        values.unpersist()
+    brokers, links = _pictures(spark, sweep)
+    return Summary(sweep.out, runs, points, differences, brokers, links, tuple(_warnings(sweep, runs)))
+
+
+def _tables_needed() -> list[str]:
+    return sorted({name for job in JOBS for name in job.tables})
+
+
+def keys(spark: SparkSession, sweep: Sweep) -> DataFrame:
+    """Which point and seed each run is: run, point, seed."""
+    rows = [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs]
+    return spark.createDataFrame(rows, "run string, point string, seed bigint")
+
+
+def run_values(tables: dict[str, DataFrame], runs: DataFrame) -> DataFrame:
+    """Every metric of every run: run, point, seed, metric, value.
+
+    A run without rows for a metric has the value that the catalogue gives for that case.
+    """
+    from pyspark.sql import functions as F
+
+    long: DataFrame | None = None
+    for job in JOBS:
+        wide = job.compute(*(tables[name] for name in job.tables))
+        part = wide.unpivot("run", [metric.name for metric in job.metrics], "metric", "value")
+        long = part if long is None else long.unionByName(part)
+    spark = runs.sparkSession
+    names = [(m.name, m.empty if m.empty is None else float(m.empty)) for m in CATALOGUE.values()]
+    metrics = spark.createDataFrame(names, "metric string, empty double")
+    grid = runs.crossJoin(F.broadcast(metrics)).join(long, ["run", "metric"], "left")
+    return grid.select("run", "point", "seed", "metric", F.coalesce("value", "empty").alias("value"))
+
+
+def labels(run: Run) -> dict[str, Any]:
+    """What a run is called in tables: how it routes, and on what."""
+    routing, covering = _section(run, "routing"), _section(run, "covering")
+    overlay = _section(run, "overlay")
+    epsilon = covering.get("epsilon")
+    return {
+        "strategy": str(routing.get("strategy", "")),
+        "mode": str(routing.get("mode", "")),
+        "method": str(covering.get("method", "")),
+        "epsilon": float(epsilon) if isinstance(epsilon, int | float) else float("nan"),
+        "overlay": str(overlay.get("file") or overlay.get("kind") or ""),
+    }
+
+
+def _section(run: Run, name: str) -> dict[str, Any]:
+    value = run.parameters.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _run_frame(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
+    wide = rows.pivot(index="run", columns="metric", values="value")[list(CATALOGUE)]
+    left = [
+        {
+            "run": run.name,
+            "point": canonical(run.point),
+            **labels(run),
+            **{name: run.record[name] for name in _RECORD_COLUMNS},
+        }
+        for run in sweep.runs
+    ]
+    return pd.DataFrame(left).merge(wide, left_on="run", right_index=True, validate="1:1")
+
+
+def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
+    by_point = {canonical(run.point): labels(run) for run in sweep.runs}
+    for name in reversed(LABELS):
+        frame.insert(1, name, [by_point[point][name] for point in frame["point"]])
+    frame["unit"] = [CATALOGUE[name].unit for name in frame["metric"]]
+    return frame.sort_values(["point", "metric"], ignore_index=True)
+
+
+def _baselines(sweep: Sweep) -> dict[str, str]:
+    """The point that each point is compared with: exact covering in its family, else simple routing, else
+    the first; a point in a family of its own is compared with nothing but itself."""
+    families: dict[str, dict[str, Run]] = {}
+    for run in sweep.runs:
+        families.setdefault(family(run.point), {}).setdefault(canonical(run.point), run)
+
+    def preference(item: tuple[str, Run]) -> tuple[bool, bool, str]:
+        have = labels(item[1])
+        exact = have["strategy"] == "covering" and have["epsilon"] == 0
+        return (not exact, have["strategy"] != "simple", item[0])
+
+    found: dict[str, str] = {}
+    for members in families.values():
+        baseline = min(members.items(), key=preference)[0]
+        found.update(dict.fromkeys(members, baseline))
+    return found
+
+
+def _pictures(spark: SparkSession, sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Per broker and per link, for one run of each point: what the overlay is drawn with."""
+    one = Sweep(sweep.out, tuple(representatives(sweep.runs)))
+    control, publications = read(spark, one, "control"), read(spark, one, "publications")
+    loads = load.per_broker(control, publications, read(spark, one, "brokers"))
+    sizes = table_size.per_broker(read(spark, one, "tables"))
+    brokers = loads.join(sizes, ["run", "broker"], "left").fillna(0, ["entries"]).orderBy("run", "broker")
+    links = traffic.per_link(control, publications).orderBy("run", "broker", "neighbour")
+    return brokers.toPandas(), links.toPandas()
+
+
+def representatives(runs: tuple[Run, ...]) -> list[Run]:
+    """The run with the smallest seed of each point."""
+    first: dict[str, Run] = {}
+    for run in sorted(runs, key=lambda run: (run.record["seed"], run.name)):
+        first.setdefault(canonical(run.point), run)
+    return list(first.values())
+
+
+def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
+    found = list(sweep.warnings)
+    seeds = runs.groupby("point")["seed"].nunique()
+    if seeds.min() < stats.FEW_SEEDS:
+        few = int(seeds.min())
+        found.append(
+            f"only {few} seed{'s' * (few != 1)} for some points: "
+            + ("there are no intervals" if few == 1 else "intervals are very wide")
+            + f"; {stats.FEW_SEEDS} or more are needed to call a difference one"
+        )
+    for run, row in zip(sweep.runs, runs.to_dict("records"), strict=True):
+        # Dropped messages were sent but never processed, so only runs without drops must agree.
+        for name in ("control_messages", "event_messages", "deliveries"):
+            if row["dropped"] == 0 and row[name] != run.record[name]:
+                found.append(
+                    f"{run.folder} recorded {run.record[name]} {name.replace('_', ' ')} but its trace has "
+                    f"{row[name]:.0f}: do not trust this run"
+                )
+        wrong = {name: row[name] for name in ("missed", "duplicates", "spurious") if row[name]}
+        if wrong:
+            listed = ", ".join(f"{count:.0f} {name}" for name, count in wrong.items())
+            found.append(f"run {run.name} delivered wrongly: {listed}")
+    if (runs["capped"] > 0).any():
+        found.append("the probe cap ended some covering searches before ε allowed it, which costs recall")
+    return found
+
+
+def _write(summary: Summary) -> None:
+    folder = summary.out / "results"
+    folder.mkdir(exist_ok=True)
+    for attribute, name in FILES.items():
+        frame: pd.DataFrame = getattr(summary, attribute)
+        _replace(folder / f"{name}.parquet", frame.to_parquet)
+        _replace(folder / f"{name}.csv", partial(_write_csv, frame))
+    notes = json.dumps({"warnings": summary.warnings}, indent=2)
+    _replace(folder / "notes.json", lambda path: path.write_text(notes, encoding="utf-8"))
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+    frame.to_csv(path, index=False)
+
+
+def _replace(path: Path, write: Callable[[Path], Any]) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(unfinished)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

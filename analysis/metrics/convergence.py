@@ -1,0 +1,70 @@
+"""Convergence: how long a client request keeps the network busy.
+
+An operation is finished when its last message, exposures included, has been processed; until then an event
+may miss the subscription. One that needs no message at all took no time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.metrics.definition import Job, Metric
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def convergence(operations: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    lasted = F.col("finished") - F.col("time")
+    subscribe = F.col("kind") == "subscribe"
+    return operations.groupBy("run").agg(
+        F.avg(F.when(subscribe, lasted)).alias("convergence_mean"),
+        F.percentile(F.when(subscribe, lasted), 0.95).alias("convergence_p95"),
+        F.avg(F.when(~subscribe, lasted)).alias("unsubscribe_mean"),
+        F.avg(F.when(subscribe, F.col("messages"))).alias("messages_per_subscribe"),
+    )
+
+
+_TIMES = ("operations.kind", "operations.time", "operations.finished")
+
+JOB = Job(
+    "convergence",
+    ("operations",),
+    convergence,
+    (
+        Metric(
+            "convergence_mean",
+            "convergence of a subscription, mean",
+            "ms",
+            "Time from a client's subscribe until its last message has been processed.",
+            "mean of finished − time over subscribe operations",
+            _TIMES,
+        ),
+        Metric(
+            "convergence_p95",
+            "convergence of a subscription, 95th percentile",
+            "ms",
+            "Time within which 95 % of the subscriptions have converged.",
+            "0.95 quantile of finished − time over subscribe operations",
+            _TIMES,
+        ),
+        Metric(
+            "unsubscribe_mean",
+            "convergence of an unsubscription, mean",
+            "ms",
+            "Time from a client's unsubscribe until its last message, exposures included, is processed.",
+            "mean of finished − time over unsubscribe operations",
+            _TIMES,
+        ),
+        Metric(
+            "messages_per_subscribe",
+            "messages per subscription",
+            "messages",
+            "Link messages that an average subscribe causes.",
+            "mean of messages over subscribe operations",
+            ("operations.kind", "operations.messages"),
+        ),
+    ),
+)

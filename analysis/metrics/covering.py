@@ -1,0 +1,128 @@
+"""Covering: how often brokers asked, what the search cost, and how many covers it found.
+
+A *check* is one decision whether to send a subscription over a link (forwarded, exposed or suppressed). A
+retraction is a consequence of such a decision, not a question of its own: it counts neither as a check nor
+in the recall, only its search cost does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.metrics.definition import Job, Metric
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHECKS = ("forwarded", "exposed", "suppressed")
+
+
+def covering_work(decisions: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    check = F.col("outcome").isin(*CHECKS)
+    coverable = check & F.col("exact")  # unknown counts as neither
+    found = coverable & (F.col("outcome") == "suppressed")
+    checks = F.count_if(check)
+    return decisions.groupBy("run").agg(
+        checks.cast("double").alias("checks"),
+        F.sum("probes").cast("double").alias("probes"),
+        F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
+        F.sum("cubes").cast("double").alias("cubes"),
+        F.sum("runs").cast("double").alias("key_ranges"),
+        F.avg(F.when(check, F.col("volume"))).alias("volume"),
+        F.try_divide(F.count_if(check & F.col("capped")), checks).alias("capped"),
+        F.try_divide(F.count_if(found), F.count_if(coverable)).alias("recall"),
+        F.when(F.count("exact") > 0, F.count_if(coverable) - F.count_if(found))
+        .cast("double")
+        .alias("missed_covers"),
+    )
+
+
+_SEARCH = ("decisions.outcome",)
+
+JOB = Job(
+    "covering_work",
+    ("decisions",),
+    covering_work,
+    (
+        Metric(
+            "checks",
+            "covering checks",
+            "checks",
+            "Decisions whether a subscription must be sent over a link.",
+            "count of decisions forwarded, exposed or suppressed",
+            _SEARCH,
+            empty=0,
+        ),
+        Metric(
+            "probes",
+            "probes",
+            "probes",
+            "Stored entries or key ranges looked at by all covering searches, retractions included.",
+            "Σ probes over decisions",
+            ("decisions.probes",),
+            empty=0,
+        ),
+        Metric(
+            "probes_per_check",
+            "probes per check",
+            "probes",
+            "Search cost of an average covering check.",
+            "Σ probes over checks ÷ checks",
+            ("decisions.probes", *_SEARCH),
+        ),
+        Metric(
+            "cubes",
+            "standard cubes",
+            "cubes",
+            "Standard cubes searched by curve methods; other methods have none.",
+            "Σ cubes over decisions",
+            ("decisions.cubes",),
+            empty=0,
+        ),
+        Metric(
+            "key_ranges",
+            "key ranges",
+            "ranges",
+            "Ranges of curve keys searched, after neighbouring cubes were merged.",
+            "Σ runs over decisions",
+            ("decisions.runs",),
+            empty=0,
+        ),
+        Metric(
+            "volume",
+            "searched volume",
+            "share",
+            "Part of the search region that an average check searched; 1 is exhaustive.",
+            "mean of volume over checks",
+            ("decisions.volume", *_SEARCH),
+            "neither",
+        ),
+        Metric(
+            "capped",
+            "capped searches",
+            "share",
+            "Part of the checks that the probe cap ended before ε allowed it.",
+            "capped checks ÷ checks",
+            ("decisions.capped", *_SEARCH),
+        ),
+        Metric(
+            "recall",
+            "recall of covering",
+            "share",
+            "Of the checks in which exact covering finds a cover, the part in which this method did.",
+            "suppressed checks with a cover ÷ checks with a cover",
+            ("decisions.exact", *_SEARCH),
+            "higher",
+        ),
+        Metric(
+            "missed_covers",
+            "missed covers",
+            "checks",
+            "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
+            "checks with a cover − suppressed checks with a cover",
+            ("decisions.exact", *_SEARCH),
+        ),
+    ),
+)

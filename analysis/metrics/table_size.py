@@ -1,0 +1,89 @@
+"""Routing tables: how many entries brokers keep once nothing is under way any more.
+
+An entry is *remote* when it belongs to a neighbour: it says which events to send over that link. Entries of a
+broker's own clients are needed under any strategy and are not counted. Simple routing keeps, in a tree, every
+active subscription at every broker but its own, which gives the exact baseline active × (brokers − 1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.metrics.definition import Job, Metric
+from broker.trace import CLIENT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def per_broker(tables: DataFrame) -> DataFrame:
+    """Remote entries of each broker at the final sample: run, broker, entries."""
+    from pyspark.sql import functions as F
+
+    remote = tables.where(F.col("final") & (F.col("neighbour") != CLIENT))
+    return remote.groupBy("run", "broker").agg(F.sum("entries").alias("entries"))
+
+
+def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    totals = (
+        per_broker(tables)
+        .groupBy("run")
+        .agg(F.sum("entries").alias("total"), F.max("entries").alias("largest"))
+    )
+    entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
+    simple = F.col("active") * (F.col("brokers") - 1)
+    return run.join(totals, "run", "left").select(
+        "run",
+        entries.alias("entries"),
+        F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
+        F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
+        (1 - F.try_divide(entries, simple)).alias("reduction"),
+    )
+
+
+JOB = Job(
+    "table_size",
+    ("tables", "run"),
+    table_size,
+    (
+        Metric(
+            "entries",
+            "routing-table entries",
+            "entries",
+            "Entries that brokers keep for their neighbours, all brokers together, at the end.",
+            "Σ entries over brokers and neighbours, clients left out, final sample",
+            ("tables.entries", "tables.neighbour", "tables.final"),
+            empty=0,
+        ),
+        Metric(
+            "entries_per_broker",
+            "entries per broker",
+            "entries",
+            "Routing-table entries of an average broker.",
+            "entries ÷ brokers",
+            ("tables.entries", "tables.neighbour", "tables.final", "run.brokers"),
+            empty=0,
+        ),
+        Metric(
+            "entries_max",
+            "largest table",
+            "entries",
+            "Routing-table entries of the broker that has most.",
+            "max over brokers of Σ entries over its neighbours",
+            ("tables.entries", "tables.neighbour", "tables.broker", "tables.final"),
+            empty=0,
+        ),
+        Metric(
+            "reduction",
+            "reduction against simple routing",
+            "share",
+            "The part of simple routing's entries that is saved; simple routing in a tree needs every active "
+            "subscription at every other broker.",
+            "1 − entries ÷ (active × (brokers − 1))",
+            ("tables.entries", "tables.neighbour", "tables.final", "run.active", "run.brokers"),
+            "higher",
+        ),
+    ),
+)

@@ -1,0 +1,104 @@
+"""Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
+
+`missed`, `duplicates` and `spurious` must be 0 in every run. Losses while a subscription was still on its
+way, or because a bounded queue was full, are expected consequences of the scenario and are counted apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.metrics.definition import Job, Metric
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def truth(run: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    counts = ["missed", "duplicates", "spurious", "missed_transient", "missed_dropped"]
+    lost = F.col("missed") + F.col("missed_transient") + F.col("missed_dropped")
+    return run.select(
+        "run",
+        *(F.col(name).cast("double").alias(name) for name in counts),
+        F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
+        F.col("finished").alias("simulated_time"),
+        "wall_seconds",
+    )
+
+
+def drops(faults: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    full = faults.where(F.col("kind") == "queue-full")
+    return full.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
+
+
+def _oracle(name: str, title: str, definition: str) -> Metric:
+    return Metric(name, title, "deliveries", definition, f"run record: {name}", (f"run.{name}",), empty=0)
+
+
+TRUTH_JOB = Job(
+    "truth",
+    ("run",),
+    truth,
+    (
+        _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
+        _oracle("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
+        _oracle("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
+        _oracle(
+            "missed_transient",
+            "missed while converging",
+            "Deliveries missed because the subscription was still on its way when the event was published.",
+        ),
+        _oracle(
+            "missed_dropped",
+            "missed after a drop",
+            "Deliveries missed because a full queue dropped a copy of the event.",
+        ),
+        Metric(
+            "delivery_ratio",
+            "delivery ratio",
+            "share",
+            "Deliveries made, of those made or lost for whatever reason.",
+            "deliveries ÷ (deliveries + missed + missed while converging + missed after a drop)",
+            ("run.deliveries", "run.missed", "run.missed_transient", "run.missed_dropped"),
+            "higher",
+        ),
+        Metric(
+            "simulated_time",
+            "simulated time",
+            "ms",
+            "Simulated time when nothing was under way any more.",
+            "run record: finished",
+            ("run.finished",),
+            "neither",
+        ),
+        Metric(
+            "wall_seconds",
+            "run time",
+            "s",
+            "Real time that the simulation took; depends on the machine.",
+            "run record: wall_seconds",
+            ("run.wall_seconds",),
+        ),
+    ),
+)
+
+DROPS_JOB = Job(
+    "drops",
+    ("faults",),
+    drops,
+    (
+        Metric(
+            "dropped",
+            "dropped messages",
+            "messages",
+            "Event messages that a full queue dropped.",
+            "count of faults of kind queue-full",
+            ("faults.kind",),
+            empty=0,
+        ),
+    ),
+)

@@ -1,0 +1,222 @@
+"""Finding the runs below a folder, refusing what is not a run, and reading their tables with Spark.
+
+Only footers are read here (and the one-row `run` table), so checking a sweep costs a few milliseconds per
+run. What is checked, and what happens:
+
+| in `<out>/runs`                            | what we do                                            |
+|--------------------------------------------|-------------------------------------------------------|
+| a name that starts with a dot              | ignored: a run that is being written                  |
+| a run folder that lacks a table            | skipped with a warning: an interrupted copy           |
+| a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
+| a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
+| more columns than we know                  | read; the columns we know are what we use             |
+| two runs of one point and seed             | refused: they would count twice                       |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker.trace import SCHEMAS
+from coverlay import CoverlayError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUN_FOLDER = "run="  # the Parquet partition column `run`
+# What Hadoop reads as a pattern in a path, to be taken literally in ours.
+_GLOB = re.compile(r"([\\{}\[\]*?])")
+
+_SPARK_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One complete run on disk: its folder, and the row of its `run` table."""
+
+    name: str
+    folder: Path
+    record: Mapping[str, Any]
+    point: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The complete runs below `<out>/runs`, in the order of their names, and what was left out and why."""
+
+    out: Path
+    runs: tuple[Run, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def base(self) -> Path:
+        return self.out / "runs"
+
+
+def find_runs(out: Path) -> Sweep:
+    """Every complete run below `out`; a CoverlayError if there is none or one cannot be trusted."""
+    base = out / "runs"
+    if not base.is_dir():
+        raise CoverlayError(f"there are no runs in {out}: `coverlay run … --out {out}` writes {base}")
+    runs: list[Run] = []
+    warnings: list[str] = []
+    for folder in sorted(base.iterdir()):
+        if not folder.name.startswith(RUN_FOLDER) or not folder.is_dir():
+            continue
+        missing = [name for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
+        if missing:
+            warnings.append(
+                f"{folder} is not a complete run and was left out: {missing[0]}.parquet is missing; "
+                "`coverlay run … --resume` runs it again"
+            )
+            continue
+        runs.append(_open_run(folder))
+    if not runs:
+        why = f" ({warnings[0]})" if warnings else ""
+        raise CoverlayError(f"there are no complete runs in {base}{why}; `coverlay run` writes them")
+    _refuse_mixtures(runs)
+    return Sweep(out, tuple(runs), tuple(warnings))
+
+
+def _open_run(folder: Path) -> Run:
+    for name in SCHEMAS:
+        _check_table(folder / f"{name}.parquet", SCHEMAS[name])
+    path = folder / "run.parquet"
+    rows = pq.read_table(path, partitioning=None).to_pylist()
+    if len(rows) != 1:
+        raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {_remedy(folder)}")
+    record = rows[0]
+    return Run(
+        # Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run.
+        name=urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER)),
+        folder=folder,
+        record=record,
+        point=_json_object(path, "point", record["point"]),
+        parameters=_json_object(path, "parameters", record["parameters"]),
+    )
+
+
+def _check_table(path: Path, expected: pa.Schema) -> None:
+    try:
+        found = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise CoverlayError(
+            f"{path} is not a readable Parquet file ({_first_line(error)}); {_remedy(path.parent)}"
+        ) from error
+    for want in expected:
+        index = found.get_field_index(want.name)
+        if index < 0:
+            raise CoverlayError(
+                f"{path} has no column {want.name!r}, so another version of Coverlay or another program "
+                f"wrote it; {_remedy(path.parent)}"
+            )
+        kind = _plain(found.field(index).type)
+        if kind != _plain(want.type):
+            raise CoverlayError(
+                f"column {want.name!r} of {path} has type {kind} and must have {_plain(want.type)}; "
+                f"{_remedy(path.parent)}"
+            )
+
+
+def _refuse_mixtures(runs: list[Run]) -> None:
+    """Runs that share a point must be the same experiment with different seeds."""
+    seen: dict[tuple[str, int], Run] = {}
+    experiment: dict[str, Run] = {}
+    for run in runs:
+        point, seed = canonical(run.point), run.record["seed"]
+        twin = seen.setdefault((point, seed), run)
+        if twin is not run:
+            raise CoverlayError(
+                f"{run.folder} and {twin.folder} are the same point with the same seed {seed} and would "
+                "count twice; remove one of them"
+            )
+        first = experiment.setdefault(point, run)
+        if _without_seeds(first.parameters) != _without_seeds(run.parameters):
+            raise CoverlayError(
+                f"{run.folder} and {first.folder} were made with different parameters and cannot be "
+                "averaged; give each experiment its own --out folder"
+            )
+
+
+def _without_seeds(parameters: Mapping[str, Any]) -> str:
+    return canonical({key: value for key, value in parameters.items() if key not in {"seed", "seeds"}})
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """One text for equal JSON objects, whatever the order of their keys."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _json_object(path: Path, column: str, text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise CoverlayError(f"column {column!r} of {path} is not a JSON object; {_remedy(path.parent)}")
+    return value
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet has it: a dictionary of strings, and a large string, are strings on disk."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.string() if pa.types.is_large_string(kind) else kind
+
+
+def _remedy(folder: Path) -> str:
+    return f"remove {folder} and repeat it with `coverlay run … --resume`"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def spark_schema(table: str) -> str:
+    """The schema of a trace table in Spark's own words, with the partition column.
+
+    It is given rather than inferred: inference opens every file, and takes a run called 1e4 for a number.
+    """
+    columns = [f"`{column.name}` {_SPARK_TYPES[_plain(column.type)]}" for column in SCHEMAS[table]]
+    return ", ".join([*columns, "run string"])
+
+
+def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
+    """One table of every run of the sweep; column `run` says which."""
+    base = str(sweep.base.resolve())
+    # An explicit scheme: on a cluster the default file system may be another one.
+    paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in sweep.runs]
+    reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
+    return reader.parquet(*paths)
+
+
+def broken_file(sweep: Sweep) -> tuple[Path, str] | None:
+    """The first file whose footer is fine and whose data are not, found by reading all of it.
+
+    Called only after Spark has failed, to name the culprit; it streams, so memory stays small.
+    """
+    for run in sweep.runs:
+        for table in SCHEMAS:
+            path = run.folder / f"{table}.parquet"
+            try:
+                for _ in pq.ParquetFile(path).iter_batches():
+                    pass
+            except (pa.ArrowException, OSError) as error:
+                return path, _first_line(error)
+    return None
