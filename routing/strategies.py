@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+import covering
 from coverlay import unknown_name
 from covering.filters import FilterIndex
 from routing.filter import Filter
@@ -114,7 +115,8 @@ class Covering(LinkStrategy):
     def __init__(self, options: RoutingOptions) -> None:
         super().__init__(options)
         self.index = FilterIndex(options.method, options.domain, options.epsilon, **options.method_options)
-        self.approximate = self.index.approximate
+        # A method with an ε may miss even at ε = 0: it has a probe cap.
+        self.approximate = covering.METHODS[options.method].takes_epsilon
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, _group(self.options, filter))

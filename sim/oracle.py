@@ -46,6 +46,7 @@ class _Lives:
     home: NDArray[np.int64]
     came: NDArray[np.int64]  # step at which its broker took it in
     left: NDArray[np.int64]  # step at which its broker let it go, or NEVER
+    asked: Floats  # when its client subscribed
     settled: Floats
     asked_to_leave: Floats
 
@@ -89,14 +90,13 @@ def _judge_event(
                 verdict.spurious += 1  # the right ones in the wrong order
             continue
         required = (lives.settled[local] <= published) & (lives.asked_to_leave[local] > ended)
-        # Still on its way: it had been asked for before the event ended, and had not left before it began.
-        on_its_way = ~required & (lives.asked_to_leave[local] > published)
+        in_doubt = ~required & (lives.asked[local] <= published) & (lives.asked_to_leave[local] > published)
         missing = min(int(required.sum()), len(local) if k is None else k)
         if dropped:
             verdict.missed_dropped += missing
         else:
             verdict.missed += missing
-        verdict.missed_transient += int((on_its_way & (lives.settled[local] <= ended)).sum())
+        verdict.missed_transient += int(in_doubt.sum())
 
 
 def brute_force_scores(workload: Workload, event: Floats, semantics: str) -> Floats:
@@ -126,6 +126,7 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
         home=np.full(count, -1, dtype=np.int64),
         came=np.full(count, NEVER),
         left=np.full(count, NEVER),
+        asked=np.full(count, np.inf),
         settled=np.full(count, np.inf),
         asked_to_leave=np.full(count, np.inf),
     )
@@ -136,6 +137,7 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
     joining = (operations["kind"] == "subscribe").to_numpy()
     joined = operations["subscription"][joining]
     lives.home[joined] = operations["broker"][joining]
+    lives.asked[joined] = operations["time"][joining]
     lives.settled[joined] = np.maximum.accumulate(operations["finished"].to_numpy(dtype=float))[joining]
     lives.asked_to_leave[operations["subscription"][~joining]] = operations["time"][~joining]
     return lives

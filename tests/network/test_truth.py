@@ -1,0 +1,122 @@
+"""Random trees, random interleavings of subscribe, unsubscribe and publish, every strategy: nothing is ever lost.
+
+Requests are made while earlier ones are still travelling. Whenever the network is quiet, each event published
+then is delivered to exactly the subscriptions that brute force says, and all ledgers and tables agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker.network import Network, Settings
+from covering.residue import EMPTY, Residue
+from routing.filter import Filter
+from routing.overlay import build_overlay
+from routing.strategies import STRATEGIES, RoutingOptions
+from sim.streams import streams
+
+DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0]])
+CHOICES = [
+    *((name, "scan", 0.0) for name in STRATEGIES),
+    *(("covering", "zorder", epsilon) for epsilon in (0.0, 0.1, 0.5)),
+]
+
+side = st.one_of(
+    st.tuples(st.integers(0, 8), st.integers(0, 8)).map(lambda pair: (min(pair), max(pair))),
+    st.integers(0, 8).map(lambda point: (point, point)),
+    st.integers(0, 8).map(lambda low: (low, np.inf)),
+    st.just((-np.inf, np.inf)),
+)
+residues = st.sampled_from([EMPTY, EMPTY, EMPTY, Residue(excluded=((0, (4.0,)),), allowed=())])
+filters = st.builds(
+    lambda sides, residue, score: Filter.of_box(np.array(sides, dtype=float), residue, None, score),
+    st.tuples(side, side),
+    residues,
+    st.integers(0, 3),
+)
+event_value = st.one_of(st.integers(0, 8).map(float), st.just(float("nan")))
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("subscribe"), st.integers(0, 99), filters),
+        st.tuples(st.just("unsubscribe"), st.integers(0, 99), st.none()),
+        st.tuples(st.just("publish"), st.integers(0, 99), st.tuples(event_value, event_value)),
+        st.tuples(st.just("wait"), st.integers(1, 12), st.none()),
+        st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)),
+    ),
+    max_size=40,
+)
+
+
+def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics: str, k: int | None) -> set:
+    """(subscription, score) of the k best at every broker, by the reference semantics of Filter."""
+    found: dict[int, list[tuple[float, int]]] = {}
+    for subscription, (broker, filter) in alive.items():
+        score = filter.relaxed_score(event) if semantics == "relaxed" else filter.score
+        if semantics == "relaxed" and score is None or semantics == "exact" and not filter.matches(event):
+            continue
+        found.setdefault(broker, []).append((-score, subscription))
+    return {(s, -score) for ranked in found.values() for score, s in sorted(ranked)[:k]}
+
+
+@pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=steps,
+    brokers=st.integers(1, 7),
+    seed=st.integers(0, 1000),
+    active=st.booleans(),
+    semantics=st.sampled_from(["exact", "relaxed"]),
+    k=st.sampled_from([None, 1, 2]),
+    jitter=st.sampled_from([0.0, 5.0]),
+    service=st.sampled_from([{"kind": "none"}, {"kind": "exponential", "mean": 0.5}]),
+)
+def test_deliveries_equal_brute_force(
+    strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, service
+):
+    stream = streams(seed)
+    overlay = build_overlay("random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0})
+    routing = RoutingOptions(DOMAIN, semantics, method, epsilon)
+    network = Network(
+        overlay,
+        Settings(
+            routing, strategy, active, matcher="scan", semantics=semantics, k=k, jitter=jitter, service=service
+        ),
+        stream,
+    )
+    alive: dict[int, tuple[int, Filter]] = {}
+    events = 0
+    for number, (what, choice, argument) in enumerate(data):
+        if what == "subscribe":
+            alive[number] = (choice % brokers, argument)
+            network.subscribe(choice % brokers, number, argument)
+        elif what == "unsubscribe" and alive:
+            gone = sorted(alive)[choice % len(alive)]
+            del alive[gone]
+            network.unsubscribe(gone)
+        elif what == "publish":
+            network.publish(choice % brokers, events, np.array(argument))
+            events += 1
+        elif what == "wait":
+            network.run(until=network.env.now + choice / 3)
+        elif what == "quiet":
+            assert_quiet_and_right(network, alive, choice % brokers, events, np.array(argument))
+            events += 1
+    for gone in sorted(alive):
+        network.unsubscribe(gone)
+    assert_quiet_and_right(network, {}, 0, events, np.array([4.0, 4.0]))
+    assert sum(broker.entries() for broker in network.brokers) == 0, "something leaked after everyone left"
+    assert all(not ledger.sent and not ledger.suppressed for b in network.brokers for ledger in b.ledgers.values())
+
+
+def assert_quiet_and_right(network, alive, broker, event, values):
+    network.run()
+    network.check()
+    network.publish(broker, event, values)
+    network.run()
+    rows = [row for row in network.recorder.rows["deliveries"] if row[0] == event]
+    delivered = [(row[1], row[7]) for row in rows]
+    assert len(delivered) == len(set(delivered)), "delivered twice"
+    assert set(delivered) == expected(alive, values, network.settings.semantics, network.settings.k)
