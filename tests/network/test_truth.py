@@ -62,7 +62,7 @@ def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics:
 
 
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=steps,
     brokers=st.integers(1, 7),
