@@ -1,10 +1,10 @@
 """A network of brokers on an overlay, in SimPy: the reference engine.
 
-    network = Network(overlay, settings, stream)
-    network.subscribe(broker, subscription, filter)
-    network.publish(broker, event, values)
-    network.run()                       # until nothing is under way any more
-    tables = network.recorder.tables()  # the trace
+network = Network(overlay, settings, stream)
+network.subscribe(broker, subscription, filter)
+network.publish(broker, event, values)
+network.run()                       # until nothing is under way any more
+tables = network.recorder.tables()  # the trace
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ class Broker:
         self.neighbours = neighbours
         self.links: dict[int, Link[Message]] = {}  # filled by the network once all brokers exist
         self.tables = {n: LinkTable(dimensions, settings.semantics) for n in neighbours}
-        self.local = LocalTable(dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options))
+        self.local = LocalTable(
+            dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options)
+        )
         strategy_class = strategy(settings.strategy)
         self.floods = not strategy_class.forwards_subscriptions
         self.ledgers = {} if self.floods else {n: self._ledger(n) for n in neighbours}
@@ -76,7 +78,16 @@ class Broker:
             for kind, subscription, filter in answers:
                 network.operation_sends(message.operation)
                 link.send(
-                    Control(kind, subscription, filter, message.operation, self.number, now, link.sent, message.hop + 1)
+                    Control(
+                        kind,
+                        subscription,
+                        filter,
+                        message.operation,
+                        self.number,
+                        now,
+                        link.sent,
+                        message.hop + 1,
+                    )
                 )
         network.operation_processed(message.operation)
 
@@ -102,7 +113,16 @@ class Broker:
         best = self.local.top(values, network.settings.k)
         for rank, (subscription, score) in enumerate(best, 1):
             network.recorder.rows["deliveries"].append(
-                (message.event, subscription, self.number, now, message.hop, now - message.published, rank, score)
+                (
+                    message.event,
+                    subscription,
+                    self.number,
+                    now,
+                    message.hop,
+                    now - message.published,
+                    rank,
+                    score,
+                )
             )
         interested = [n for n in self.neighbours if n != message.source and self._wanted_by(n, values)]
         rows = network.recorder.rows["publications"]
@@ -113,7 +133,9 @@ class Broker:
         network.recorder.parents.append(message.parent)
         for neighbour in interested:
             self.links[neighbour].send(
-                Publication(message.event, values, message.published, self.number, now, message.hop + 1, len(rows) - 1)
+                Publication(
+                    message.event, values, message.published, self.number, now, message.hop + 1, len(rows) - 1
+                )
             )
 
     def _wanted_by(self, neighbour: int, values: NDArray[np.float64]) -> bool:

@@ -47,6 +47,4 @@ class Recorder:
             parent = self.parents[row]
             if parent >= 0 and useful[row]:
                 useful[parent] = True
-        self.rows["publications"] = [
-            (*row[:-1], bool(flag)) for row, flag in zip(rows, useful, strict=True)
-        ]
+        self.rows["publications"] = [(*row[:-1], bool(flag)) for row, flag in zip(rows, useful, strict=True)]

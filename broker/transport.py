@@ -143,7 +143,9 @@ def _exponential(entries: Entries, rng: np.random.Generator, *, mean: float) -> 
     return lambda: mean * rng.standard_exponential()
 
 
-def _linear(entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float) -> Callable[[], float]:
+def _linear(
+    entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float
+) -> Callable[[], float]:
     """Matching takes longer in a larger table: the case where covering also shortens latency."""
     return lambda: base + per_entry * entries()
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covering
-from coverlay import unknown_name
 from covering.filters import FilterIndex
+from coverlay import unknown_name
 from routing.filter import Filter
 
 

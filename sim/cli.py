@@ -59,7 +59,9 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("what", nargs="?", choices=[*verbs.LISTS], help="one list only")
     listing.set_defaults(verb_function=verbs.list_names)
 
-    explain = commands.add_parser("explain", help="why an event did or did not reach a subscriber, hop by hop")
+    explain = commands.add_parser(
+        "explain", help="why an event did or did not reach a subscriber, hop by hop"
+    )
     explain.add_argument("folder", type=Path, metavar="DIR")
     explain.add_argument("--event", type=int, required=True, metavar="E")
     explain.add_argument("--subscription", type=int, metavar="S")

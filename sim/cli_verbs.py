@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from coverlay import CoverlayError
@@ -49,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
         _err.print(f"note: {warning}", markup=False)
     kept = f", {result.kept} kept from before" if result.kept else ""
-    _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
+    _out.print(
+        f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs"
+    )
     _report_failures(result, options.experiment)
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1
@@ -73,8 +82,9 @@ def _report_failures(result: Any, experiment: str) -> None:
 
 
 def _aggregate_and_report(out: Path, master: str | None) -> None:
-    from analysis.aggregate import analyze as aggregate
     from analysis.report import write_report
+
+    from analysis.aggregate import analyze as aggregate
 
     with _status("aggregating on Spark") as say:
         summary = aggregate(out, master, say)
@@ -235,7 +245,13 @@ def _cell(value: object) -> str:
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and remaining time on a terminal; nothing elsewhere."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -19,7 +19,7 @@ from broker.transport import SERVICE_OPTIONS, service_model
 from coverlay import CoverlayError, unknown_name
 from routing.latency import latency_model
 from routing.options import reject_unknown
-from routing.overlay import OVERLAYS, overlay_options
+from routing.overlay import overlay_options
 from routing.strategies import STRATEGIES
 from sim import workloads
 from sim.workloads.arrivals import ARRIVALS, arrival_options
@@ -75,7 +75,9 @@ class BrokerSection(Section):
         service_model(self.service, lambda: 0, np.random.default_rng(0))
         if self.queue is not None and self.service.get("kind", "none") == "none":
             others = ", ".join(kind for kind in SERVICE_OPTIONS if kind != "none")
-            raise CoverlayError(f"queue = {self.queue} needs a service time, or nothing ever queues: {others}")
+            raise CoverlayError(
+                f"queue = {self.queue} needs a service time, or nothing ever queues: {others}"
+            )
         return self
 
 

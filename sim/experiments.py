@@ -90,7 +90,9 @@ def plan(data: Mapping[str, Any], where: str = "experiment") -> Plan:
 
 def _check_sweep(sweep: Any, cases: Any, where: str) -> None:
     if not isinstance(sweep, dict) or not all(isinstance(v, list) and v for v in sweep.values()):
-        raise CoverlayError(f"{where}: [sweep] takes key = [value, …] with at least one value each; given: {sweep!r}")
+        raise CoverlayError(
+            f"{where}: [sweep] takes key = [value, …] with at least one value each; given: {sweep!r}"
+        )
     if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
         raise CoverlayError(f"{where}: case must be [[case]] tables of key = value; given: {cases!r}")
     for key in {*sweep, *(key for case in cases for key in case)} & {"name", "question", "seeds"}:

@@ -41,7 +41,9 @@ class RunTrace:
             raise CoverlayError(f"{path} is missing; the run is incomplete, repeat it") from None
         except (OSError, pa.ArrowInvalid) as error:
             reason = str(error).splitlines()[0]
-            raise CoverlayError(f"{path} cannot be read ({reason}); delete the run and use --resume") from None
+            raise CoverlayError(
+                f"{path} cannot be read ({reason}); delete the run and use --resume"
+            ) from None
         return frame
 
 
@@ -68,7 +70,9 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
     for hop in hops.itertuples():
         came = "from its publisher" if hop.source == CLIENT else f"from {trace.names[hop.source]}"
         served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
-        to = ", ".join(f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples())
+        to = ", ".join(
+            f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples()
+        )
         yield (
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
@@ -90,7 +94,8 @@ def _walk_to_subscriber(
         yield f"  it left at {mine.iloc[1].time:.3f} ms"
     yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
     path = nx.shortest_path(trace.tree, int(hops.iloc[0].target), home)
-    reached = {int(hop.target): hop for hop in hops.itertuples()}
+    rows: list[Any] = list(hops.itertuples())
+    reached = {int(hop.target): hop for hop in rows}
     decisions = trace.read("decisions")
     for here, following in zip(path, [*path[1:], None], strict=True):
         if here not in reached:
@@ -146,7 +151,13 @@ def _representative(
 
 
 def _why_not(
-    trace: RunTrace, decisions: pd.DataFrame, behind: int, here: int, subscription: int, time: float, event: int
+    trace: RunTrace,
+    decisions: pd.DataFrame,
+    behind: int,
+    here: int,
+    subscription: int,
+    time: float,
+    event: int,
 ) -> str:
     faults = _faults(trace, event)
     if len(faults[faults["broker"] == behind]):

@@ -67,7 +67,13 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k:
 
 
 def _judge_event(
-    verdict: Verdict, lives: _Lives, scores: Floats, hops: Floats, delivered: Floats, k: int | None, dropped: bool
+    verdict: Verdict,
+    lives: _Lives,
+    scores: Floats,
+    hops: Floats,
+    delivered: Floats,
+    k: int | None,
+    dropped: bool,
 ) -> None:
     step_at = {int(broker): int(step) for broker, step, _, _ in hops}
     ended, published = hops[:, 2].max(), hops[0, 3]

@@ -134,7 +134,11 @@ def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterat
     filters = [filter_of(workload, row) for row in range(len(workload.lo))]
     env = network.env
     for when, kind, index, broker in zip(
-        timeline.time.tolist(), timeline.kind.tolist(), timeline.index.tolist(), timeline.broker.tolist(), strict=True
+        timeline.time.tolist(),
+        timeline.kind.tolist(),
+        timeline.index.tolist(),
+        timeline.broker.tolist(),
+        strict=True,
     ):
         if when > env.now:
             yield env.timeout(when - env.now)

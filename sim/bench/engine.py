@@ -8,7 +8,7 @@ the same latencies and service times, and must agree on how many messages were p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,10 @@ def naive(tokens: int, hops: int, service: float) -> tuple[int, float]:
         yield env.timeout(LATENCY)
         yield inboxes[target].put(token)
 
-    def broker(number: int) -> Iterator[Any]:
+    def broker(number: int) -> Generator[Any, Any, None]:
         nonlocal processed
         while True:
-            token = yield inboxes[number].get()
+            token: Any = yield inboxes[number].get()
             if service:
                 yield env.timeout(service)
             processed += 1

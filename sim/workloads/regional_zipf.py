@@ -12,6 +12,8 @@ weight per ring ∝ ring^−skew), which needs no enumeration of 100^8/20 cells.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,55 @@ def zipf_probabilities(count: int, skew: float) -> NDArray[np.float64]:
     return weights / weights.sum()
 
 
+@dataclass(frozen=True)
+class Regions:
+    """Hyper-rectangles in cells: middles and half sides (regions, d), and how popular each region is."""
+
+    middle: NDArray[np.int64]
+    half: NDArray[np.int64]
+    popularity: NDArray[np.float64]
+    cells: int
+
+
+def draw_regions(
+    rng: np.random.Generator,
+    d: int,
+    *,
+    regions: int = 10,
+    cells: int = 100,
+    volume: float | None = None,
+    skew_across: float = 0.0,
+) -> Regions:
+    """Subscriptions and events share one draw of these; `volume` is in cells, by default cells**d / 20."""
+    # cells · 20^(−1/d) rather than (cells^d / 20)^(1/d), which overflows from d = 155 on.
+    side = cells * 20.0 ** (-1.0 / d) if volume is None else volume ** (1.0 / d)
+    spread = rng.uniform(1.0 / _SIDE_SPREAD, _SIDE_SPREAD, (regions, d))
+    half = np.clip(np.rint(side * spread / 2.0), 1, cells // 2).astype(np.int64)
+    middle = np.floor(rng.uniform(half, cells - half)).astype(np.int64)
+    return Regions(middle, half, zipf_probabilities(regions, skew_across), cells)
+
+
+def draw_points(
+    rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0
+) -> NDArray[np.float64]:
+    """n points (n, d) in [0, 1)."""
+    half, cells = regions.half, regions.cells
+    d = half.shape[1]
+    region = rng.choice(len(half), size=n, p=regions.popularity)
+    rings = int(half.max())
+    ring = rng.choice(rings, size=n, p=zipf_probabilities(rings, skew_within))
+    ring = np.minimum(ring, half.max(axis=1)[region])  # smaller regions end earlier
+    reach = np.minimum(ring[:, None], half[region] - 1)
+    offset = np.floor(rng.random((n, d)) * (2 * reach + 1)).astype(np.int64) - reach
+    face = rng.integers(0, d, n)  # one coordinate lies on the ring itself, the others within it
+    sign = rng.integers(0, 2, n) * 2 - 1
+    rows = np.arange(n)
+    offset[rows, face] = sign * reach[rows, face]
+    cell = np.clip(regions.middle[region] + offset, 0, cells - 1)
+    points: NDArray[np.float64] = (cell + rng.random((n, d))) / cells
+    return points
+
+
 def regional_zipf(
     rng: np.random.Generator,
     n: int,
@@ -36,25 +87,9 @@ def regional_zipf(
     skew_across: float = 0.0,
     skew_within: float = 1.0,
 ) -> NDArray[np.float64]:
-    """n points (n, d) in [0, 1); `volume` is in cells and defaults to cells**d / 20."""
-    side = (cells**d / 20.0 if volume is None else volume) ** (1.0 / d)
-    spread = rng.uniform(1.0 / _SIDE_SPREAD, _SIDE_SPREAD, (regions, d))
-    half = np.clip(np.rint(side * spread / 2.0), 1, cells // 2).astype(np.int64)  # half sides, in cells
-    middle = np.floor(rng.uniform(half, cells - half)).astype(np.int64)
-
-    region = rng.choice(regions, size=n, p=zipf_probabilities(regions, skew_across))
-    rings = int(half.max())
-    ring = rng.choice(rings, size=n, p=zipf_probabilities(rings, skew_within))
-    ring = np.minimum(ring, half.max(axis=1)[region])  # smaller regions end earlier
-    reach = np.minimum(ring[:, None], half[region] - 1)
-    offset = np.floor(rng.random((n, d)) * (2 * reach + 1)).astype(np.int64) - reach
-    face = rng.integers(0, d, n)  # one coordinate lies on the ring itself, the others within it
-    sign = rng.integers(0, 2, n) * 2 - 1
-    rows = np.arange(n)
-    offset[rows, face] = sign * reach[rows, face]
-    cell = np.clip(middle[region] + offset, 0, cells - 1)
-    points: NDArray[np.float64] = (cell + rng.random((n, d))) / cells
-    return points
+    """n points (n, d) of a fresh draw of regions, all from one generator."""
+    drawn = draw_regions(rng, d, regions=regions, cells=cells, volume=volume, skew_across=skew_across)
+    return draw_points(rng, n, drawn, skew_within=skew_within)
 
 
 def zipf_lengths(

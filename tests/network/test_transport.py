@@ -60,7 +60,12 @@ def test_a_server_does_one_thing_at_a_time():
 def test_a_full_queue_drops_only_droppable_messages():
     env, done, dropped = simpy.Environment(), [], []
     server = Server(
-        env, lambda p: done.append(p.number), lambda: 1.0, 2, lambda p: p.number % 2 == 0, lambda p: dropped.append(p.number)
+        env,
+        lambda p: done.append(p.number),
+        lambda: 1.0,
+        2,
+        lambda p: p.number % 2 == 0,
+        lambda p: dropped.append(p.number),
     )
     for number in range(6):
         server.arrive(Parcel(number))
@@ -71,7 +76,9 @@ def test_a_full_queue_drops_only_droppable_messages():
 
 def test_linear_service_grows_with_the_table():
     entries = 10
-    service = service_model({"kind": "linear", "base": 1.0, "per_entry": 0.5}, lambda: entries, np.random.default_rng(0))
+    service = service_model(
+        {"kind": "linear", "base": 1.0, "per_entry": 0.5}, lambda: entries, np.random.default_rng(0)
+    )
     assert service() == 6.0
     entries = 20
     assert service() == 11.0

@@ -55,7 +55,7 @@ def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics:
     found: dict[int, list[tuple[float, int]]] = {}
     for subscription, (broker, filter) in alive.items():
         score = filter.relaxed_score(event) if semantics == "relaxed" else filter.score
-        if semantics == "relaxed" and score is None or semantics == "exact" and not filter.matches(event):
+        if (semantics == "relaxed" and score is None) or (semantics == "exact" and not filter.matches(event)):
             continue
         found.setdefault(broker, []).append((-score, subscription))
     return {(s, -score) for ranked in found.values() for score, s in sorted(ranked)[:k]}
@@ -77,12 +77,21 @@ def test_deliveries_equal_brute_force(
     strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, service
 ):
     stream = streams(seed)
-    overlay = build_overlay("random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0})
+    overlay = build_overlay(
+        "random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0}
+    )
     routing = RoutingOptions(DOMAIN, semantics, method, epsilon)
     network = Network(
         overlay,
         Settings(
-            routing, strategy, active, matcher="scan", semantics=semantics, k=k, jitter=jitter, service=service
+            routing,
+            strategy,
+            active,
+            matcher="scan",
+            semantics=semantics,
+            k=k,
+            jitter=jitter,
+            service=service,
         ),
         stream,
     )
@@ -108,7 +117,9 @@ def test_deliveries_equal_brute_force(
         network.unsubscribe(gone)
     assert_quiet_and_right(network, {}, 0, events, np.array([4.0, 4.0]))
     assert sum(broker.entries() for broker in network.brokers) == 0, "something leaked after everyone left"
-    assert all(not ledger.sent and not ledger.suppressed for b in network.brokers for ledger in b.ledgers.values())
+    assert all(
+        not ledger.sent and not ledger.suppressed for b in network.brokers for ledger in b.ledgers.values()
+    )
 
 
 def assert_quiet_and_right(network, alive, broker, event, values):
