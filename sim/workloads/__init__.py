@@ -1,1 +1,56 @@
-"""Workload generators."""
+"""Workloads by name, and from files.
+
+workload = generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200, clusters=5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coverlay import unknown_name
+from routing.options import accepted, reject_unknown, whole
+from sim.streams import Stream, streams
+from sim.workloads.anisotropic import anisotropic
+from sim.workloads.base import Generator, Workload
+from sim.workloads.files import load_workload
+from sim.workloads.mixture import mixture
+from sim.workloads.regional import regional
+from sim.workloads.uniform import uniform
+from sim.workloads.zipf import zipf
+
+__all__ = ["WORKLOADS", "Workload", "generate", "load_workload", "validate", "workload_options"]
+
+WORKLOADS: dict[str, Generator] = {
+    "uniform": uniform,
+    "zipf": zipf,
+    "regional-zipf": regional,
+    "mixture": mixture,
+    "anisotropic": anisotropic,
+}
+
+
+def workload_options(kind: str) -> tuple[str, ...]:
+    """The options that `generate` takes for this kind."""
+    if kind not in WORKLOADS:
+        raise unknown_name("workload kind", kind, WORKLOADS)
+    return accepted(WORKLOADS[kind])
+
+
+def generate(
+    kind: str, stream: Stream, *, attributes: int, subscriptions: int, events: int, **options: Any
+) -> Workload:
+    """Generate a workload; equal streams and options give equal columns."""
+    reject_unknown(f'workload kind "{kind}"', options, workload_options(kind))
+    return WORKLOADS[kind](
+        stream,
+        whole("workload.attributes", attributes, 1),
+        whole("workload.subscriptions", subscriptions, 0),
+        whole("workload.events", events, 0),
+        **options,
+    )
+
+
+def validate(kind: str, attributes: int, options: Mapping[str, Any]) -> None:
+    """Raise what `generate` would raise for these options, without generating anything."""
+    generate(kind, streams(0), attributes=attributes, subscriptions=0, events=0, **options)

@@ -55,9 +55,7 @@ def draw_regions(
     return Regions(middle, half, zipf_probabilities(regions, skew_across), cells)
 
 
-def draw_points(
-    rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0
-) -> NDArray[np.float64]:
+def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0) -> NDArray[np.float64]:
     """n points (n, d) in [0, 1)."""
     half, cells = regions.half, regions.cells
     d = half.shape[1]

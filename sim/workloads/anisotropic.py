@@ -1,0 +1,39 @@
+"""Anisotropic boxes: narrow in the first attributes, wide in the others, as on a map with a free time axis.
+
+The case in which ε by volume is weakest: the wide sides make up the searched volume, the narrow ones decide
+whether a box covers another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.options import number, whole
+from sim.streams import Stream
+from sim.workloads.base import Workload, boxes
+
+SPREAD = 0.5  # widths vary by this fraction around their mean
+
+
+def anisotropic(
+    stream: Stream,
+    attributes: int,
+    subscriptions: int,
+    events: int,
+    *,
+    narrow: float = 0.02,
+    wide: float = 0.6,
+    narrow_attributes: int | None = None,
+) -> Workload:
+    """`narrow` and `wide` are mean widths; by default the first half of the attributes, rounded up, is narrow."""
+    narrow = number("workload.narrow", narrow, 0.0, 1.0)
+    wide = number("workload.wide", wide, 0.0, 1.0)
+    if narrow_attributes is None:
+        narrow_attributes = (attributes + 1) // 2
+    first = whole("workload.narrow_attributes", narrow_attributes, 0, attributes)
+    mean = np.where(np.arange(attributes) < first, narrow, wide)
+    shape = (subscriptions, attributes)
+    factor = 1.0 + SPREAD * (2.0 * stream("workload.widths").random(shape) - 1.0)
+    width = np.minimum(mean * factor, 1.0)
+    lo = (1.0 - width) * stream("workload.centres").random(shape)
+    return boxes(stream, lo, lo + width, stream("workload.events").random((events, attributes)))

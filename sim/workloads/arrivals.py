@@ -1,0 +1,180 @@
+"""Who does what when: home brokers, and a time-ordered list of subscribe, unsubscribe and publish.
+
+`static`: all subscriptions arrive (a Poisson process), a share of them leaves again, the network settles,
+then events are published. Everything is required to arrive, which is what comparisons want.
+`churn`: subscriptions arrive and live for exponential times while events are published over the same
+period; some deliveries are in doubt because their subscription is still on its way.
+
+Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
+times keep the order subscribe, unsubscribe, publish, then row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.schema import Schema
+from coverlay import CoverlayError, unknown_name
+from routing.options import accepted, number, reject_unknown, whole
+from sim.streams import Stream, streams
+from sim.workloads.base import Floats, Workload
+from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.zipf import rank
+
+SUBSCRIBE, UNSUBSCRIBE, PUBLISH = 0, 1, 2
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """What clients do, in order: at `time` ms, `kind`, subscription or event `index`, at `broker`."""
+
+    time: Floats
+    kind: NDArray[np.int8]
+    index: Integers
+    broker: Integers
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def check(self) -> None:
+        """Raise AssertionError unless it is in order and only the subscribed unsubscribe, once."""
+        assert (np.diff(self.time) >= 0).all(), "in order of time"
+        assert np.isfinite(self.time).all(), "at finite times"
+        came = {int(i): place for place, i in enumerate(self.index) if self.kind[place] == SUBSCRIBE}
+        assert len(came) == (self.kind == SUBSCRIBE).sum(), "every subscription comes once"
+        left = np.flatnonzero(self.kind == UNSUBSCRIBE)
+        assert len(set(self.index[left].tolist())) == len(left), "and leaves at most once"
+        for place in left:
+            assert came[int(self.index[place])] < place, "after it came"
+            assert self.broker[came[int(self.index[place])]] == self.broker[place], "where it came"
+
+
+class Process(Protocol):
+    """When subscriptions come, when they leave (inf: never), and when events are published."""
+
+    def __call__(self, stream: Stream, workload: Workload) -> tuple[Floats, Floats, Floats]: ...
+
+
+def static(
+    stream: Stream,
+    workload: Workload,
+    *,
+    subscribe_rate: float = 1.0,
+    publish_rate: float = 1.0,
+    unsubscribe: float = 0.0,
+    settle: float = 1000.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Rates are operations per ms in the whole network; `unsubscribe` is the share that leaves again."""
+    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
+    publish_rate = number("arrivals.publish_rate", publish_rate, 0.0, above=True)
+    unsubscribe = number("arrivals.unsubscribe", unsubscribe, 0.0, 1.0)
+    settle = number("arrivals.settle", settle, 0.0)
+    count, events = len(workload.lo), len(workload.events)
+    came = _poisson(stream("arrivals.subscribe"), count, subscribe_rate)
+    ready = _last(came) + settle
+    # The lower the number, the earlier it leaves: a larger share adds leavers and keeps the others.
+    luck = stream("arrivals.leavers").random(count)
+    leavers = np.flatnonzero(luck < unsubscribe)
+    leavers = leavers[np.argsort(luck[leavers], kind="stable")]
+    left = np.full(count, np.inf)
+    if len(leavers):
+        left[leavers] = ready + _poisson(stream("arrivals.unsubscribe"), len(leavers), subscribe_rate)
+        ready = _last(left[leavers]) + settle
+    if workload.times is not None:
+        return came, left, ready + workload.times
+    return came, left, ready + _poisson(stream("arrivals.publish"), events, publish_rate)
+
+
+def churn(
+    stream: Stream, workload: Workload, *, subscribe_rate: float = 1.0, lifetime: float = 500.0
+) -> tuple[Floats, Floats, Floats]:
+    """`lifetime` is the mean in ms; who would leave after the last arrival stays."""
+    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
+    lifetime = number("arrivals.lifetime", lifetime, 0.0, above=True)
+    count, events = len(workload.lo), len(workload.events)
+    came = _poisson(stream("arrivals.subscribe"), count, subscribe_rate)
+    end = _last(came) if count else events / subscribe_rate
+    left = came + lifetime * stream("arrivals.lifetimes").standard_exponential(count)
+    left[left > end] = np.inf
+    if workload.times is not None:
+        return came, left, workload.times
+    return came, left, np.sort(stream("arrivals.publish").random(events)) * end
+
+
+ARRIVALS: dict[str, Process] = {"static": static, "churn": churn}
+PLACES = ("home_skew", "publisher_skew")  # options of every process
+
+
+def arrival_options(kind: str) -> tuple[str, ...]:
+    """The options that `schedule` takes for this kind."""
+    if kind not in ARRIVALS:
+        raise unknown_name("arrival process", kind, ARRIVALS)
+    return (*accepted(ARRIVALS[kind]), *PLACES)
+
+
+def schedule(
+    kind: str,
+    stream: Stream,
+    workload: Workload,
+    brokers: int,
+    *,
+    home_skew: float = 0.0,
+    publisher_skew: float = 0.0,
+    **options: Any,
+) -> Timeline:
+    """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins."""
+    reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
+    brokers = whole("brokers", brokers, 1)
+    count, events = len(workload.lo), len(workload.events)
+    homes = _places(stream, "homes", count, brokers, number("arrivals.home_skew", home_skew, 0.0))
+    skew = number("arrivals.publisher_skew", publisher_skew, 0.0)
+    publishers = _places(stream, "publishers", events, brokers, skew)
+    if workload.homes is not None:
+        homes = _given("subscription", workload.homes, brokers)
+    if workload.publishers is not None:
+        publishers = _given("event", workload.publishers, brokers)
+    came, left, published = ARRIVALS[kind](stream, workload, **options)
+    leaving = np.flatnonzero(np.isfinite(left))
+    time = np.concatenate([came, left[leaving], published])
+    kinds = np.repeat(np.array([SUBSCRIBE, UNSUBSCRIBE, PUBLISH], np.int8), [count, len(leaving), events])
+    index = np.concatenate([np.arange(count), leaving, np.arange(events)]).astype(np.int64)
+    broker = np.concatenate([homes, homes[leaving], publishers]).astype(np.int64)
+    order = np.argsort(time, kind="stable")
+    return Timeline(time[order], kinds[order], index[order], broker[order])
+
+
+def validate(kind: str, options: Mapping[str, Any]) -> None:
+    """Raise what `schedule` would raise for these options."""
+    nothing = np.empty((0, 1))
+    none = np.empty((0, 1), dtype=np.bool_)
+    empty = Workload(Schema.uniform(1), nothing, nothing, none, np.empty(0), nothing, nothing)
+    schedule(kind, streams(0), empty, 1, **options)
+
+
+def _poisson(rng: np.random.Generator, count: int, rate: float) -> Floats:
+    return np.cumsum(rng.standard_exponential(count)) / rate
+
+
+def _last(times: Floats) -> float:
+    return float(times.max()) if len(times) else 0.0
+
+
+def _places(stream: Stream, who: str, count: int, brokers: int, skew: float) -> Integers:
+    """Brokers drawn by a Zipf law; which broker is the most popular is random, not broker 0."""
+    popular = stream(f"arrivals.{who}.order").permutation(brokers)
+    law = np.cumsum(zipf_probabilities(brokers, skew))
+    return popular[rank(law, stream(f"arrivals.{who}").random(count))]
+
+
+def _given(what: str, places: Integers, brokers: int) -> Integers:
+    beyond = np.flatnonzero(places >= brokers)
+    if len(beyond):
+        row = int(beyond[0])
+        raise CoverlayError(f"{what} {row} is at broker {places[row]}, but the overlay has brokers 0 to {brokers - 1}")
+    return places

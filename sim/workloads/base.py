@@ -1,0 +1,93 @@
+"""A workload: all subscriptions and events of a run as columns, so that engines need no object per row.
+
+Generators follow three rules that make runs of a sweep comparable (common random numbers):
+- one named stream per concern, so that more events leave the subscriptions alone, and wider boxes their centres;
+- a stream fills one array row by row, so that the first n rows are the same however many follow;
+- several arrays from one stream are drawn in blocks (`in_blocks`), for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.schema import Schema
+from covering.residue import EMPTY, Residue
+from sim.streams import Stream
+
+Floats = NDArray[np.float64]
+BLOCK = 4096  # rows drawn together; large enough to vectorise, small enough not to waste
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """n subscriptions and m events over d attributes; attribute j of row i is in [lo[i, j], hi[i, j]]."""
+
+    schema: Schema
+    lo: Floats  # (n, d) closed bounds, ∓inf where unbounded
+    hi: Floats
+    mentioned: NDArray[np.bool_]  # (n, d)
+    scores: Floats  # (n,)
+    weights: Floats  # (n, d), 0 where not mentioned
+    events: Floats  # (m, d), NaN where an event lacks the attribute
+    residues: Mapping[int, Residue] = field(default_factory=dict)  # row → what its box cannot say
+    homes: NDArray[np.int64] | None = None  # (n,) broker of each subscription, where the data says so
+    publishers: NDArray[np.int64] | None = None  # (m,) broker of each event, likewise
+    times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
+    ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
+
+    def residue(self, row: int) -> Residue:
+        return self.residues.get(row, EMPTY)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the columns fit together and `mentioned` says what is restricted."""
+        count, attributes = self.lo.shape
+        assert attributes == len(self.schema) == self.events.shape[1], "one column per attribute"
+        assert self.hi.shape == self.mentioned.shape == self.weights.shape == (count, attributes)
+        assert self.scores.shape == (count,)
+        assert np.isfinite(self.scores).all(), "scores are numbers"
+        assert (self.lo <= self.hi).all(), "bounds are in order and not NaN"
+        restricted = np.isfinite(self.lo) | np.isfinite(self.hi)
+        for row, residue in self.residues.items():
+            assert residue != EMPTY, "a residue is stored only where there is one"
+            for attribute, _ in (*residue.excluded, *residue.allowed):
+                restricted[row, attribute] = True
+        assert (restricted == self.mentioned).all(), "mentioned iff restricted"
+        assert (self.weights >= 0).all(), "weights are not negative"
+        assert not self.weights[~self.mentioned].any(), "no weight on the unmentioned"
+        low, high = self.schema.domain.T
+        inside = np.isnan(self.events) | ((self.events >= low) & (self.events <= high))
+        assert inside.all(), "events are within their domain"
+
+
+class Generator(Protocol):
+    def __call__(self, stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload: ...
+
+
+def boxes(
+    stream: Stream,
+    lo: Floats,
+    hi: Floats,
+    events: Floats,
+    *,
+    weights: Floats | None = None,
+    scores: Floats | None = None,
+) -> Workload:
+    """A workload of full boxes over [0, 1]^d; scores and weights are uniform in (0, 1] unless given."""
+    count, attributes = lo.shape
+    if weights is None:
+        weights = 1.0 - stream("workload.weights").random((count, attributes))
+    if scores is None:
+        scores = 1.0 - stream("workload.scores").random((count,))
+    mentioned = np.ones((count, attributes), dtype=np.bool_)
+    return Workload(Schema.uniform(attributes), lo, hi, mentioned, scores, weights, events)
+
+
+def in_blocks(count: int, draw: Callable[[int], Any], columns: int) -> Floats:
+    """`count` rows of `draw(BLOCK)`, which is asked for whole blocks only: a prefix never changes."""
+    parts = [draw(BLOCK) for _ in range(-(-count // BLOCK))]
+    return np.concatenate(parts)[:count] if parts else np.empty((0, columns))

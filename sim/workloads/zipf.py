@@ -1,0 +1,55 @@
+"""Clustered boxes: centres around Zipf-popular places, Zipf widths (many narrow, few wide).
+
+Events come from the same places, so popular regions are both asked for and written about. Centres scatter
+normally around their place; what would lie outside the domain is cut at its edge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.options import number, whole
+from sim.streams import Stream
+from sim.workloads.base import Floats, Workload, boxes
+from sim.workloads.regional_zipf import zipf_probabilities
+
+WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank widths are uniform
+
+
+def zipf(
+    stream: Stream,
+    attributes: int,
+    subscriptions: int,
+    events: int,
+    *,
+    clusters: int = 20,
+    skew: float = 1.0,
+    spread: float = 0.05,
+    width: float = 0.5,
+    width_skew: float = 1.0,
+) -> Workload:
+    """`width` is the widest box as a fraction of the domain, `spread` the scatter around a place."""
+    clusters = whole("workload.clusters", clusters, 1)
+    popularity = np.cumsum(zipf_probabilities(clusters, number("workload.skew", skew, 0.0)))
+    spread = number("workload.spread", spread, 0.0)
+    width = number("workload.width", width, 0.0, 1.0)
+    widths = np.cumsum(zipf_probabilities(WIDTH_STEPS, number("workload.width_skew", width_skew, 0.0)))
+    places = stream("workload.clusters").random((clusters, attributes))
+
+    def around(what: str, count: int) -> Floats:
+        chosen = rank(popularity, stream(f"workload.{what}.cluster").random(count))
+        scatter = stream(f"workload.{what}").standard_normal((count, attributes))
+        return np.clip(places[chosen] + spread * scatter, 0.0, 1.0)
+
+    centre = around("centres", subscriptions)
+    step = rank(widths, stream("workload.widths").random((subscriptions, attributes)))
+    within = stream("workload.widths.within").random((subscriptions, attributes))
+    half = width / 2.0 * (step + within) / WIDTH_STEPS
+    lo, hi = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    return boxes(stream, lo, hi, around("events", events))
+
+
+def rank(cumulative: Floats, uniform: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Invert a cumulative law: uniform numbers to ranks from 0."""
+    found = np.searchsorted(cumulative, uniform, side="right").astype(np.int64)
+    return np.minimum(found, len(cumulative) - 1)  # the last sum may round to just below 1
