@@ -118,9 +118,7 @@ def load_overlay(
     `latency` or `delay`), else from coordinates, else they are 1 ms and a warning says so.
     """
     if latency is not None and latency_attribute is not None:
-        raise CoverlayError(
-            "overlay.latency and overlay.latency_attribute exclude each other; give one of them"
-        )
+        raise CoverlayError("overlay.latency and overlay.latency_attribute exclude each other; give one of them")
     names = LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
     read = read_graph(path, () if latency is not None else names)
     warnings = list(read.warnings)

@@ -24,7 +24,7 @@ from coverlay import CoverlayError
 
 LATENCY_NAMES = ("latency", "delay")  # link attributes looked for when the user names none
 COORDINATES = (("x", "y"), ("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"), ("long", "lat"))
-HEADERS = ({"source", "target"}, {"from", "to"}, {"a", "b"}, {"u", "v"})  # first lines that name the columns
+HEADERS = ({"source", "target"}, {"from", "to"})  # first lines that name the columns
 LISTED = 5  # names shown in a warning before it says how many more
 
 
@@ -131,9 +131,7 @@ def _milliseconds(value: object, where: str) -> float:
     return result
 
 
-def _collapse(
-    raw: nx.MultiGraph, path: str, names: tuple[str, ...], warnings: list[str]
-) -> tuple[nx.Graph, bool]:
+def _collapse(raw: nx.MultiGraph, path: str, names: tuple[str, ...], warnings: list[str]) -> tuple[nx.Graph, bool]:
     """One link per pair, the fastest; the flag says whether links carry latencies."""
     if raw.is_directed() and raw.number_of_edges():
         warnings.append(f"{path} has directed links: each is used in both directions")
@@ -180,7 +178,9 @@ def _largest_component(graph: nx.Graph, path: str, warnings: list[str]) -> nx.Gr
     warnings.append(
         f"{path} has {len(components)} components: the largest was kept, {len(kept)} of {len(graph)} brokers"
     )
-    return graph.subgraph(node for node in graph if node in kept)
+    # Not `graph.subgraph`: that iterates in set order, which for texts differs from process to process.
+    graph.remove_nodes_from([node for node in graph if node not in kept])
+    return graph
 
 
 def _ordered(graph: nx.Graph) -> nx.Graph:
@@ -217,9 +217,7 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
         if known:
             if len(known) < len(attributes):
                 missing = [graph.nodes[node]["name"] for node in graph if node not in known]
-                warnings.append(
-                    f"{path} gives no coordinates for {_listed(missing)}: put amid their neighbours"
-                )
+                warnings.append(f"{path} gives no coordinates for {_listed(missing)}: put amid their neighbours")
                 _spread(graph, known)
             for node, (x, y) in known.items():
                 graph.nodes[node].update(x=x, y=y)
