@@ -22,7 +22,7 @@ from routing.options import reject_unknown
 from routing.overlay import overlay_options
 from routing.strategies import STRATEGIES
 from sim import workloads
-from sim.workloads.arrivals import ARRIVALS, arrival_options
+from sim.workloads import arrivals
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -103,9 +103,7 @@ class ArrivalsSection(OpenSection):
 
     @model_validator(mode="after")
     def _known(self) -> ArrivalsSection:
-        if self.kind not in ARRIVALS:
-            raise unknown_name("arrival process", self.kind, ARRIVALS)
-        reject_unknown(f'arrival process "{self.kind}"', self.options, arrival_options(self.kind))
+        arrivals.validate(self.kind, self.options)
         return self
 
 
@@ -122,7 +120,7 @@ class RoutingSection(Section):
 
 
 class CoveringSection(OpenSection):
-    method: str = "auto"
+    method: str = "scan"
     epsilon: float = 0.0
     recall: bool = True  # beside an approximate search, ask what an exact one would have said
 
@@ -133,7 +131,7 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    method: str = "auto"
+    method: str = "scan"
     semantics: Literal["exact", "relaxed"] = "exact"
     k: Positive | None = None
 
