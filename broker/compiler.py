@@ -73,6 +73,9 @@ def _narrow(range_: _Range, subscription: Subscription, predicate: Predicate) ->
     if attribute.kind == "categorical" and operator in _ORDERED:
         message = f"{attribute.name} is categorical and has no order; use =, !=, in or not in"
         raise _located(subscription, predicate, 0, message)
+    if operator is Operator.NOT_IN and not predicate.values:
+        # It would restrict nothing and yet demand that the event has the attribute, which no box can say.
+        raise _located(subscription, predicate, 0, f"{predicate} leaves nothing out; omit it")
     numbers = []
     for place, value in enumerate(predicate.values, start=1):
         try:

@@ -204,9 +204,7 @@ class _Parser:
         if token.kind == "text":
             return self.quoted()
         if token.kind == "name":
-            raise pointing(
-                self.text, token.place, f'expected a number or a text; texts are quoted: "{token.text}"'
-            )
+            raise pointing(self.text, token.place, f'expected a number or a text; texts are quoted: "{token.text}"')
         raise self.expected("a number or a quoted text")
 
     def literal(self) -> float | int:

@@ -49,9 +49,7 @@ class Predicate:
     def __post_init__(self) -> None:
         wanted = 2 if self.operator is Operator.BETWEEN else 1
         if self.operator not in SETS and len(self.values) != wanted:
-            raise CoverlayError(
-                f"{self.attribute} {self.operator} takes {wanted} values, not {len(self.values)}"
-            )
+            raise CoverlayError(f"{self.attribute} {self.operator} takes {wanted} values, not {len(self.values)}")
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise CoverlayError(f"weight {self.weight!r} of {self.attribute} must be a number of at least 0")
 

@@ -24,9 +24,7 @@ Floats = NDArray[np.float64]
 Value = float | int | str
 
 KINDS = ("continuous", "integer", "categorical")
-KEYWORDS = frozenset(
-    {"and", "between", "in", "not", "score", "true", "weight"}
-)  # of the subscription language
+KEYWORDS = frozenset({"and", "between", "in", "not", "score", "true", "weight"})  # of the subscription language
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 LARGEST_INTEGER = 2**53
 
@@ -64,9 +62,7 @@ class Attribute:
     def _check_bounds(self) -> None:
         for which, value in (("low", self.low), ("high", self.high)):
             if _finite(value) is None:
-                raise CoverlayError(
-                    f"attribute {self.name}: {which} is {value!r}; it must be a finite number"
-                )
+                raise CoverlayError(f"attribute {self.name}: {which} is {value!r}; it must be a finite number")
             if self.kind == "integer" and not (float(value).is_integer() and abs(value) <= LARGEST_INTEGER):
                 raise CoverlayError(
                     f"attribute {self.name}: {which} is {value!r}; it must be a whole number within ±2^53"

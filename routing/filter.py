@@ -35,9 +35,7 @@ class Filter:
     score: float = 1.0
 
     @staticmethod
-    def of_box(
-        box: Floats, residue: Residue = EMPTY, weights: Floats | None = None, score: float = 1.0
-    ) -> Filter:
+    def of_box(box: Floats, residue: Residue = EMPTY, weights: Floats | None = None, score: float = 1.0) -> Filter:
         """From bounds alone: an attribute is mentioned if it is bounded or in the residue; weight 1 each."""
         bounds = np.array(box, dtype=np.float64) + 0.0  # a copy, and −0.0 becomes 0.0: one set, one key
         spoken = np.isfinite(bounds[:, 0]) | np.isfinite(bounds[:, 1])
