@@ -212,7 +212,7 @@ def test_mistakes_are_pointed_at(text, message):
 
 def test_mistakes_without_a_text_name_the_predicate():
     written = parse_subscription("prise < 3")
-    with pytest.raises(CoverlayError, match="^prise < 3: unknown attribute"):
+    with pytest.raises(CoverlayError, match=r"^prise < 3: unknown attribute"):
         compile_subscription(SCHEMA, Subscription(written.predicates))
 
 

@@ -1,0 +1,150 @@
+"""The user's own data: both forms, both formats, and mistakes with file, row and column."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coverlay import CoverlayError
+from sim.workloads import load_workload
+
+SCHEMA = {
+    "price": {"kind": "continuous", "low": 0, "high": 100},
+    "year": {"kind": "integer", "low": 1900, "high": 2030},
+    "issue": {"kind": "categorical", "categories": ["MSFT", "IBM", "AAPL"]},
+}
+BOUNDS = "price_lo,price_hi,year_lo,score,broker,id\n1,2.5,1990,0.5,3,s1\n,10,,2,0,s2\n"
+TEXTS = 'text,score\n"price < 10 weight 2 and issue != ""IBM""",4\nyear >= 1990 score 3,\n'
+EVENTS = "price,issue,time,broker\n5,MSFT,20,1\n,AAPL,10,0\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(subscriptions, events=None, schema=SCHEMA):
+        paths = []
+        for name, text in (("subs.csv", subscriptions), ("events.csv", events)):
+            if text is not None:
+                (tmp_path / name).write_text(text, encoding="utf-8")
+            paths.append(None if text is None else str(tmp_path / name))
+        workload = load_workload(*paths, schema)
+        workload.check()
+        return workload
+
+    return load
+
+
+def test_bounds(load):
+    workload = load(BOUNDS, EVENTS)
+    inf = math.inf
+    assert workload.lo.tolist() == [[1, 1990, -inf], [-inf, -inf, -inf]]
+    assert workload.hi.tolist() == [[2.5, inf, inf], [10, inf, inf]]
+    assert workload.mentioned.tolist() == [[True, True, False], [True, False, False]]
+    assert workload.scores.tolist() == [0.5, 2.0]
+    assert workload.homes.tolist() == [3, 0]
+    assert workload.ids == ("s1", "s2")
+
+
+def test_events_are_ordered_by_time(load):
+    workload = load(BOUNDS, EVENTS)
+    np.testing.assert_array_equal(workload.events, [[math.nan, math.nan, 2], [5, math.nan, 0]])
+    assert workload.times.tolist() == [10, 20]
+    assert workload.publishers.tolist() == [0, 1]
+
+
+def test_texts(load):
+    workload = load(TEXTS)
+    assert workload.hi[0].tolist() == [math.nextafter(10, 0), math.inf, 2.0]
+    assert workload.weights.tolist() == [[2, 0, 1], [0, 1, 0]]
+    assert workload.scores.tolist() == [4.0, 3.0], "the column wins where it says something"
+    assert workload.residue(0).excluded == ((2, (1.0,)),)
+    assert list(workload.residues) == [0]
+    assert len(workload.events) == 0
+
+
+def test_weights_categories_and_whole_numbers(load):
+    text = "price_lo,price_weight,year_lo,year_hi,issue_lo,issue_hi\n1,2.5,1990.5,1999.5,IBM,IBM\n"
+    workload = load(text)
+    assert workload.lo.tolist() == [[1, 1991, 1]]
+    assert workload.hi.tolist() == [[math.inf, 1999, 1]]
+    assert workload.weights.tolist() == [[2.5, 1, 1]]
+
+
+def test_a_schema_is_worked_out_from_the_data(load):
+    workload = load("a_lo,a_hi,b_lo,b_hi\n0,5,,3\n2,inf,1,\n", "b,a\n9,-1\n", schema=None)
+    assert workload.schema.names == ("a", "b")
+    assert workload.schema.domain.tolist() == [[-1, 5], [1, 9]]
+    assert workload.events.tolist() == [[-1, 9]]
+
+
+def test_constant_columns_still_make_a_domain(load):
+    assert load("a_lo,a_hi\n3,3\n", schema=None).schema.domain.tolist() == [[3, 4]]
+    assert load("a_lo,a_hi\n,\n", schema=None).schema.domain.tolist() == [[0, 1]]
+
+
+def test_parquet_equals_csv(load, tmp_path):
+    from_csv = load(BOUNDS, EVENTS)
+    for name in ("subs", "events"):
+        pd.read_csv(tmp_path / f"{name}.csv").to_parquet(tmp_path / f"{name}.parquet")
+    from_parquet = load_workload(str(tmp_path / "subs.parquet"), str(tmp_path / "events.parquet"), SCHEMA)
+    for column in ("lo", "hi", "mentioned", "scores", "weights", "events", "homes", "publishers", "times"):
+        np.testing.assert_array_equal(getattr(from_csv, column), getattr(from_parquet, column))
+    assert from_csv.ids == from_parquet.ids
+
+
+def test_blank_lines_and_a_byte_order_mark_are_fine(load):
+    assert len(load("\ufeffprice_lo\n1\n\n2\n").lo) == 2
+
+
+MISTAKES = [
+    (BOUNDS.replace("2.5", "x"), None, "subs.csv, row 1, column price_hi: 'x' is not a number"),
+    (BOUNDS.replace("2.5", "nan"), None, "row 1, column price_hi: 'nan' is not a number"),
+    (BOUNDS.replace("2.5", "0.5"), None, "row 1, column price_lo: [1, 0.5] can never match"),
+    ("price_lo\ninf\n", None, "can never match"),
+    (BOUNDS.replace("0.5", "inf"), None, "row 1, column score: 'inf' is not a finite number"),
+    (BOUNDS.replace(",3,s1", ",-3,s1"), None, "row 1, column broker: '-3' must not be negative"),
+    (BOUNDS.replace(",3,s1", ",1.5,s1"), None, "column broker: '1.5' is not the number of a broker"),
+    (BOUNDS.replace(",3,s1", ",,s1"), None, "row 1, column broker: the cell is empty"),
+    (BOUNDS.replace("s2", "s1"), None, "row 2, column id: 's1' is the id of row 1 already"),
+    (BOUNDS.replace("s2", ""), None, "row 2, column id: the cell is empty"),
+    (BOUNDS.replace("year_lo", "yeer_lo"), None, "has a column 'yeer_lo'; there may be: price_lo"),
+    ("price_lo,price_weight\n1,-2\n", None, "column price_weight: '-2' must not be negative"),
+    ("issue_lo\nSUN\n", None, "row 1, column issue_lo: issue has no category 'SUN'"),
+    ("price_lo,price_lo\n1,2\n", None, "column 'price_lo' more than once"),
+    ("price_lo,price_hi\n1\n", None, "row 1 has 1 cells for 2 columns"),
+    ("", None, "is empty; its first line names the columns"),
+    ('price_lo\n"1\n', None, "cannot be read"),
+    ("text\nprice <\n", None, "row 1, column text: column 8: expected a number"),
+    ("text\nprice < 1 and price > 2\n", None, "row 1, column text: subscription 0 can never match"),
+    ("text,price_lo\ntrue,1\n", None, "has a column 'price_lo'; there may be: text, score"),
+    (BOUNDS, "price,colour\n1,red\n", "events.csv has a column 'colour'; there may be: price, year, issue"),
+    (BOUNDS, "price\n1\n500\n", "events.csv, row 2, column price: price is 500.0, outside its bounds 0 to 100"),
+    (BOUNDS, "year\n1990.5\n", "row 1, column year: year is integer; 1990.5 is not a whole number"),
+    (BOUNDS, "issue\nSUN\n", "row 1, column issue: issue has no category 'SUN'"),
+    (BOUNDS, "price,time\n1,-1\n", "column time: '-1' must not be negative"),
+    (BOUNDS, "price,time\n1,\n", "column time: the cell is empty"),
+]
+
+
+@pytest.mark.parametrize(("subscriptions", "events", "message"), MISTAKES)
+def test_mistakes_name_file_row_and_column(load, subscriptions, events, message):
+    with pytest.raises(CoverlayError) as caught:
+        load(subscriptions, events)
+    assert message in str(caught.value)
+
+
+def test_mistakes_about_files_as_a_whole(load, tmp_path):
+    with pytest.raises(CoverlayError, match="needs a \\[schema\\] table"):
+        load(TEXTS, schema=None)
+    with pytest.raises(CoverlayError, match="it needs a text column, or <attribute>_lo"):
+        load("score\n1\n", schema=None)
+    with pytest.raises(CoverlayError, match="needs workload.subscriptions_file"):
+        load_workload(None, "events.csv")
+    with pytest.raises(CoverlayError, match="ends in none of: .csv, .parquet"):
+        load_workload("subs.xlsx", None)
+    with pytest.raises(CoverlayError, match="cannot be read: No such file"):
+        load_workload(str(tmp_path / "none.csv"), None)
+    for name in ("broken.parquet", "broken.csv"):
+        (tmp_path / name).write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(CoverlayError, match="broken"):
+            load_workload(str(tmp_path / name), None)
