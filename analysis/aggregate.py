@@ -1,8 +1,8 @@
 """From the traces of a sweep to its results: the Spark side of the laboratory.
 
-Every job of the catalogue gives one row per run; turned into (run, metric, value) they are joined end to
-end, so the whole sweep is one Spark query. Statistics over seeds are a second query on those few rows. Only
-aggregates reach the driver: a row per run and metric, per broker, per link.
+Every job of the catalogue is one Spark query over the whole sweep and gives one row per run. The statistics
+over seeds are two more queries on those few rows. Only aggregates reach the driver: a row per run and
+metric, per broker, per link.
 
 Results, in `<out>/results`, each file written beside itself and renamed, so that a reader never meets half
 of one: run_metrics, summary, differences, broker_metrics, link_metrics (Parquet and CSV), and notes.json.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str], None]
+VALUES = "run string, point string, seed bigint, metric string, value double"
 # What of a run's record stands beside its metrics.
 _RECORD_COLUMNS = (
     "experiment",
@@ -54,7 +55,7 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
     many = len(sweep.runs)
     say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
     try:
-        summary = _aggregate(spark, sweep)
+        summary = _aggregate(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
         broken = broken_file(sweep)
         if broken is None:
@@ -72,17 +73,17 @@ def _silent(_: str) -> None:
     """Progress nobody listens to."""
 
 
-def _aggregate(spark: SparkSession, sweep: Sweep) -> Summary:
+def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     tables = {name: read(spark, sweep, name) for name in _tables_needed()}
-    values = run_values(tables, keys(spark, sweep)).persist()
-    try:
-        rows = values.toPandas()
-        runs = _run_frame(sweep, rows)
-        points = _labelled(sweep, stats.over_seeds(values).toPandas())
-        baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
-        differences = _labelled(sweep, stats.paired(values, baselines).toPandas())
-    finally:
-        values.unpersist()
+    rows = run_values(sweep, tables, say)
+    runs = _run_frame(sweep, rows)
+    say("statistics over seeds")
+    # Back to Spark as a plain small frame: a plan that carried all jobs would cost more than the statistics.
+    values = spark.createDataFrame(rows, VALUES).coalesce(1)
+    points = _labelled(sweep, stats.over_seeds(values).toPandas())
+    baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
+    differences = _labelled(sweep, stats.paired(values, baselines).toPandas())
+    say("traffic per broker and link")
     brokers, links = _pictures(spark, sweep)
     return Summary(sweep.out, runs, points, differences, brokers, links, tuple(_warnings(sweep, runs)))
 
@@ -91,29 +92,23 @@ def _tables_needed() -> list[str]:
     return sorted({name for job in JOBS for name in job.tables})
 
 
-def keys(spark: SparkSession, sweep: Sweep) -> DataFrame:
-    """Which point and seed each run is: run, point, seed."""
-    rows = [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs]
-    return spark.createDataFrame(rows, "run string, point string, seed bigint")
-
-
-def run_values(tables: dict[str, DataFrame], runs: DataFrame) -> DataFrame:
-    """Every metric of every run: run, point, seed, metric, value.
+def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.DataFrame:
+    """Every metric of every run, by one Spark query per job: run, point, seed, metric, value.
 
     A run without rows for a metric has the value that the catalogue gives for that case.
     """
-    from pyspark.sql import functions as F
-
-    long: DataFrame | None = None
-    for job in JOBS:
-        wide = job.compute(*(tables[name] for name in job.tables))
-        part = wide.unpivot("run", [metric.name for metric in job.metrics], "metric", "value")
-        long = part if long is None else long.unionByName(part)
-    spark = runs.sparkSession
-    names = [(m.name, m.empty if m.empty is None else float(m.empty)) for m in CATALOGUE.values()]
-    metrics = spark.createDataFrame(names, "metric string, empty double")
-    grid = runs.crossJoin(F.broadcast(metrics)).join(long, ["run", "metric"], "left")
-    return grid.select("run", "point", "seed", "metric", F.coalesce("value", "empty").alias("value"))
+    keys = pd.DataFrame(
+        [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs],
+        columns=["run", "point", "seed"],
+    )
+    parts = []
+    for number, job in enumerate(JOBS, 1):
+        say(f"{job.name.replace('_', ' ')} ({number} of {len(JOBS)})")
+        wide = keys.merge(job.compute(*(tables[name] for name in job.tables)).toPandas(), "left", "run")
+        for metric in job.metrics:
+            part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=wide[metric.name])
+            parts.append(part if metric.empty is None else part.fillna({"value": metric.empty}))
+    return pd.concat(parts, ignore_index=True).astype({"value": "float64"})
 
 
 def labels(run: Run) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def paired(values: DataFrame, baselines: DataFrame) -> DataFrame:
     pairs = (
         values.join(F.broadcast(baselines), "point")
         .where(F.col("point") != F.col("baseline"))
-        .join(base, ["baseline", "seed", "metric"])
+        .join(F.broadcast(base), ["baseline", "seed", "metric"])
         .withColumn("value", F.col("value") - F.col("base"))
     )
     grouped = pairs.groupBy("point", "baseline", "metric").agg(*_interval("value"))
