@@ -138,9 +138,9 @@ def test_mistakes_about_files_as_a_whole(load, tmp_path):
         load(TEXTS, schema=None)
     with pytest.raises(CoverlayError, match="it needs a text column, or <attribute>_lo"):
         load("score\n1\n", schema=None)
-    with pytest.raises(CoverlayError, match="needs workload.subscriptions_file"):
+    with pytest.raises(CoverlayError, match=r"needs workload\.subscriptions_file"):
         load_workload(None, "events.csv")
-    with pytest.raises(CoverlayError, match="ends in none of: .csv, .parquet"):
+    with pytest.raises(CoverlayError, match=r"ends in none of: \.csv, \.parquet"):
         load_workload("subs.xlsx", None)
     with pytest.raises(CoverlayError, match="cannot be read: No such file"):
         load_workload(str(tmp_path / "none.csv"), None)
