@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 
 from covering.base import CoveringIndex, Stats
 from covering.residue import EMPTY, Residue
+from covering.kdtree import KdTreeIndex
+from covering.packed import PackedIndex
 from covering.scan import ScanIndex
 from covering.zorder import ZorderIndex
 from coverlay import CoverlayError, unknown_name
@@ -27,6 +29,8 @@ METHODS: dict[str, type[CoveringIndex]] = {
     method.name: method
     for method in (
         ScanIndex,
+        PackedIndex,
+        KdTreeIndex,
         ZorderIndex,
     )
 }

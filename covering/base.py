@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from covering.ids import Ids
 from coverlay import CoverlayError
 
 Id = Any  # any hashable; whole numbers are stored most compactly
@@ -125,8 +126,7 @@ class CoveringIndex(ABC):
         self.stats = Stats()
         self._shape = self.domain.shape
         self._points: Floats = np.empty((0, 2 * self.attributes))
-        self._ids: list[Id] = []
-        self._slots: dict[Id, int] = {}
+        self._ids = Ids()
         self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
         self._used = 0
         self._query = np.empty(2 * self.attributes)
@@ -134,39 +134,39 @@ class CoveringIndex(ABC):
     # ---- what users call -------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._ids)
 
     def __contains__(self, id: Hashable) -> bool:
-        return id in self._slots
+        return self._ids.find(_plain(id)) >= 0
 
     def ids(self) -> list[Id]:
-        """The stored ids, in the order they were added."""
-        return list(self._slots)
+        """The stored ids, in the order of their slots."""
+        return [self._ids.at(slot) for slot in self._ids.slots()]
 
     def box(self, id: Id) -> Floats:
         """The stored box of an id, as it was given."""
-        point = self._points[self._slot_of(id)]
+        point = self._points[self._slot_of(_plain(id))]
         return np.stack([-point[0::2], point[1::2]], axis=1)
 
     def add(self, id: Id, box: ArrayLike) -> None:
         """Store a box of closed bounds under a new id."""
         point = self._point(box)
-        if id in self._slots:
+        id = _plain(id)
+        if self._ids.find(id) >= 0:
             raise CoverlayError(f"id {id!r} is already stored; remove it first")
         slot = self._free.pop() if self._free else self._grow(1)
-        self._slots[id] = slot
-        self._ids[slot] = id
+        self._ids.put(id, slot)
         self._points[slot] = point
         self._insert(slot)
 
     def remove(self, id: Id) -> None:
         """Forget a stored id and its box."""
+        id = _plain(id)
         slot = self._slot_of(id)
         self._delete(slot)
-        del self._slots[id]
-        self._ids[slot] = None
+        self._ids.drop(id, slot)
         self._points[slot] = np.nan
-        self._free.append(slot)
+        self._release(slot)
 
     def find_cover(self, box: ArrayLike) -> Id | None:
         """The id of a stored box that contains `box` (an equal one included), or None."""
@@ -176,57 +176,49 @@ class CoveringIndex(ABC):
         if slot < 0:
             return None
         stats.hits += 1
-        return self._ids[slot]
+        return self._ids.at(slot)
 
     def find_covered(self, box: ArrayLike) -> list[Id]:
         """The ids of all stored boxes that `box` contains, ascending; exact in every method."""
-        return ordered([self._ids[slot] for slot in self._search_covered(self._point(box)).tolist()])
+        return ordered(self._ids.at_all(self._search_covered(self._point(box))))
 
     def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
         """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
-        named = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
         points = self._points_of(boxes)
-        if len(named) != len(points):
-            raise CoverlayError(f"{len(named)} ids were given for {len(points)} boxes; there must be as many")
-        fresh = set(named)
-        if len(fresh) != len(named) or not fresh.isdisjoint(self._slots):
-            seen: set[Id] = set(self._slots)
-            for id in named:
-                if id in seen:
-                    raise CoverlayError(f"id {id!r} is given twice or already stored; ids must be new")
-                seen.add(id)
-        if not named:
+        if len(ids) != len(points):
+            raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; there must be as many")
+        if len(points) == 0:
             return
-        first = self._grow(len(named))
-        self._points[first : first + len(named)] = points
-        self._ids[first : first + len(named)] = named
-        self._slots.update(zip(named, range(first, first + len(named)), strict=True))
-        self._insert_many(first, len(named))
+        first = self._grow(len(points))
+        try:
+            self._ids.put_many(ids, first)
+        except CoverlayError:
+            self._used = first
+            raise
+        self._points[first : first + len(points)] = points
+        self._insert_many(first, len(points))
 
     def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
         """`find_cover` of each box of an (n, d, 2) batch."""
-        slots = self._search_many(self._points_of(boxes)).tolist()
+        slots = self._search_many(self._points_of(boxes))
         self.stats.checks += len(slots)
-        found = [self._ids[slot] if slot >= 0 else None for slot in slots]
-        self.stats.hits += sum(slot >= 0 for slot in slots)
-        return found
+        self.stats.hits += int((slots >= 0).sum())
+        return self._ids.at_all(slots)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays and tables that hold the entries and the structure over them."""
-        table = self._slots.__sizeof__() + self._ids.__sizeof__() + 32 * len(self._ids)  # 32: one int object
-        return self._points.nbytes + table + self._structure_bytes()
+        return self._points.nbytes + self._ids.nbytes + self._structure_bytes()
 
     def check(self) -> None:
         """Raise AssertionError if an invariant of the structure does not hold; slow, for tests."""
-        assert len(self._ids) == len(self._points) >= self._used
-        assert len(self._slots) + len(self._free) == self._used
-        for id, slot in self._slots.items():
-            assert self._ids[slot] == id
-            assert not np.isnan(self._points[slot]).any()
-        for slot in self._free:
-            assert self._ids[slot] is None
-            assert np.isnan(self._points[slot]).all()
+        self._ids.check()
+        in_use = self._ids.slots()
+        assert set(in_use).isdisjoint(self._free)
+        assert all(slot < self._used for slot in (*in_use, *self._free))
+        empty = np.isnan(self._points).all(axis=1)
+        assert np.isnan(self._points[empty]).all()
+        assert np.flatnonzero(~empty).tolist() == in_use
         self._check()
 
     # ---- what methods implement --------------------------------------------------------------------
@@ -266,23 +258,31 @@ class CoveringIndex(ABC):
     # ---- help for both -------------------------------------------------------------------------------
 
     def _slot_of(self, id: Id) -> int:
-        try:
-            return self._slots[id]
-        except KeyError:
-            raise CoverlayError(f"id {id!r} is not stored here") from None
+        slot = self._ids.find(id)
+        if slot < 0:
+            raise CoverlayError(f"id {id!r} is not stored here")
+        return slot
+
+    def _release(self, slot: int) -> None:
+        """An emptied slot may be used again."""
+        self._free.append(slot)
 
     def _grow(self, count: int) -> int:
         """Take `count` fresh slots at the end; return the first. A batch into an empty index fits exactly."""
         first = self._used
         needed = first + count
         if needed > len(self._points):
-            capacity = max(needed, int(len(self._points) * _GROWTH), _FIRST_CAPACITY)
+            capacity = max(self._room(needed), _FIRST_CAPACITY)
             points = np.full((capacity, self._points.shape[1]), np.nan)
             points[:first] = self._points[:first]
             self._points = points
-            self._ids.extend([None] * (capacity - len(self._ids)))
+            self._ids.reserve(capacity)
         self._used = needed
         return first
+
+    def _room(self, needed: int) -> int:
+        """The capacity to grow to."""
+        return max(needed, int(len(self._points) * _GROWTH))
 
     def _point(self, box: ArrayLike) -> Floats:
         """The dominance point of a box, in a buffer that the next call overwrites."""
@@ -325,6 +325,11 @@ class CoveringIndex(ABC):
 def _complaint(wrong: int, box: Floats) -> str:
     rule = "NaN is no bound" if wrong == _NAN else "lo must not exceed hi"
     return f"box {box.tolist()} is not valid: {rule}"
+
+
+def _plain(id: Id) -> Id:
+    """numpy's whole numbers as Python's, so that an id is one thing however it was handed in."""
+    return int(id) if isinstance(id, np.integer) else id
 
 
 def ordered(ids: list[Id]) -> list[Id]:

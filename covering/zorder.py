@@ -189,7 +189,7 @@ class ZorderIndex(CoveringIndex):
     def _check(self) -> None:
         self._array.check()
         held = {int(row[-1]): row.tolist() for row in self._array.rows()}
-        assert sorted(held) == sorted(self._slots.values())
+        assert sorted(held) == self._ids.slots()
         for slot, row in held.items():
             assert self._rows(slot, 1)[0].tolist() == row
 

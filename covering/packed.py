@@ -1,0 +1,118 @@
+"""Exact covering by scanning packed words, largest boxes first.
+
+The static part is sorted by clipped volume Π_j (width within the domain + a small constant), descending. A
+cover has at least the query's volume (a product of monotone factors, rounded monotonely), so the scan stops
+at the first block whose largest volume is below it. Narrow queries scan all, at 0.1–0.2 ns per entry.
+
+Cost: O(n) with a tiny constant, vectorised (fields.py); additions O(1) into the tail, a rebuild by sorting
+every ≈ 43 √n of them (layered.py). A probe is an entry whose words were looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from covering.base import Floats, Slots
+from covering.fields import SCAN_BLOCK, pack, scan_fields
+from covering.layered import LayeredIndex
+
+_LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
+
+
+@njit(cache=True, nogil=True)
+def volume(point: Floats, domain: Floats) -> float:
+    """Monotone in the dominance order: a larger box never has a smaller volume."""
+    product = 1.0
+    for j in range(domain.shape[0]):
+        low = max(-point[2 * j], domain[j, 0])
+        high = min(point[2 * j + 1], domain[j, 1])
+        width = domain[j, 1] - domain[j, 0]
+        inside = max(high - low, 0.0)
+        product *= inside + _LEAST_WIDTH * width if width > 0.0 else 1.0
+    return product
+
+
+@njit(cache=True, nogil=True)
+def _volumes(points: Floats, domain: Floats) -> Floats:
+    result = np.empty(points.shape[0])
+    for i in range(points.shape[0]):
+        result[i] = volume(points[i], domain)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _find(state: Any, built: int, used: int, query: Floats) -> tuple[int, int]:
+    points, words, offset, scale, guards, domain, largest = state
+    packed = np.empty(guards.shape[0], guards.dtype)
+    pack(query, offset, scale, guards, packed)
+    slot, probes = scan_fields(points, words, guards, query, packed, built, used)
+    if slot >= 0 or built == 0:
+        return slot, probes
+    least = volume(query, domain)
+    low, high = 0, largest.shape[0]
+    while low < high:  # blocks whose largest volume is at least the query's
+        middle = (low + high) >> 1
+        if largest[middle] >= least:
+            low = middle + 1
+        else:
+            high = middle
+    slot, looked = scan_fields(points, words, guards, query, packed, 0, min(low * SCAN_BLOCK, built))
+    return slot, probes + looked
+
+
+@njit(cache=True, nogil=True)
+def _find_many(state: Any, built: int, used: int, queries: Floats) -> tuple[Slots, int]:
+    found = np.empty(queries.shape[0], np.int64)
+    probes = 0
+    for i in range(queries.shape[0]):
+        found[i], looked = _find(state, built, used, queries[i])
+        probes += looked
+    return found, probes
+
+
+class PackedIndex(LayeredIndex):
+    name = "packed"
+
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
+        super().__init__(domain, epsilon)
+        self._largest: Floats = np.empty(0)  # volume of the first entry of each block of the static part
+        self._arrays_moved()
+
+    def _arranged(self, points: Floats) -> Slots:
+        volumes = _volumes(points, self.domain)
+        order: Slots = np.argsort(-volumes, kind="stable")
+        self._largest = volumes[order[::SCAN_BLOCK]]
+        return order
+
+    def _arrange_done(self) -> None:
+        pass  # `_largest` is all there is
+
+    def _arrays_moved(self) -> None:
+        offset, scale, guards = self._fields.kernel
+        self._state = (self._points, self._words, offset, scale, guards, self.domain, self._largest)
+
+    def _search(self, query: Floats) -> int:
+        slot, probes = _find(self._state, self._built, self._used, query)
+        self.stats.probes += probes
+        self.stats.volume += 1.0
+        return slot
+
+    def _search_many(self, queries: Floats) -> Slots:
+        slots, probes = _find_many(self._state, self._built, self._used, queries)
+        self.stats.probes += probes
+        self.stats.volume += len(queries)
+        return slots
+
+    def _structure_bytes(self) -> int:
+        return super()._structure_bytes() + self._largest.nbytes
+
+    def _check(self) -> None:
+        super()._check()
+        bound = np.repeat(self._largest, SCAN_BLOCK)[: self._built]
+        volumes = _volumes(self._points[: self._built], self.domain)
+        alive = ~np.isnan(volumes)
+        assert (volumes[alive] <= bound[alive]).all()
