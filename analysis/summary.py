@@ -152,7 +152,7 @@ def value_text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return UNKNOWN
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,0 +1,133 @@
+"""The ε advisor: which ε to use, from a sweep, with the numbers that say so.
+
+Cost is probes per covering check, size is routing-table entries; both are wanted small. A setting is on the
+Pareto front if none is at least as good in both and better in one. The advice is the front's knee: with
+cost and size scaled to 0..1 over the front, the point farthest below the line between its ends (the
+"kneedle" idea of Satopää et al., Finding a "Kneedle" in a Haystack, 2011, without its smoothing, which a
+handful of points does not need).
+
+Exact covering is advised whenever no approximation searches less, or none that does lies below that line.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from analysis.summary import Summary, family, is_covering, number_text, value_text
+
+COST, SIZE = "probes_per_check", "entries"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One ε of the sweep: what a check costs, how large the tables are."""
+
+    point: str
+    epsilon: float
+    cost: float
+    entries: float
+    recall: float | None
+    on_front: bool = False
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The advised ε among the options of one family and method, and the sentence that says why."""
+
+    title: str  # what was held fixed: the other swept keys
+    options: tuple[Option, ...]  # by ε
+    advised: Option
+    sentence: str
+
+
+def advise(summary: Summary) -> list[Advice]:
+    """One piece of advice per setting of everything but ε, where the sweep has exact covering and another ε."""
+    groups: dict[tuple[str, str], list[Option]] = {}
+    for point in summary.order:
+        labels = summary.labels(point)
+        cost, size = summary.value(point, COST)["mean"], summary.value(point, SIZE)["mean"]
+        if is_covering(labels) and cost == cost and labels["epsilon"] == labels["epsilon"]:
+            recall = summary.value(point, "recall")["mean"]
+            option = Option(point, labels["epsilon"], cost, size, recall if recall == recall else None)
+            groups.setdefault(_held_fixed(point), []).append(option)
+    found = []
+    for (title, _), options in groups.items():
+        options.sort(key=lambda option: option.epsilon)
+        if len(options) > 1 and options[0].epsilon == 0:
+            found.append(_advice(title, options))
+    return found
+
+
+def _held_fixed(point: str) -> tuple[str, str]:
+    values = json.loads(point)
+    rest = {
+        key: value for key, value in values.items() if key not in {"covering.epsilon", "routing.strategy"}
+    }
+    title = ", ".join(f"{key} = {value_text(value)}" for key, value in rest.items())
+    return title, family(values)
+
+
+def pareto_front(options: list[Option]) -> list[Option]:
+    """The options that no other one beats, from cheapest to smallest."""
+    front: list[Option] = []
+    for option in sorted(options, key=lambda o: (o.cost, o.entries, o.epsilon)):
+        if not front or option.entries < front[-1].entries:
+            front.append(option)
+    return front
+
+
+def knee(front: list[Option]) -> Option:
+    """The option farthest below the line between the front's ends; the smallest tables if none is below it."""
+    cheap, small = front[0], front[-1]
+    width, height = small.cost - cheap.cost, cheap.entries - small.entries
+    best, depth = small, 0.0
+    for option in front[1:-1]:
+        below = 1 - (option.cost - cheap.cost) / width - (option.entries - small.entries) / height
+        if below > depth + 1e-12:
+            best, depth = option, below
+    return best
+
+
+def _advice(title: str, options: list[Option]) -> Advice:
+    exact = options[0]
+    front = pareto_front(options)
+    advised = exact if front == [exact] else knee(front)
+    marked = tuple(
+        Option(o.point, o.epsilon, o.cost, o.entries, o.recall, on_front=o in front) for o in options
+    )
+    return Advice(title, marked, advised, _sentence(exact, advised, front, options))
+
+
+def _sentence(exact: Option, advised: Option, front: list[Option], options: list[Option]) -> str:
+    if advised.epsilon == 0:
+        cheapest = min(options[1:], key=lambda option: option.cost)
+        numbers = (
+            f"{_cost(exact)} and {_size(exact)}, against {_cost(cheapest)} and {_size(cheapest)} "
+            f"at ε = {cheapest.epsilon:g}"
+        )
+        if front == [exact]:
+            return f"Use exact covering: no ε searches less here. It needs {numbers}."
+        return f"Use exact covering: no ε saves enough search for the entries it adds. It needs {numbers}."
+    saved, grown = _change(exact.cost, advised.cost), _change(exact.entries, advised.entries)
+    sentence = (
+        f"Use ε = {advised.epsilon:g}: it searches {number_text(-saved, 'share')} less than exact covering "
+        f"({_cost(advised)} instead of {number_text(exact.cost, 'probes')}) and keeps "
+        f"{number_text(abs(grown), 'share')} {'more' if grown >= 0 else 'fewer'} entries ({_size(advised)} "
+        f"instead of {number_text(exact.entries, 'entries')})"
+    )
+    if advised.recall is not None:
+        sentence += f", finding {number_text(advised.recall, 'share')} of the covers"
+    return sentence + "."
+
+
+def _change(old: float, new: float) -> float:
+    return (new - old) / old if old else 0.0
+
+
+def _cost(option: Option) -> str:
+    return f"{number_text(option.cost, 'probes')} probes per check"
+
+
+def _size(option: Option) -> str:
+    return f"{number_text(option.entries, 'entries')} entries"

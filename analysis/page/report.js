@@ -1,0 +1,212 @@
+"use strict";
+(() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = read("report-data");
+  const specs = read("report-specs");
+  const $ = (id) => document.getElementById(id);
+
+  // ---- theme: the system's, unless the reader chose one -------------------------------------------------
+  const root = document.documentElement;
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  let chosen = null;
+  try { chosen = localStorage.getItem("coverlay-theme"); } catch { /* opened from disk, storage refused */ }
+  const applyTheme = () => {
+    root.dataset.theme = chosen || (system.matches ? "dark" : "light");
+    $("theme").textContent = root.dataset.theme === "dark" ? "Light" : "Dark";
+  };
+  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const SERIES = {
+    light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#3d5a80", "#d1495b", "#5f7470"],
+    dark: ["#62b7dd", "#f08a6b", "#8fc08d", "#c39bd3", "#e3b341", "#8fb0dd", "#f28ba0", "#a5bdb8"],
+  };
+  const config = () => ({
+    background: "transparent",
+    font: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
+    view: { stroke: null },
+    axis: {
+      labelColor: colour("--soft"), titleColor: colour("--soft"), titleFontWeight: "normal", labelFontSize: 11.5,
+      titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
+      labelLimit: 120, labelAngle: 0, labelOverlap: "greedy",
+    },
+    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 260,
+      titleFontWeight: "normal" },
+    text: { color: colour("--ink") },
+    rule: { color: colour("--link") },
+    range: { category: SERIES[root.dataset.theme] },
+    mark: { color: SERIES[root.dataset.theme][0] },
+  });
+
+  // ---- drawing ------------------------------------------------------------------------------------------
+  const views = {};
+  const fill = (spec, words) =>
+    JSON.parse(JSON.stringify(spec), (_, value) =>
+      typeof value === "string" && Object.hasOwn(words, value) ? words[value] : value);
+  const draw = async (id, spec, datasets) => {
+    const before = views[id];
+    const made = await window.vegaEmbed($(id), { ...spec, datasets, config: config() }, {
+      mode: "vega-lite", renderer: "svg", actions: false, tooltip: true,
+    });
+    if (before) before.finalize();
+    views[id] = made;
+    $(id).dataset.drawn = String(Number($(id).dataset.drawn || 0) + 1);
+  };
+  const failed = (id) => (error) => { $(id).textContent = "This picture could not be drawn: " + error.message; };
+
+  // ---- the table and the CSV behind each picture --------------------------------------------------------
+  const showData = (id, columns, rows) => {
+    const place = $(id + "-data");
+    if (!place) return;
+    const table = document.createElement("table");
+    const head = table.createTHead().insertRow();
+    for (const [, title] of columns) {
+      const cell = document.createElement("th");
+      cell.scope = "col"; cell.textContent = title; head.append(cell);
+    }
+    const body = table.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      for (const [key] of columns) {
+        const value = row[key], cell = line.insertCell();
+        cell.textContent = value === null || value === undefined ? "–" : String(value);
+        if (typeof value === "number") cell.className = "num";
+      }
+    }
+    place.querySelector(".scroll").replaceChildren(table);
+    place.querySelector("button").onclick = () => download(id + ".csv", columns, rows);
+  };
+  const quoted = (value) => {
+    if (value === null || value === undefined) return "";
+    let text = String(value);
+    if (typeof value !== "number" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formulas in spreadsheets
+    return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  };
+  const download = (name, columns, rows) => {
+    const lines = [columns.map(([, title]) => quoted(title)), ...rows.map((r) => columns.map(([k]) => quoted(r[k])))];
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([lines.map((l) => l.join(",")).join("\n") + "\n"], { type: "text/csv" }));
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+
+  // ---- metrics against a swept key ----------------------------------------------------------------------
+  const metricRows = (names, key) => {
+    const order = data.dimensions.find((d) => d.name === key).values;
+    const rows = [];
+    for (const name of names) {
+      for (const point of data.points) {
+        const value = point.values[name];
+        if (!value || value.mean === null) continue;
+        const x = point.keys[key] ?? null;
+        const rest = data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
+          .map((d) => (d.bare ? point.keys[d.name] : d.title + " = " + point.keys[d.name]));
+        rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low ?? value.mean,
+          high: value.high ?? value.mean, series: rest.join(", ") || "all", metric: data.metrics[name].title,
+          seeds: value.n, text: value.text });
+      }
+    }
+    return rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x));
+  };
+  const drawMetric = (id, names, key) => {
+    const dimension = data.dimensions.find((d) => d.name === key);
+    const rows = metricRows(names, key);
+    const unit = data.metrics[names[0]].unit;
+    const title = names.length > 1 ? unit : data.metrics[names[0]].title + (unit === "share" ? "" : " (" + unit + ")");
+    const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
+    for (const layer of spec.layer) {
+      const { encoding } = layer;
+      if (encoding.x) encoding.x.scale.domain = dimension.values;
+      if (unit === "share") encoding.y.axis = { format: "%" };
+      // A legend of one entry says nothing.
+      if (new Set(rows.map((r) => r.series)).size < 2) encoding.color.legend = null;
+      if (names.length < 2 && encoding.strokeDash) delete encoding.strokeDash;
+    }
+    showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
+      ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
+    return draw(id, spec, { rows }).catch(failed(id));
+  };
+
+  const option = (select, value, text) => {
+    const made = document.createElement("option");
+    made.value = value; made.textContent = text; select.append(made);
+  };
+  const drawExplorer = () => {
+    const metric = $("explore-metric").value;
+    $("explore-note").textContent = data.metrics[metric].definition + " " + data.metrics[metric].formula + ".";
+    return drawMetric("explore", [metric], $("explore-key").value);
+  };
+
+  // ---- the advisor's front ------------------------------------------------------------------------------
+  const drawFront = () => {
+    const number = Number($("front-group")?.value || 0);
+    const rows = data.advice[number].rows;
+    showData("front", [["label", "ε"], ["cost", "probes per check"], ["entries", "table entries"],
+      ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
+    return draw("front", specs.front, { rows }).catch(failed("front"));
+  };
+
+  // ---- the overlay --------------------------------------------------------------------------------------
+  const drawOverlay = () => {
+    const net = data.overlays[Number($("overlay-point").value)];
+    const measure = $("overlay-measure").value;
+    const slider = $("overlay-time");
+    const last = net.times.length - 1;
+    slider.max = last;
+    slider.disabled = measure !== "entries" || last < 1;
+    const at = slider.disabled ? last : Math.min(Number(slider.value), last);
+    $("overlay-clock").textContent = slider.disabled ? "at the end" : (at === last ? "at the end" :
+      "at " + Math.round(net.times[at]).toLocaleString("en") + " ms");
+    const entries = (i) => (at >= 0 && at < last ? net.samples[at][i] : net.brokers[i].entries);
+    const nodes = net.brokers.map((b, i) => ({ ...b, entries: entries(i),
+      value: measure === "entries" ? entries(i) : b.processed }));
+    const top = Math.max(1, ...net.brokers.map((b, i) => measure === "entries"
+      ? Math.max(b.entries, ...net.samples.map((s) => s[i])) : b.processed));
+    const where = new Map(net.brokers.map((b) => [b.broker, b]));
+    const links = net.links.map((l) => {
+      const a = where.get(l.broker), b = where.get(l.neighbour);
+      return { ...l, x: a.x, y: a.y, x2: b.x, y2: b.y, name: a.name + " – " + b.name,
+        traffic: l.control + l.events };
+    });
+    const title = measure === "entries" ? "table entries" : "messages processed";
+    const spec = fill(specs.overlay, { __y_title__: title });
+    for (const layer of spec.layer)
+      for (const channel of ["color", "size"])
+        if (layer.encoding[channel]) layer.encoding[channel].scale.domain = [0, top];
+    showData("overlay", [["name", "broker"], ["entries", "table entries"], ["processed", "messages processed"]], nodes);
+    return draw("overlay", spec, { nodes, links }).catch(failed("overlay"));
+  };
+
+  // ---- putting it together ------------------------------------------------------------------------------
+  const drawAll = () => {
+    const jobs = data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey));
+    jobs.push(drawExplorer());
+    if (data.advice.length) jobs.push(drawFront());
+    if (data.overlays.length) jobs.push(drawOverlay());
+    return Promise.all(jobs);
+  };
+
+  for (const [name, metric] of Object.entries(data.metrics)) option($("explore-metric"), name, metric.title);
+  for (const dimension of data.dimensions) option($("explore-key"), dimension.name, dimension.title);
+  $("explore-key").value = data.defaultKey;
+  $("explore-metric").onchange = $("explore-key").onchange = drawExplorer;
+  if ($("front-group")) {
+    data.advice.forEach((advice, i) => option($("front-group"), String(i), advice.title));
+    $("front-group").onchange = drawFront;
+  }
+  if (data.overlays.length) {
+    data.overlays.forEach((net, i) => option($("overlay-point"), String(i), net.title));
+    $("overlay-point").value = String(data.defaultOverlay);
+    const slider = $("overlay-time");
+    slider.max = slider.value = Math.max(0, data.overlays[data.defaultOverlay].times.length - 1);
+    $("overlay-point").onchange = $("overlay-measure").onchange = slider.oninput = drawOverlay;
+  }
+  $("theme").onclick = () => {
+    chosen = root.dataset.theme === "dark" ? "light" : "dark";
+    try { localStorage.setItem("coverlay-theme", chosen); } catch { /* then only for this visit */ }
+    applyTheme();
+    drawAll();
+  };
+  system.addEventListener("change", () => { applyTheme(); drawAll(); });
+  applyTheme();
+  drawAll().then(() => { root.dataset.ready = "yes"; });
+})();

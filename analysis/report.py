@@ -1,0 +1,367 @@
+"""The report: one self-contained page that answers the question an experiment asked.
+
+Reads `<out>/results` (what the analysis wrote) and, for the picture of the overlay, the small tables of one
+run per point. Everything is in the file: data, style, scripts, the drawing library. Text from files goes
+through the template's escaping, data through JSON in which `<`, `>` and `&` are written as escapes, and the
+page's own policy forbids it to load or send anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from analysis import plots
+from analysis.advisor import Advice, advise
+from analysis.metrics import CATALOGUE
+from analysis.overlay_data import overlays
+from analysis.summary import (
+    Summary,
+    Table,
+    is_covering,
+    label_text,
+    load,
+    metric_text,
+    number_text,
+    point_title,
+    table,
+    value_text,
+)
+from analysis.traces import Run, find_runs
+from coverlay import CoverlayError, __version__
+
+# The pictures every report has, in this order: heading, metrics, what to look for.
+CHARTS = (
+    (
+        "Table size",
+        ("entries",),
+        "Routing-table entries of all brokers together, at the end. Less is better.",
+    ),
+    ("Recall of covering", ("recall",), "Covers found, of those that exact covering finds."),
+    ("Search cost", ("probes_per_check",), "Stored entries or key ranges looked at per covering check."),
+    ("Control messages", ("control_messages",), "Subscribe and unsubscribe messages over links."),
+    ("Event messages", ("event_messages", "false_positives"), "Events over links, and those for nothing."),
+    ("Latency", ("latency_p50", "latency_p95", "latency_p99"), "From publication to delivery, in ms."),
+)
+DIFFERENCE_METRICS = ("entries", "control_messages", "probes_per_check", "event_messages", "latency_p95")
+MUST_BE_ZERO = {"missed", "duplicates", "spurious"}
+
+
+def write_report(out: Path) -> Path:
+    """Write `<out>/report.html` from the results in `out`, and return its path."""
+    page = render(load(out))
+    path = out / "report.html"
+    unfinished = out / f".report.{os.getpid()}.html"
+    try:
+        unfinished.write_text(page, encoding="utf-8")
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def render(summary: Summary) -> str:
+    """The whole page as text."""
+    runs, warnings = _runs(summary)
+    advice = advise(summary)
+    shown = [chart for chart in _charts() if _known_metrics(summary, chart["metrics"])]
+    nets = overlays(summary, runs)
+    sample = runs[0] if runs else None
+    content = {
+        "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
+        "question": _question(summary, sample),
+        "facts": _facts(summary),
+        "cards": _cards(summary),
+        "advice": advice,
+        "warnings": [*summary.warnings, *warnings],
+        "table": _table(summary),
+        "intervals": bool((summary.points["n"] > 1).any()),
+        "charts": shown,
+        "overlays": nets,
+        "differences": _differences(summary),
+        "toml": _toml(summary.out),
+        "parameters": _pretty(sample.parameters if sample else {}),
+        "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
+        "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
+        "metrics": list(CATALOGUE.values()),
+        "version": __version__,
+        "data": embed(_data(summary, shown, advice, nets)),
+        "specs": embed({"lines": plots.lines(), "front": plots.front(), "overlay": plots.overlay()}),
+        "vega": Markup(_drawing_library()),
+        "css": Markup(_asset("report.css")),
+        "js": Markup(_asset("report.js")),
+    }
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_asset("report.html.jinja")).render(content)
+
+
+def embed(value: Any) -> Markup:
+    """JSON that may stand inside a script element: nothing in it can end the element or start another."""
+    text = json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    if hasattr(value, "item"):  # a numpy scalar
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _asset(name: str) -> str:
+    return (files("analysis") / "page" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _drawing_library() -> str:
+    """Vega, Vega-Lite and Vega-Embed in the version altair writes for, as one script."""
+    import altair
+    import vl_convert
+
+    version = altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+    bundle: str = vl_convert.javascript_bundle(None, version)
+    return bundle.replace("</script", "<\\/script")
+
+
+def _runs(summary: Summary) -> tuple[list[Run], list[str]]:
+    """The runs that the overlay is drawn from; without their traces a report has everything else."""
+    try:
+        found = {run.name: run for run in find_runs(summary.out).runs}
+    except CoverlayError as error:
+        return [], [f"no picture of the overlay: {error}"]
+    names = list(dict.fromkeys(summary.brokers["run"]))
+    missing = [name for name in names if name not in found]
+    notes = [f"no picture of run {name}: its trace is gone" for name in missing]
+    return [found[name] for name in names if name in found], notes
+
+
+def _question(summary: Summary, sample: Run | None) -> str:
+    for key in ("question", "description"):
+        if sample is not None and isinstance(sample.parameters.get(key), str) and sample.parameters[key]:
+            return str(sample.parameters[key])
+    names = [dimension["title"] for dimension in _dimensions(summary)]
+    if len(summary.order) == 1:
+        return "How large do the routing tables get, and what do messages and deliveries cost?"
+    return f"How does {' and '.join(names)} change routing tables, search cost, traffic and latency?"
+
+
+def _facts(summary: Summary) -> str:
+    runs = summary.runs
+    words = []
+    for column, what in (("brokers", "brokers"), ("subscriptions", "subscriptions"), ("events", "events")):
+        low, high = int(runs[column].min()), int(runs[column].max())
+        words.append(f"{low:,} {what}" if low == high else f"{low:,} to {high:,} {what}")
+    overlay = sorted({str(name) for name in runs["overlay"]} - {""})
+    if overlay:
+        words.append(f"overlay {', '.join(overlay)}")
+    settings, seeds = len(summary.order), runs["seed"].nunique()
+    words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
+    words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
+    return " · ".join(words)
+
+
+def _cards(summary: Summary) -> list[dict[str, str]]:
+    cards = []
+    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _routes(summary, p)]
+    saving = [(share, point) for share, point in saving if share == share]
+    if saving:
+        share, point = max(saving)
+        text = f"fewer table entries than simple routing, at best ({point_title(summary, point)})"
+        cards.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
+    recalls = [(summary.value(p, "recall")["mean"], p) for p in summary.order]
+    recalls = [(recall, point) for recall, point in recalls if recall == recall]
+    if recalls:
+        recall, point = min(recalls)
+        text = f"of the covers found, at worst ({point_title(summary, point)})"
+        cards.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
+    slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
+    if slowest == slowest:
+        text = "within which 95 % of deliveries arrive, in the slowest setting"
+        cards.append({"figure": f"{number_text(slowest, 'ms')} ms", "text": text, "tone": ""})
+    wrong = int(summary.runs[sorted(MUST_BE_ZERO)].sum().sum())
+    made = int(summary.runs["deliveries"].sum())
+    cards.append(
+        {
+            "figure": "All correct" if wrong == 0 else f"{wrong:,} wrong",
+            "text": f"{made:,} deliveries checked against the oracle: "
+            + ("none missed, doubled or spurious" if wrong == 0 else "missed, doubled or spurious"),
+            "tone": "good" if wrong == 0 else "bad",
+        }
+    )
+    return cards
+
+
+def _routes(summary: Summary, point: str) -> bool:
+    """Flooding keeps no tables at all: saving them all is no achievement."""
+    return summary.labels(point)["strategy"] != "flooding"
+
+
+def _table(summary: Summary) -> dict[str, Any]:
+    plain: Table = table(summary)
+    rows = []
+    for point, cells in zip(plain.points, plain.rows, strict=True):
+        row = []
+        for column, text in zip(plain.columns, cells, strict=True):
+            half, alarm = "", False
+            if column.metric:
+                value = summary.value(point, column.metric)
+                _, _, half = metric_text(value, column.metric, interval=True).partition(" ± ")
+                alarm = column.metric in MUST_BE_ZERO and value["mean"] > 0
+            row.append({"text": text, "half": half, "alarm": alarm, "numeric": column.numeric})
+        rows.append(row)
+    columns = [
+        {"title": c.title, "numeric": c.numeric, "note": CATALOGUE[c.metric].definition if c.metric else ""}
+        for c in plain.columns
+    ]
+    return {"columns": columns, "rows": rows}
+
+
+def _charts() -> list[dict[str, Any]]:
+    return [
+        {"id": f"chart-{number}", "title": title, "metrics": list(metrics), "caption": caption}
+        for number, (title, metrics, caption) in enumerate(CHARTS)
+    ]
+
+
+def _known_metrics(summary: Summary, names: list[str]) -> bool:
+    known = summary.points[summary.points["metric"].isin(names)]["mean"]
+    return bool(known.notna().any())
+
+
+def _dimensions(summary: Summary) -> list[dict[str, Any]]:
+    """What a plot can have on its horizontal axis, each with its values in order and the value of each point."""
+    found: list[dict[str, Any]] = []
+
+    def add(name: str, title: str, texts: Mapping[str, str | None], bare: bool = False) -> None:
+        values = list(dict.fromkeys(text for text in texts.values() if text is not None))
+        if len(values) > 1 or (name == "strategy" and not found):
+            found.append({"name": name, "title": title, "values": values, "bare": bare, "of": texts})
+
+    labels = {point: summary.labels(point) for point in summary.order}
+    covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
+    in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
+    add("epsilon", "ε", {point: covering[point] for point in in_order})
+    for key in summary.swept:
+        if key not in {"covering.epsilon", "routing.strategy"}:
+            values = {point: json.loads(point).get(key) for point in summary.order}
+            ordered = sorted(values, key=lambda point, values=values: _number(values[point]))  # type: ignore[misc]
+            add(key, key, {point: value_text(values[point]) for point in ordered})
+    add("strategy", "strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, bare=True)
+    return found
+
+
+def _number(value: Any) -> float:
+    """A sort key that keeps the order of whatever is not a number."""
+    return float(value) if isinstance(value, int | float) and value == value else math.inf
+
+
+def _differences(summary: Summary) -> dict[str, Any]:
+    frame = summary.differences
+    frame = frame[frame["metric"].isin(DIFFERENCE_METRICS) & frame["differs"].notna()]
+    rows = []
+    baselines = list(dict.fromkeys(frame["baseline"]))
+    for point in summary.order:
+        mine = {row["metric"]: row for row in _records(frame[frame["point"] == point])}
+        if mine:
+            cells = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
+            rows.append({"title": point_title(summary, point), "cells": cells})
+    baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"
+    titles = [CATALOGUE[name].title for name in DIFFERENCE_METRICS]
+    return {"rows": rows, "baseline": baseline, "titles": titles}
+
+
+def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
+    if row is None or row["mean"] != row["mean"]:
+        return "–"
+    if not row["differs"]:
+        return "no difference"
+    unit = CATALOGUE[name].unit
+    sign = "+" if row["mean"] > 0 else "−"
+    half = number_text(row["high"] - row["mean"], unit)
+    return f"{sign}{number_text(abs(row['mean']), unit)} ± {half}"
+
+
+def _data(
+    summary: Summary, charts: list[dict[str, Any]], advice: list[Advice], nets: list[dict[str, Any]]
+) -> dict[str, Any]:
+    dimensions = _dimensions(summary)
+    points = []
+    for point in summary.order:
+        values = {}
+        for name in CATALOGUE:
+            value = summary.value(point, name)
+            values[name] = {key: value[key] for key in ("mean", "low", "high", "n")}
+            values[name]["text"] = metric_text(value, name, interval=True)
+        keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
+        points.append({"keys": keys, "values": values})
+    shown = [name for name in CATALOGUE if _known_metrics(summary, [name])]
+    covering = [i for i, net in enumerate(nets) if net["covering"]]
+    return {
+        "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
+        "defaultKey": dimensions[0]["name"],
+        "points": points,
+        "metrics": {name: _describe(name) for name in shown},
+        "charts": charts,
+        "advice": [_advice_data(item) for item in advice],
+        "overlays": nets,
+        "defaultOverlay": covering[0] if covering else 0,
+    }
+
+
+def _describe(name: str) -> dict[str, str]:
+    metric = CATALOGUE[name]
+    keys = ("title", "unit", "definition", "formula")
+    return {key: getattr(metric, key) for key in keys}
+
+
+def _advice_data(advice: Advice) -> dict[str, Any]:
+    rows = [
+        {
+            "label": f"{option.epsilon:g}" if option.epsilon else "exact",
+            "cost": option.cost,
+            "entries": option.entries,
+            "recall": option.recall,
+            "front": option.on_front,
+            "advised": option.point == advice.advised.point,
+            "text": f"{number_text(option.cost, 'probes')} probes, {number_text(option.entries, '')} entries",
+        }
+        for option in advice.options
+    ]
+    return {"title": advice.title or "all", "rows": rows}
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.to_dict("records")
+    return rows
+
+
+def _toml(out: Path) -> str:
+    try:
+        return (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
