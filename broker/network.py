@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import simpy
 from numpy.typing import NDArray
@@ -20,13 +21,13 @@ from numpy.typing import NDArray
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.recorder import Recorder
-from broker.trace import CLIENT
+from broker.trace import CLIENT, NOBODY
 from broker.transport import Link
 from coverlay import CoverlayError
 from routing.filter import Filter
 from routing.ledger import Kind
+from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay
-from routing.strategies import RoutingOptions
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Settings:
     queue_capacity: int | None = None
     bandwidth: float | None = None  # bytes per millisecond
     jitter: float = 0.0
+    root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
+    epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
+    epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
     def exact_routing(self) -> RoutingOptions:
@@ -62,6 +66,16 @@ class _Operation:
     finished: float = float("nan")
 
 
+def _hierarchy(overlay: Overlay, root: int | None) -> tuple[dict[int, int], dict[int, int]]:
+    """Per broker: the neighbour on the way to the root, and the distance from it."""
+    tree = overlay.tree
+    if root is None:
+        root = min(nx.center(tree))
+    elif root not in tree:
+        raise CoverlayError(f"routing.root is {root}; the overlay has brokers 0 to {len(tree) - 1}")
+    return dict(nx.bfs_predecessors(tree, root)), dict(nx.single_source_shortest_path_length(tree, root))
+
+
 class Network:
     def __init__(
         self, overlay: Overlay, settings: Settings, stream: Callable[[str], np.random.Generator]
@@ -71,12 +85,37 @@ class Network:
         self.settings = settings
         self.stream = stream
         self.recorder = Recorder()
+        self._parent, self._level = _hierarchy(overlay, settings.root)
+        self._mergers = 0
         self.brokers = [Broker(self, b, overlay.neighbours(b)) for b in range(overlay.tree.number_of_nodes())]
         for a, b, latency in overlay.tree.edges(data="latency"):
             self._connect(a, b, latency)
             self._connect(b, a, latency)
+        for a, b in settings.epsilon_per_link:
+            if not overlay.tree.has_edge(a, b):
+                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
         self._operations: list[_Operation] = []
         self._home: dict[int, tuple[int, Filter]] = {}
+
+    def towards_root(self, broker: int) -> list[int]:
+        """The neighbour on the way to the root; empty at the root itself."""
+        return [self._parent[broker]] if broker in self._parent else []
+
+    def routing_on(self, broker: int, neighbour: int) -> RoutingOptions:
+        """The routing options of one link: ε may differ by link, or by distance from the root."""
+        settings, routing = self.settings, self.settings.routing
+        levels = settings.epsilon_per_level
+        epsilon = routing.epsilon
+        if levels:
+            level = min(self._level[broker], self._level[neighbour])
+            epsilon = levels[min(level, len(levels) - 1)]
+        epsilon = settings.epsilon_per_link.get((min(broker, neighbour), max(broker, neighbour)), epsilon)
+        return replace(routing, epsilon=epsilon)
+
+    def new_merger(self) -> int:
+        """A name for a subscription that a broker invents: below NOBODY, so that no client's is like it."""
+        self._mergers += 1
+        return NOBODY - self._mergers
 
     def _connect(self, source: int, target: int, latency: float) -> None:
         settings = self.settings

@@ -12,10 +12,13 @@ from broker.tables import LinkTable, LocalTable
 from broker.trace import CLIENT, NOBODY
 from broker.transport import Link, Server, service_model
 from routing.ledger import Decision, Kind, LinkLedger
-from routing.strategies import Covering, strategy
+from routing.strategies import make_ledger, strategy
 
 if TYPE_CHECKING:
     from broker.network import Network
+
+
+KIND_NAMES = {kind: kind.name.lower() for kind in Kind}  # as the trace spells them
 
 
 class Broker:
@@ -31,9 +34,13 @@ class Broker:
         self.local = LocalTable(
             dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options)
         )
-        strategy_class = strategy(settings.strategy)
-        self.floods = not strategy_class.forwards_subscriptions
-        self.ledgers = {} if self.floods else {n: self._ledger(n) for n in neighbours}
+        # Who learns of our subscriptions, and who never tells us of theirs and so gets every event.
+        parent = network.towards_root(number)
+        learn, silent = {"all": (neighbours, []), "root": (parent, parent), "nobody": ([], neighbours)}[
+            strategy(settings.strategy).sends_to
+        ]
+        self.ledgers = {n: self._ledger(n) for n in learn}
+        self.gets_everything = set(silent)
         self.server: Server[Message] = Server(
             network.env,
             self.process,
@@ -58,7 +65,7 @@ class Broker:
     def _control(self, message: Control) -> None:
         network, now = self.network, self.network.env.now
         network.recorder.rows["control"].append(
-            (network.recorder.step(), now, message.sent, message.source, self.number, message.kind.name.lower(),
+            (network.recorder.step(), now, message.sent, message.source, self.number, KIND_NAMES[message.kind],
              message.subscription, message.operation, message.sequence, message.hop)
         )  # fmt: skip
         table = self.local if message.source == CLIENT else self.tables[message.source]
@@ -102,9 +109,14 @@ class Broker:
                  search.cubes, search.runs, search.volume, search.capped, decision.exact)
             )  # fmt: skip
 
-        chosen = strategy(settings.strategy)(settings.routing)
-        twin = Covering(settings.exact_routing) if chosen.approximate and settings.ask_exact else None
-        return LinkLedger(chosen, active=settings.active, exact_twin=twin, on_decision=record)
+        return make_ledger(
+            settings.strategy,
+            self.network.routing_on(self.number, neighbour),
+            settings.exact_routing if settings.ask_exact else None,
+            self.network.new_merger,
+            active=settings.active,
+            on_decision=record,
+        )
 
     # ── events ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,7 +151,7 @@ class Broker:
             )
 
     def _wanted_by(self, neighbour: int, values: NDArray[np.float64]) -> bool:
-        return self.floods or self.tables[neighbour].matches(values)
+        return neighbour in self.gets_everything or self.tables[neighbour].matches(values)
 
     def _drop(self, message: Message) -> None:
         assert isinstance(message, Publication)
@@ -156,4 +168,5 @@ class Broker:
             ledger.check()
             known = set(self.local.subscriptions)
             known.update(*(self.tables[n].subscriptions for n in self.neighbours if n != neighbour))
-            assert known == ledger.sent.keys() | ledger.suppressed.keys(), "a subscription without a decision"
+            decided = (ledger.sent.keys() - ledger.invented()) | ledger.suppressed.keys()
+            assert known == decided, "a subscription without a decision, or a decision about nobody"

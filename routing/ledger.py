@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from routing.filter import Filter
-from routing.strategies import LinkStrategy, Search
+from routing.link_strategy import LinkStrategy, Search
 
 
 class Kind(IntEnum):
@@ -33,7 +33,7 @@ class Decision:
     """One row of the trace: why a subscription was or was not sent over this link."""
 
     subscription: int
-    outcome: str  # forwarded | suppressed | exposed | retracted
+    outcome: str  # forwarded | suppressed | exposed | retracted | merged
     search: Search
     exact: bool | None  # would an exact search have found a cover? None when nobody asked
 
@@ -72,6 +72,14 @@ class LinkLedger:
         if held_back is not None:
             self._forget_dependant(held_back[1], subscription)
             return []
+        return self._remove_sent(subscription)
+
+    def invented(self) -> set[int]:
+        """What was sent that no client asked for (mergers)."""
+        return set()
+
+    def _remove_sent(self, subscription: int) -> list[Message]:
+        """Take a sent entry back: first send what it exposes, then the unsubscription."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
         messages: list[Message] = []
@@ -88,10 +96,15 @@ class LinkLedger:
             self._suppress(subscription, filter, search.witness)
             self._record(subscription, "suppressed", search, exact)
             return []
+        return self._send(subscription, filter, outcome_if_sent, search, exact)
+
+    def _send(
+        self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None
+    ) -> list[Message]:
         covered = self.strategy.find_covered(filter) if self.active else []
         self.sent[subscription] = filter
         self._structures_add(subscription, filter)
-        self._record(subscription, outcome_if_sent, search, exact)
+        self._record(subscription, outcome, search, exact)
         wider_first: Message = (Kind.SUBSCRIBE, subscription, filter)
         return [wider_first, *(self._retract(other, subscription) for other in covered)]
 
@@ -141,7 +154,8 @@ class LinkLedger:
         for subscription, (filter, coverer) in self.suppressed.items():
             assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
             assert subscription in self._dependants[coverer]
-            assert self.sent[coverer].contains(filter), f"{coverer} does not contain {subscription}"
+            contained = self.sent[coverer].contains(filter, self.strategy.options.integral)
+            assert contained, f"{coverer} does not contain {subscription}"
         listed = sum(len(dependants) for dependants in self._dependants.values())
         assert listed == len(self.suppressed), "a dependant is listed that is not suppressed"
         self.strategy.check()

@@ -110,6 +110,8 @@ class ArrivalsSection(OpenSection):
 class RoutingSection(Section):
     strategy: str = "covering"
     mode: Literal["lazy", "active"] = "lazy"
+    root: Count | None = None  # of `hierarchical` and of levels; absent: the middle of the tree
+    merge_waste: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of a merger that nobody asked for
 
     @field_validator("strategy")
     @classmethod
@@ -123,11 +125,25 @@ class CoveringSection(OpenSection):
     method: str = "scan"
     epsilon: float = 0.0
     recall: bool = True  # beside an approximate search, ask what an exact one would have said
+    epsilon_per_level: list[float] = []  # by distance from the root; the last holds for all below
+    epsilon_per_link: dict[str, float] = {}  # "3-7" = 0.1, both directions
 
     @model_validator(mode="after")
     def _known(self) -> CoveringSection:
-        covering.create(self.method, np.array([[0.0, 1.0]]), self.epsilon, **self.options)
+        for epsilon in (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values()):
+            covering.create(self.method, np.array([[0.0, 1.0]]), epsilon, **self.options)
+        self.links()
         return self
+
+    def links(self) -> dict[tuple[int, int], float]:
+        """`epsilon_per_link` with the brokers of each link as numbers, the smaller first."""
+        links = {}
+        for name, epsilon in self.epsilon_per_link.items():
+            ends = name.split("-")
+            if len(ends) != 2 or not all(end.isdecimal() for end in ends):
+                raise CoverlayError(f'epsilon_per_link names {name!r}; a link is two broker numbers, like "3-7"')
+            links[min(map(int, ends)), max(map(int, ends))] = epsilon
+        return links
 
 
 class MatchingSection(OpenSection):

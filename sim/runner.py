@@ -18,8 +18,8 @@ from broker import trace
 from broker.network import Network, Settings
 from coverlay import __version__
 from routing.filter import Filter
+from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay, build_overlay, load_overlay
-from routing.strategies import RoutingOptions
 from sim import oracle
 from sim.config import Experiment
 from sim.experiments import Run
@@ -65,8 +65,17 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     covering, matching = experiment.covering, experiment.matching
     return Settings(
         routing=RoutingOptions(
-            workload.schema.domain, matching.semantics, covering.method, covering.epsilon, covering.options
+            domain=workload.schema.domain,
+            semantics=matching.semantics,
+            method=covering.method,
+            epsilon=covering.epsilon,
+            method_options=covering.options,
+            integral=workload.schema.integral,
+            merge_waste=experiment.routing.merge_waste,
         ),
+        root=experiment.routing.root,
+        epsilon_per_level=tuple(covering.epsilon_per_level),
+        epsilon_per_link=covering.links(),
         strategy=experiment.routing.strategy,
         active=experiment.routing.mode == "active",
         ask_exact=covering.recall,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from routing.basic import Identity, Simple
+from routing.covering_strategy import Covering
 from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger
-from routing.strategies import Covering, Identity, RoutingOptions, Simple
+from routing.link_strategy import RoutingOptions
 
 OPTIONS = RoutingOptions(np.array([[0.0, 100.0]]))
 SUB, UNSUB = Kind.SUBSCRIBE, Kind.UNSUBSCRIBE

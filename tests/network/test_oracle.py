@@ -58,7 +58,7 @@ def test_a_delivery_to_the_wrong_subscription_is_spurious_and_missed(finished):
 
 
 def test_an_event_that_never_reached_a_broker_is_missed_there(finished):
-    workload, tables = finished
+    _workload, tables = finished
     publications, deliveries = tables["publications"].to_pandas(), tables["deliveries"].to_pandas()
     last_hop = publications[(publications["served"] > 0) & (publications["hop"] > 0)].iloc[-1]
     at = (last_hop.event, last_hop.target)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from broker.network import Network, Settings
 from covering.residue import EMPTY, Residue
 from routing.filter import Filter
+from routing.link_strategy import RoutingOptions
 from routing.overlay import build_overlay
-from routing.strategies import STRATEGIES, RoutingOptions
+from routing.strategies import STRATEGIES
 from sim.streams import streams
 
 DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0]])
@@ -71,16 +72,17 @@ def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics:
     semantics=st.sampled_from(["exact", "relaxed"]),
     k=st.sampled_from([None, 1, 2]),
     jitter=st.sampled_from([0.0, 5.0]),
+    merge_waste=st.sampled_from([0.0, 0.5]),
     service=st.sampled_from([{"kind": "none"}, {"kind": "exponential", "mean": 0.5}]),
 )
 def test_deliveries_equal_brute_force(
-    strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, service
+    strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, merge_waste, service
 ):
     stream = streams(seed)
     overlay = build_overlay(
         "random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0}
     )
-    routing = RoutingOptions(DOMAIN, semantics, method, epsilon)
+    routing = RoutingOptions(DOMAIN, semantics, method, epsilon, merge_waste=merge_waste)
     network = Network(
         overlay,
         Settings(

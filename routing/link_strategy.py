@@ -1,0 +1,77 @@
+"""What a routing strategy is asked: does something already sent over a link make a subscription needless?
+
+A strategy keeps the set of subscriptions sent over one link and answers two questions about it: which entry
+covers a new filter, and which entries a new filter covers. The ledger (ledger.py) does the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routing.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The answer to one covering check and the work it took."""
+
+    witness: int | None
+    probes: int = 0
+    cubes: int = 0
+    runs: int = 0
+    volume: float = 1.0
+    capped: bool = False
+
+
+@dataclass(frozen=True)
+class RoutingOptions:
+    """What a strategy needs to know; one object for the whole network."""
+
+    domain: NDArray[np.float64]
+    semantics: str = "exact"  # relaxed matching needs a narrower notion of covering, see group_of
+    method: str = "scan"
+    epsilon: float = 0.0
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+    integral: tuple[bool, ...] | None = None  # attributes with whole values only: more residues imply each other
+    merge_waste: float = 0.0  # imperfect merging: the share of a merger that nobody may have asked for
+
+
+class LinkStrategy(ABC):
+    """The subscriptions sent over one link, and what they make needless."""
+
+    sends_to: ClassVar[Literal["all", "root", "nobody"]] = "all"  # the neighbours that learn of subscriptions
+    approximate: bool = False  # may miss covers that exist
+
+    def __init__(self, options: RoutingOptions) -> None:
+        self.options = options
+
+    @abstractmethod
+    def add(self, subscription: int, filter: Filter) -> None: ...
+
+    @abstractmethod
+    def remove(self, subscription: int, filter: Filter) -> None: ...
+
+    @abstractmethod
+    def find_cover(self, filter: Filter) -> Search: ...
+
+    def find_covered(self, filter: Filter) -> list[int]:
+        """Entries that `filter` makes needless, ascending."""
+        return []
+
+    def check(self) -> None:  # noqa: B027 - strategies without a structure have nothing to verify
+        """Raise AssertionError when an invariant is broken."""
+
+
+def group_of(options: RoutingOptions, filter: Filter) -> object:
+    """Subscriptions of different groups never cover each other.
+
+    Exact matching: one group. Relaxed matching: a wider range on an attribute helps only if the cover has a
+    predicate on that attribute at all, so covers are looked for among the same set of mentioned attributes.
+    """
+    return None if options.semantics == "exact" else filter.mentioned
