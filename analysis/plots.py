@@ -36,8 +36,12 @@ def lines() -> Spec:
     zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["y"])
     x = alt.X("x:N", title=X_TITLE, sort=None, scale=alt.Scale(type="point", padding=0.4))
     y = alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True))
-    colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3))
-    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=alt.Legend(orient="top"))
+    colour = alt.Color(
+        "series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=4, offset=4)
+    )
+    dash = alt.StrokeDash(
+        "metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=4, offset=4)
+    )
     visible = alt.condition(pick, alt.value(1.0), alt.value(0.12))
     tips = [
         alt.Tooltip("series:N", title="series"),
@@ -62,7 +66,7 @@ def lines() -> Spec:
 def front() -> Spec:
     """Search cost against table size, one dot per ε, the Pareto front joined, the advised one ringed.
 
-    Data: cost, entries, label, front (on the Pareto front), advised, text.
+    Data: cost, entries, label, name, front (on the Pareto front), advised, text.
     """
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=alt.X("cost:Q", title="probes per covering check", scale=alt.Scale(zero=True, nice=True)),
@@ -75,7 +79,7 @@ def front() -> Spec:
         opacity=alt.condition("datum.front", alt.value(1.0), alt.value(0.35))
     )
     zoom = alt.selection_interval(name="zoom", bind="scales")
-    names = base.mark_text(dx=9, dy=-9, align="left").encode(text="label:N", tooltip=alt.value(None))
+    names = base.mark_text(dx=9, dy=-9, align="left").encode(text="name:N", tooltip=alt.value(None))
     chart = alt.layer(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, names)
     return _finish(chart.properties(width="container", height=HEIGHT))
 
@@ -85,6 +89,7 @@ def overlay() -> Spec:
 
     Data: links (x, y, x2, y2, routed, control, events, name), nodes (x, y, name, value, entries, processed).
     """
+    legend = alt.Legend(orient="top", direction="horizontal", offset=0)  # one for colour and size together
     plain = {"axis": None, "scale": alt.Scale(zero=False, nice=False, padding=18)}
     links = (
         alt.Chart(alt.NamedData("links"))
@@ -108,13 +113,23 @@ def overlay() -> Spec:
     )
     nodes = (
         alt.Chart(alt.NamedData("nodes"))
-        .mark_circle(opacity=1, strokeWidth=1)
+        .mark_circle(opacity=1, strokeWidth=0.8)
         .encode(
             x=alt.X("x:Q", **plain),
             y=alt.Y("y:Q", **plain),
             # The domain is filled in by the page: the same colours at every time and for every setting.
-            color=alt.Color("value:Q", title=Y_TITLE, scale=alt.Scale(domain=[0, 1], scheme="viridis")),
-            size=alt.Size("value:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=[50, 500])),
+            color=alt.Color(
+                "value:Q",
+                title=Y_TITLE,
+                scale=alt.Scale(domain=[0, 1], scheme="viridis"),
+                legend=legend,
+            ),
+            size=alt.Size(
+                "value:Q",
+                title=Y_TITLE,
+                scale=alt.Scale(domain=[0, 1], range=[50, 500]),
+                legend=legend,
+            ),
             tooltip=[
                 alt.Tooltip("name:N", title="broker"),
                 alt.Tooltip("entries:Q", title="table entries", format=","),

@@ -133,7 +133,7 @@ def _drawing_library() -> str:
     import vl_convert
 
     version = altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-    bundle: str = vl_convert.javascript_bundle(None, version)
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
     return bundle.replace("</script", "<\\/script")
 
 
@@ -156,7 +156,8 @@ def _question(summary: Summary, sample: Run | None) -> str:
     names = [dimension["title"] for dimension in _dimensions(summary)]
     if len(summary.order) == 1:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
-    return f"How does {' and '.join(names)} change routing tables, search cost, traffic and latency?"
+    verb = "does" if len(names) == 1 else "do"
+    return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
 
 
 def _facts(summary: Summary) -> str:
@@ -288,7 +289,7 @@ def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
     if row is None or row["mean"] != row["mean"]:
         return "–"
     if not row["differs"]:
-        return "no difference"
+        return "equal" if row["low"] == row["high"] else "not shown"
     unit = CATALOGUE[name].unit
     sign = "+" if row["mean"] > 0 else "−"
     half = number_text(row["high"] - row["mean"], unit)
@@ -331,7 +332,8 @@ def _describe(name: str) -> dict[str, str]:
 def _advice_data(advice: Advice) -> dict[str, Any]:
     rows = [
         {
-            "label": f"{option.epsilon:g}" if option.epsilon else "exact",
+            "label": f"{option.epsilon:g}",
+            "name": f"ε = {option.epsilon:g}" if option.epsilon else "exact",
             "cost": option.cost,
             "entries": option.entries,
             "recall": option.recall,

@@ -29,10 +29,11 @@
       labelLimit: 120, labelAngle: 0, labelOverlap: "greedy",
     },
     legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 260,
-      titleFontWeight: "normal" },
+      titleFontWeight: "normal", layout: { top: { direction: "vertical", anchor: "start", margin: 4 } } },
     text: { color: colour("--ink") },
     rule: { color: colour("--link") },
     range: { category: SERIES[root.dataset.theme] },
+    circle: { stroke: colour("--soft") },
     mark: { color: SERIES[root.dataset.theme][0] },
   });
 
@@ -90,6 +91,8 @@
   };
 
   // ---- metrics against a swept key ----------------------------------------------------------------------
+  // In a picture of several metrics that share a beginning, "latency, median" is just "median".
+  const shortTitle = (name) => data.metrics[name].title.split(", ").at(-1);
   const metricRows = (names, key) => {
     const order = data.dimensions.find((d) => d.name === key).values;
     const rows = [];
@@ -101,7 +104,8 @@
         const rest = data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
           .map((d) => (d.bare ? point.keys[d.name] : d.title + " = " + point.keys[d.name]));
         rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low ?? value.mean,
-          high: value.high ?? value.mean, series: rest.join(", ") || "all", metric: data.metrics[name].title,
+          high: value.high ?? value.mean, series: rest.join(", ") || "all",
+          metric: names.length > 1 ? shortTitle(name) : data.metrics[name].title,
           seeds: value.n, text: value.text });
       }
     }
@@ -113,6 +117,9 @@
     const unit = data.metrics[names[0]].unit;
     const title = names.length > 1 ? unit : data.metrics[names[0]].title + (unit === "share" ? "" : " (" + unit + ")");
     const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
+    // Vega complains about a layer without rows.
+    const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
+    spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
@@ -142,7 +149,13 @@
     const rows = data.advice[number].rows;
     showData("front", [["label", "ε"], ["cost", "probes per check"], ["entries", "table entries"],
       ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
-    return draw("front", specs.front, { rows }).catch(failed("front"));
+    // Room for the names of the outermost dots.
+    const spec = JSON.parse(JSON.stringify(specs.front));
+    for (const layer of spec.layer) {
+      layer.encoding.x.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.cost));
+      layer.encoding.y.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.entries));
+    }
+    return draw("front", spec, { rows }).catch(failed("front"));
   };
 
   // ---- the overlay --------------------------------------------------------------------------------------
