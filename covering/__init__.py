@@ -16,9 +16,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from covering.base import CoveringIndex, Stats
-from covering.residue import EMPTY, Residue
+from covering.bigmin import BigminIndex
+from covering.emulated import EmulatedIndex
+from covering.hilbert import HilbertIndex
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
+from covering.poset import PosetIndex
+from covering.quadtree import QuadtreeIndex
+from covering.residue import EMPTY, Residue
 from covering.scan import ScanIndex
 from covering.zorder import ZorderIndex
 from coverlay import CoverlayError, unknown_name
@@ -31,7 +36,12 @@ METHODS: dict[str, type[CoveringIndex]] = {
         ScanIndex,
         PackedIndex,
         KdTreeIndex,
+        BigminIndex,
+        QuadtreeIndex,
+        PosetIndex,
         ZorderIndex,
+        EmulatedIndex,
+        HilbertIndex,
     )
 }
 

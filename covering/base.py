@@ -205,6 +205,15 @@ class CoveringIndex(ABC):
         self.stats.hits += int((slots >= 0).sum())
         return self._ids.at_all(slots)
 
+    def overlapping(self, box: ArrayLike) -> tuple[list[Id], Floats]:
+        """Ids and boxes (n, d, 2) of all stored boxes that share a value with `box`, in slot order."""
+        query = self._point(box)
+        low, high = -query[0::2], query[1::2]
+        held = self._points[: self._used]
+        meets = ((-held[:, 0::2] <= high) & (held[:, 1::2] >= low)).all(axis=1)  # NaN compares false
+        slots = np.flatnonzero(meets)
+        return self._ids.at_all(slots), np.stack([-held[slots, 0::2], held[slots, 1::2]], axis=2)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays and tables that hold the entries and the structure over them."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from covering.keys import Codes, Words, interleave
+from covering.hilbert_keys import cube_range
+from covering.keys import Codes, Words
 
 
 @njit(cache=True, nogil=True)
@@ -76,14 +77,14 @@ def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, 
 
 
 @njit(cache=True, nogil=True)
-def cube_rows(lengths: Codes, bits: int, quota: int) -> tuple[Words, Codes]:
+def cube_rows(lengths: Codes, bits: int, hilbert: bool, quota: int) -> tuple[Words, Codes]:
     """First keys (as rows with slot 0) and levels of the first `quota` cubes in greedy order."""
     dimensions = lengths.shape[0]
     words = (dimensions * bits + 63) // 64
     rows = np.zeros((quota, words + 1), np.uint64)
     levels = np.empty(quota, np.int64)
     limit, taken, cell = np.empty_like(lengths), np.empty_like(lengths), np.empty_like(lengths)
-    corner = np.empty_like(lengths)
+    corner, last = np.empty_like(lengths), np.zeros(words + 1, np.uint64)
     tried = np.empty(dimensions * bits + 1, np.int64)
     count = 0
     for level in range(bits, -1, -1):
@@ -93,7 +94,7 @@ def cube_rows(lengths: Codes, bits: int, quota: int) -> tuple[Words, Codes]:
         while depth >= 0 and count < quota:
             for j in range(dimensions):
                 corner[j] = cell[j] << level
-            interleave(corner, bits, rows[count])
+            cube_range(corner, level, bits, hilbert, rows[count], last)
             levels[count] = level
             count += 1
             depth = next_cube(depth, bits - level, limit, taken, cell, tried)

@@ -150,3 +150,66 @@ def scan_fields(
             return slot, slot + 1 - first
         start = end
     return -1, stop - first
+
+
+@njit(cache=True, nogil=True)
+def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats) -> Any:
+    """All slots below `used` whose point dominates the query, ascending."""
+    offset, scale, guards = fields
+    packed = np.empty(guards.shape[0], guards.dtype)
+    pack(query, offset, scale, guards, packed)
+    found = np.empty(16, np.int64)
+    count, start = 0, 0
+    while start < used:
+        slot, _ = scan_fields(points, words, guards, query, packed, start, used)
+        if slot < 0:
+            break
+        if count == found.shape[0]:
+            grown = np.empty(2 * count, np.int64)
+            grown[:count] = found
+            found = grown
+        found[count] = slot
+        count += 1
+        start = slot + 1
+    return found[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _passing(row: Any, start: int, stop: int, most: Any, guard: Any, pass_: Any) -> int:
+    """Mark which of up to 64 stored words are ≤ the query word `most` (guards set) in every field."""
+    count = 0
+    for i in range(start, stop):
+        ok = ((most - (row[i] & ~guard)) & guard) == guard
+        pass_[i - start] = ok
+        count += ok
+    return count
+
+
+@njit(cache=True, nogil=True)
+def covered_by_fields(points: Floats, words: Any, used: int, fields: Any, query: Floats) -> Any:
+    """All slots below `used` whose point the query dominates, ascending: the mirrored comparison."""
+    offset, scale, guards = fields
+    packed = np.empty(guards.shape[0], guards.dtype)
+    pack(query, offset, scale, guards, packed)
+    most = packed[0] | guards[0]
+    pass_ = np.empty(SCAN_BLOCK, np.bool_)
+    found = np.empty(16, np.int64)
+    count = 0
+    for start in range(0, used, SCAN_BLOCK):
+        stop = min(start + SCAN_BLOCK, used)
+        if _passing(words[0], start, stop, most, guards[0], pass_) == 0:
+            continue
+        for i in range(start, stop):
+            if not pass_[i - start]:
+                continue
+            below = True
+            for j in range(query.shape[0]):
+                below &= points[i, j] <= query[j]
+            if below:
+                if count == found.shape[0]:
+                    grown = np.empty(2 * count, np.int64)
+                    grown[:count] = found
+                    found = grown
+                found[count] = i
+                count += 1
+    return found[:count].copy()

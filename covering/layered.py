@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.base import CoveringIndex, Floats, Slots
-from covering.fields import Fields, pack_stored
+from covering.fields import Fields, covered_by_fields, pack_stored
 
 _TAIL_LEAST = 1024  # entries below which scanning all costs less than any structure saves
 _TAIL_FACTOR = 43.0  # see above
@@ -102,6 +102,9 @@ class LayeredIndex(CoveringIndex):
         self._arrange_done()
         self._arrays_moved()
         self.rebuilds += 1
+
+    def _search_covered(self, query: Floats) -> Slots:
+        return covered_by_fields(self._points, self._words, self._used, self._fields.kernel, query)
 
     def _structure_bytes(self) -> int:
         return self._words.nbytes

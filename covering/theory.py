@@ -64,3 +64,101 @@ def plan(lengths: Sequence[int], bits: int, epsilon: float = 0.0) -> Plan:
         quota += levels[i]
         volume += levels[i] << shift
     return Plan(tuple(levels), dimensions, total, quota)
+
+
+def level_of(cell: Sequence[int], lengths: Sequence[int]) -> int:
+    """log2 of the side of the standard cube that the greedy decomposition gives to a cell of the rectangle.
+
+    The cube of side 2^i around the cell fits iff ⌊m_j/2^i⌋ < ⌊l_j/2^i⌋ for all j, that is iff i is at most the
+    highest bit in which m_j and l_j differ.
+    """
+    return min((m ^ length).bit_length() - 1 for m, length in zip(cell, lengths, strict=True))
+
+
+def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int]) -> int:
+    """How many cells of [0, limit_1) × … have a smaller Z key than `cell`, coordinates of `bits` bits.
+
+    Each such cell agrees with `cell` up to a bit where `cell` has 1 and it has 0, and is arbitrary after it:
+    a box, whose overlap with the limits is a product.
+    """
+    total = 0
+    prefix = [0] * len(cell)
+    for b in range(bits - 1, -1, -1):
+        for j, coordinate in enumerate(cell):
+            if coordinate >> b & 1:
+                count = 1
+                for i, limit in enumerate(limits):
+                    size = 1 << (b if i <= j else b + 1)
+                    count *= max(0, min(size, limit - prefix[i]))
+                    if not count:
+                        break
+                total += count
+                prefix[j] |= 1 << b
+    return total
+
+
+def rank_of(cell: Sequence[int], lengths: Sequence[int], bits: int, levels: Sequence[int]) -> int:
+    """Position, from 0, of the cube that holds `cell` in the greedy order (by size, then by key)."""
+    level = level_of(cell, lengths)
+    larger = sum(levels[level + 1 :])
+    at = [m >> level for m in cell]
+    limits = [length >> level for length in lengths]
+    taken = [limit & ~1 for limit in limits]
+    return larger + cells_before(at, bits - level, limits) - cells_before(at, bits - level, taken)
+
+
+def runs(lengths: Sequence[int], bits: int) -> int:
+    """Maximal stretches of consecutive Z keys in the rectangle: the minimum cost of an exact search.
+
+    A run ends at a key z in the rectangle whose successor is not. z = P01…1, z + 1 = P10…0: only the
+    coordinate j that owns the changing bit grows, by one, so z_j = l_j − 1, whose trailing ones show that
+    the bit is the lowest one of l_j, at height v. The others are arbitrary above their trailing ones, of which
+    those before j have v and those after it v + 1:
+
+        runs = Σ_{j: l_j < 2^k}  Π_{i<j} ⌊l_i/2^v⌋ · Π_{i>j} ⌊l_i/2^(v+1)⌋,   v = trailing zeros of l_j
+
+    (and 1 if the rectangle is the whole space). 257 × 257: 128 + 257 = 385, as on the slides.
+    """
+    if all(length == 1 << bits for length in lengths):
+        return 1
+    total = 0
+    for j, length in enumerate(lengths):
+        if length == 1 << bits:
+            continue
+        v = (length & -length).bit_length() - 1
+        total += math.prod(other >> (v if i < j else v + 1) for i, other in enumerate(lengths) if i != j)
+    return total
+
+
+def runs_per_level(lengths: Sequence[int], bits: int) -> list[int]:
+    """Runs that the cubes of side ≥ 2^i make together, for i = 0 … bits (0 where there is no such cube)."""
+    result = []
+    for i in range(bits + 1):
+        rounded = [length >> i << i for length in lengths]
+        result.append(runs(rounded, bits) if all(rounded) else 0)
+    return result
+
+
+def aspect_ratio(lengths: Sequence[int]) -> int:
+    """The slides' α ≈ log2(l_max/l_min), as the difference in bit lengths b(l), which the proofs use."""
+    return max(lengths).bit_length() - min(lengths).bit_length()
+
+
+def approximate_upper_bound(dimensions: int, alpha: int, epsilon: float) -> float:
+    """log2(D/ε) · (2^(α+1)·D/ε)^(D−1): the slides' bound on the cost of approximate search, constant 1."""
+    ratio = dimensions / epsilon
+    return math.log2(ratio) * float(2 ** (alpha + 1) * ratio) ** (dimensions - 1)
+
+
+def exact_lower_bound(dimensions: int, alpha: int, shortest: int) -> Fraction:
+    """(2^(α−1)·l_min)^(D−1): the slides' bound on the runs of exact search (for their worst-case rectangle)."""
+    return (Fraction(2) ** (alpha - 1) * shortest) ** (dimensions - 1)
+
+
+def worst_rectangle(dimensions: int, alpha: int, shortest_bits: int) -> list[int]:
+    """A rectangle that meets the lower bound: one side 2^b − 1, the others 2^(b+α−1), b = `shortest_bits`.
+
+    The slides' example with b = 2, α = 1: sides 100 and 011 in binary. The cubes along the far face of the
+    short side have an odd last bit there and cannot be joined to their predecessors.
+    """
+    return [1 << (shortest_bits + alpha - 1)] * (dimensions - 1) + [(1 << shortest_bits) - 1]

@@ -23,10 +23,12 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from covering import theory
-from covering.base import NO_SLOT, CoveringIndex, Floats
+from covering.base import NO_SLOT, Floats
 from covering.cubes import cube_rows, next_cube, open_level
-from covering.keys import WORD, Codes, Quantiser, Words, interleave, key_rows, mirror
-from covering.sfc_array import BLOCK, Arrays, SfcArray, locate
+from covering.curve import CurveIndex
+from covering.hilbert_keys import cube_range
+from covering.keys import WORD, Codes, Words
+from covering.sfc_array import BLOCK, Arrays, locate
 from coverlay import CoverlayError
 
 PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that
@@ -60,7 +62,7 @@ def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Word
 
 @njit(cache=True, nogil=True)
 def _greedy(
-    arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, quota: int
+    arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, hilbert: bool, quota: int
 ) -> tuple[int, int]:
     """(slot or −1, cubes probed) of the greedy search over at most `quota` cubes."""
     dimensions = lengths.shape[0]
@@ -77,10 +79,7 @@ def _greedy(
         while depth >= 0 and cubes < quota:
             for j in range(dimensions):
                 corner[j] = cell[j] << level
-            interleave(corner, bits, low)
-            for j in range(dimensions):
-                corner[j] |= (1 << level) - 1
-            interleave(corner, bits, high)
+            cube_range(corner, level, bits, hilbert, low, high)
             cubes += 1
             slot = _probe(arrays, points, query, low, high)
             if slot >= 0:
@@ -89,7 +88,7 @@ def _greedy(
     return -1, cubes
 
 
-def whole(row: Words) -> int:
+def as_integer(row: Words) -> int:
     """The key of a row (its last word is the slot) as one Python integer."""
     key = 0
     for word in row[:-1].tolist():
@@ -101,7 +100,7 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
     """Maximal runs (first key, last key) of the given cubes, as left-aligned integers, in key order."""
     pad = (rows.shape[1] - 1) * WORD - dimensions * bits
     runs: list[tuple[int, int]] = []
-    for first, level in sorted(zip(map(whole, rows), levels.tolist(), strict=True)):
+    for first, level in sorted(zip(map(as_integer, rows), levels.tolist(), strict=True)):
         last = first + (1 << (level * dimensions + pad)) - 1
         if runs and runs[-1][1] + 1 == first:
             runs[-1] = (runs[-1][0], last)
@@ -110,7 +109,7 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
     return runs
 
 
-class ZorderIndex(CoveringIndex):
+class ZorderIndex(CurveIndex):
     name = "zorder"
     takes_epsilon = True
 
@@ -123,35 +122,12 @@ class ZorderIndex(CoveringIndex):
         probe_cap: int = PROBE_CAP,
         merge_runs: bool = False,
     ) -> None:
-        super().__init__(domain, epsilon)
+        super().__init__(domain, epsilon, bits)
         if isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1:
             raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1")
         if not isinstance(merge_runs, bool):
             raise CoverlayError(f"merge_runs {merge_runs!r} must be true or false")
         self.probe_cap, self.merge_runs = probe_cap, merge_runs
-        self._quantiser = Quantiser.of(self.domain, bits)
-        self.bits = self._quantiser.bits
-        self._array = SfcArray(self._quantiser.words)
-        self._codes = np.empty(2 * self.attributes, np.int64)
-
-    def _rows(self, first: int, count: int) -> Words:
-        q = self._quantiser
-        return key_rows(self._points[first : first + count], first, q.offset, q.scale, q.bits)
-
-    def _insert(self, slot: int) -> None:
-        self._array.insert(self._rows(slot, 1)[0])
-
-    def _insert_many(self, first: int, count: int) -> None:
-        self._array.insert_many(self._rows(first, count))
-
-    def _delete(self, slot: int) -> None:
-        self._array.delete(self._rows(slot, 1)[0])
-
-    def lengths_of(self, query: Floats) -> Codes:
-        """Side lengths of the query's search region, in cells."""
-        q = self._quantiser
-        mirror(query, q.offset, q.scale, q.bits, self._codes)
-        return self._codes + 1
 
     def _search(self, query: Floats) -> int:
         lengths = self.lengths_of(query)
@@ -160,7 +136,9 @@ class ZorderIndex(CoveringIndex):
         if self.merge_runs:
             slot, cubes, runs, volume = self._search_runs(query, lengths, quota)
         else:
-            slot, cubes = _greedy(self._array.arrays, self._points, query, lengths, self.bits, quota)
+            slot, cubes = _greedy(
+                self._array.arrays, self._points, query, lengths, self.bits, self.hilbert, quota
+            )
             runs, volume = cubes, plan.volume_of(cubes)
         stats = self.stats
         stats.probes += runs
@@ -172,7 +150,7 @@ class ZorderIndex(CoveringIndex):
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
         """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""
-        rows, levels = cube_rows(lengths, self.bits, quota)
+        rows, levels = cube_rows(lengths, self.bits, self.hilbert, quota)
         width = rows.shape[1] - 1
         pad = width * WORD - len(lengths) * self.bits
         runs = sorted(merged_runs(rows, levels, len(lengths), self.bits), key=lambda r: (r[0] - r[1], r[0]))
@@ -185,16 +163,6 @@ class ZorderIndex(CoveringIndex):
             if slot >= 0:
                 break
         return slot, len(levels), probed, cells
-
-    def _check(self) -> None:
-        self._array.check()
-        held = {int(row[-1]): row.tolist() for row in self._array.rows()}
-        assert sorted(held) == self._ids.slots()
-        for slot, row in held.items():
-            assert self._rows(slot, 1)[0].tolist() == row
-
-    def _structure_bytes(self) -> int:
-        return self._array.nbytes
 
 
 def _row(key: int, words: int) -> Words:

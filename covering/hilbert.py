@@ -1,0 +1,15 @@
+"""The greedy search over standard cubes with stored points in Hilbert instead of Z order.
+
+The cubes of a region, their sizes and hence every statement about ε are those of zorder.py; what the curve
+changes is which cubes are neighbours in key order, that is how many runs they merge into (Moon, Jagadish,
+Faloutsos and Saltz, TKDE 2001: proportional to the surface), and where points of one region lie in the array.
+"""
+
+from __future__ import annotations
+
+from covering.zorder import ZorderIndex
+
+
+class HilbertIndex(ZorderIndex):
+    name = "hilbert"
+    hilbert = True
