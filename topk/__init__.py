@@ -7,11 +7,36 @@ from typing import Any
 from coverlay import CoverlayError, unknown_name
 from topk.base import SEMANTICS, Batch, Stats, TopKIndex
 from topk.catalogue import Catalogue
+from topk.dynamic import BUFFER, LogStructured
+from topk.interval.interval_tree import IntervalTree
+from topk.interval.ir_tree import IRTree
+from topk.interval.rtree import RTree
+from topk.interval.scored_interval_tree import ScoredIntervalTree
+from topk.interval.scored_rtree import ScoredRTree
+from topk.interval.segment_tree import SegmentTree
+from topk.interval.sopt_rtree import SoptRTree
+from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
+from topk.predicate.dlist import DirectList
+from topk.predicate.islist import IntervalSkipList
+from topk.predicate.virtual import LciVirtual, LciVirtualTable
 from topk.scan import Scan
+from topk.strata import Strata
+from topk.streams import over
 
-__all__ = ["SEMANTICS", "Batch", "Catalogue", "Stats", "TopKIndex", "create", "methods"]
+__all__ = ["SEMANTICS", "Batch", "Catalogue", "Stats", "TopKIndex", "create", "interval_indexes", "methods"]
 
-_METHODS: dict[str, type[TopKIndex]] = {cls.name: cls for cls in (Scan,)}
+# One attribute each; `over` turns them into matchers of any number of attributes, under the same names.
+_INTERVAL_INDEXES = (
+    IntervalTree, ScoredIntervalTree, SegmentTree, RTree, ScoredRTree, IRTree, SoptRTree,
+    Sci, SciClipped, Lci, LciClipped, LciVirtual, LciVirtualTable, DirectList, IntervalSkipList,
+)  # fmt: skip
+
+_METHODS: dict[str, type[TopKIndex]] = {
+    **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
+    **{cls.name: cls for cls in (Scan, Strata)},
+}
+
+_WRAPPER = {"buffer": "subscriptions that are scanned before they are built into a static run"}
 
 
 def methods() -> list[str]:
@@ -19,13 +44,39 @@ def methods() -> list[str]:
     return sorted(_METHODS)
 
 
+def interval_indexes() -> dict[str, Any]:
+    """The one-dimensional indexes by name, for those who want `getnext()` itself."""
+    return {cls.name: cls for cls in _INTERVAL_INDEXES}
+
+
 def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **options: Any) -> TopKIndex:
-    """Build the matcher `name` over a catalogue; CoverlayError lists the valid names and options."""
+    """Build the matcher `name` over a catalogue; CoverlayError lists the valid names and options.
+
+    Every matcher can `add` and `remove`: where the structure is static, in log-structured runs.
+    """
     if name not in _METHODS:
         raise unknown_name("matching method", name, _METHODS)
     cls = _METHODS[name]
+    valid = {**cls.options, **({} if cls.dynamic else _WRAPPER)}
     for option in options:
-        if option not in cls.options:
-            known = ", ".join(sorted(cls.options)) or "none"
+        if option not in valid:
+            known = ", ".join(sorted(valid)) or "none"
             raise CoverlayError(f"{name} has no option {option!r}; it has: {known}")
-    return cls(catalogue, semantics, **options)
+    if cls.dynamic:
+        return cls(catalogue, semantics, **options)
+    buffer = int(options.pop("buffer", BUFFER))
+    if buffer < 1:
+        raise CoverlayError(f"buffer must be at least 1, not {buffer}")
+
+    def build(part: Catalogue) -> TopKIndex:
+        return cls(part, semantics, **options)
+
+    def scanned() -> TopKIndex:
+        # The scan adds weights; for another combination the buffer needs a matcher that knows it.
+        combine = options.get("combine", "sum")
+        empty = Catalogue.empty(catalogue.dimensions)
+        if combine == "sum":
+            return Scan(empty, semantics)
+        return _METHODS[IRTree.name](empty, semantics, combine=combine)  # type: ignore[call-arg]
+
+    return LogStructured(catalogue, semantics, name, build, scanned, buffer)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, unknown_name
-from topk.catalogue import Catalogue, Floats, Ints, Residue, Values
+from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first
@@ -57,14 +57,14 @@ class Residual:
     excluded: Values
     allowed: Values
 
-    def held(self, event: Floats) -> Any:
-        """Which mentioned attributes hold, the residue included; bool (d,)."""
-        holds = self.mentioned & (self.lo <= event) & (event <= self.hi)
+    def held(self, low: Floats, high: Floats) -> Any:
+        """Which mentioned attributes hold for an event from low to high, the residue included; bool (d,)."""
+        holds = self.mentioned & (self.lo <= high) & (low <= self.hi)
         for attribute, values in self.excluded:
-            if event[attribute] in values:
-                holds[attribute] = False
+            if low[attribute] == high[attribute] and low[attribute] in values:
+                holds[attribute] = False  # a wider event also has values that are not excluded
         for attribute, values in self.allowed:
-            if event[attribute] not in values:
+            if not any(low[attribute] <= value <= high[attribute] for value in values):
                 holds[attribute] = False
         return holds
 
@@ -136,6 +136,18 @@ class TopKIndex(ABC):
     def _search(self, event: Floats, k: int) -> Found:
         """The k best by their boxes, best first, ties by ascending id; k ≥ 1."""
 
+    @abstractmethod
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+        """`_search` for an event that is a box."""
+
+    @abstractmethod
+    def _catalogue(self) -> Catalogue:
+        """Everything stored, without residues."""
+
+    @abstractmethod
+    def _subscription(self, id: int) -> Catalogue:
+        """One stored subscription as a catalogue of one row, without its residue."""
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -152,6 +164,21 @@ class TopKIndex(ABC):
         ids, scores = self._answer(self._event(event), self._count(k))
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
+    def top_overlapping(self, low: ArrayLike, high: ArrayLike, k: int | None) -> list[Match]:
+        """The same for an event that is a box: a predicate holds where it meets the event's interval."""
+        bottom, upper, wanted = self._event(low), self._event(high), self._count(k)
+        if (bottom > upper).any():
+            raise CoverlayError(f"an event's low must not exceed its high: {bottom} and {upper}")
+        bottom = np.where(np.isnan(upper), upper, bottom)  # missing on either side is missing
+        self.stats.queries += 1
+        if wanted == 0:
+            return []
+        if self._residuals:
+            ids, scores = self._checked(bottom, upper, wanted)
+        else:
+            ids, scores = self._search_range(bottom, upper, wanted)
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         """`top` for each row of an (m, d) array."""
         wanted = self._count(k)
@@ -165,17 +192,17 @@ class TopKIndex(ABC):
         self.stats.queries += 1
         if k == 0:
             return np.empty(0, np.int64), np.empty(0)
-        return self._checked(event, k) if self._residuals else self._search(event, k)
+        return self._checked(event, event, k) if self._residuals else self._search(event, k)
 
-    def _checked(self, event: Floats, k: int) -> Found:
+    def _checked(self, low: Floats, high: Floats, k: int) -> Found:
         ask = k + _SPARE
         while True:
-            ids, box_scores = self._search(event, ask)
+            ids, box_scores = self._search(low, ask) if low is high else self._search_range(low, high, ask)
             scores = box_scores.copy()
             for i, identity in enumerate(ids.tolist()):
                 residual = self._residuals.get(identity)
                 if residual is not None:
-                    scores[i] = self._true_score(residual, event, scores[i])
+                    scores[i] = self._true_score(residual, low, high, scores[i])
             valid = ~np.isnan(scores)
             order = np.lexsort((ids[valid], -scores[valid]))[:k]
             best, best_scores = ids[valid][order], scores[valid][order]
@@ -184,12 +211,16 @@ class TopKIndex(ABC):
                 return best, best_scores
             ask *= 2
 
-    def _true_score(self, residual: Residual, event: Floats, score: float) -> float:
+    def _true_score(self, residual: Residual, low: Floats, high: Floats, score: float) -> float:
         """The score with the residue honoured, NaN where the subscription no longer matches."""
-        holds = residual.held(event)
+        holds = residual.held(low, high)
         if self.semantics == "exact":
             return score if bool((holds | ~residual.mentioned).all()) else np.nan
-        return float(sequential_sum(np.where(holds, residual.weights, 0.0))) if holds.any() else np.nan
+        return self._combined(np.where(holds, residual.weights, 0.0)) if holds.any() else np.nan
+
+    def _combined(self, weights: Floats) -> float:
+        """The relaxed score of the weights that hold (0 for those that do not)."""
+        return sequential_sum(weights)
 
     def _event(self, event: ArrayLike) -> Floats:
         point = np.asarray(event, dtype=np.float64)
@@ -253,6 +284,15 @@ class TopKIndex(ABC):
         self._delete(id)
         self._residuals.pop(id, None)
         self.stats.deletes += 1
+
+    def update_score(self, id: int, score: float, weights: ArrayLike | None = None) -> None:
+        """Give a subscription another score (and weights); its box, its residue and the others stay."""
+        if id not in self:
+            raise CoverlayError(f"subscription {id} is not in the index")
+        old, residual = self._subscription(id), self._residuals.get(id)
+        self.remove(id)
+        excluded, allowed = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
+        self.add(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], excluded, allowed)
 
     @abstractmethod
     def __contains__(self, id: object) -> bool: ...

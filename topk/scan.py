@@ -23,12 +23,12 @@ _BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay i
 
 
 @njit(cache=True, fastmath=False)
-def _block_exact(columns: Any, event: Any, start: int, stop: int, mask: Any) -> None:
-    """mask[i] = 1 where row start+i matches exactly. NaN compares false, so only unmentioned rows pass it."""
+def _block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any) -> None:
+    """mask[i] = 1 where row start+i matches exactly. A missing value (NaN) passes only unmentioned rows."""
     for i in range(stop - start):
         mask[i] = 1
-    for j in range(len(event)):
-        v = event[j]
+    for j in range(len(low)):
+        v, w = low[j], high[j]
         if np.isnan(v):
             named = columns.mentioned[j, start:stop]
             for i in range(stop - start):
@@ -37,17 +37,19 @@ def _block_exact(columns: Any, event: Any, start: int, stop: int, mask: Any) -> 
             lo = columns.lo[j, start:stop]
             hi = columns.hi[j, start:stop]
             for i in range(stop - start):
-                mask[i] &= np.uint8(lo[i] <= v) & np.uint8(v <= hi[i])
+                mask[i] &= np.uint8(lo[i] <= w) & np.uint8(v <= hi[i])
 
 
 @njit(cache=True)
-def _block_relaxed(columns: Any, event: Any, start: int, stop: int, mask: Any, total: Any) -> None:
+def _block_relaxed(
+    columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any
+) -> None:
     """mask[i] = 1 where a mentioned predicate holds; total[i] = the weights of those that do."""
     for i in range(stop - start):
         mask[i] = 0
         total[i] = 0.0
-    for j in range(len(event)):
-        v = event[j]
+    for j in range(len(low)):
+        v, w = low[j], high[j]
         if np.isnan(v):
             continue
         lo = columns.lo[j, start:stop]
@@ -55,14 +57,17 @@ def _block_relaxed(columns: Any, event: Any, start: int, stop: int, mask: Any, t
         named = columns.mentioned[j, start:stop]
         weight = columns.weights[j, start:stop]
         for i in range(stop - start):
-            held = np.uint8(lo[i] <= v) & np.uint8(v <= hi[i]) & named[i]
+            held = np.uint8(lo[i] <= w) & np.uint8(v <= hi[i]) & named[i]
             mask[i] |= held
             total[i] += weight[i] if held else 0.0
 
 
 @njit(cache=True)
-def scan_top(columns: Any, used: int, event: Any, k: int, relaxed: bool) -> Any:
-    """The k best, unsorted, as (ids, scores); k = 0 only counts. Third: the number of matches."""
+def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool) -> Any:
+    """The k best, unsorted, as (ids, scores); k = 0 only counts. Third: the number of matches.
+
+    An event is a box from low to high; a point event has them equal. A predicate holds where it meets the box.
+    """
     ids = np.empty(k, np.int64)
     scores = np.empty(k, np.float64)
     mask = np.empty(_BLOCK, np.uint8)
@@ -72,9 +77,9 @@ def scan_top(columns: Any, used: int, event: Any, k: int, relaxed: bool) -> Any:
     for start in range(0, used, _BLOCK):
         stop = min(start + _BLOCK, used)
         if relaxed:
-            _block_relaxed(columns, event, start, stop, mask, total)
+            _block_relaxed(columns, low, high, start, stop, mask, total)
         else:
-            _block_exact(columns, event, start, stop, mask)
+            _block_exact(columns, low, high, start, stop, mask)
         hits = 0
         for i in range(stop - start):
             hits += mask[i]
@@ -106,9 +111,12 @@ class Scan(TopKIndex):
         return id in self._store.row_of
 
     def _search(self, event: Floats, k: int) -> Found:
+        return self._search_range(event, event, k)
+
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         self.stats.entries += self._store.used
         relaxed = self.semantics == "relaxed"
-        ids, scores, _ = scan_top(self._store.columns, self._store.used, event, k, relaxed)
+        ids, scores, _ = scan_top(self._store.columns, self._store.used, low, high, k, relaxed)
         return best_first(ids, scores)
 
     def count_matches(self, event: Any) -> int:
@@ -116,14 +124,20 @@ class Scan(TopKIndex):
             return super().count_matches(event)
         self.stats.queries += 1
         self.stats.entries += self._store.used
-        relaxed = self.semantics == "relaxed"
-        return int(scan_top(self._store.columns, self._store.used, self._event(event), 0, relaxed)[2])
+        point, relaxed = self._event(event), self.semantics == "relaxed"
+        return int(scan_top(self._store.columns, self._store.used, point, point, 0, relaxed)[2])
 
     def _insert(self, one: Catalogue) -> None:
         self._store.add(one)
 
     def _delete(self, id: int) -> None:
         self._store.remove(id)
+
+    def _catalogue(self) -> Catalogue:
+        return self._store.catalogue()
+
+    def _subscription(self, id: int) -> Catalogue:
+        return self._store.subscription(id)
 
     @property
     def nbytes(self) -> int:

@@ -74,9 +74,15 @@ class Store:
         self._blank(last)
         return row
 
+    def subscription(self, id: int) -> Catalogue:
+        """One stored row, without its residue (the matcher keeps those)."""
+        return self.select(np.array([self.row_of[id]]))
+
     def catalogue(self) -> Catalogue:
-        """The stored rows, by ascending id, without residues (the matcher keeps those)."""
-        rows = np.array([row for _, row in sorted(self.row_of.items())], dtype=np.int64)
+        """All stored rows, by ascending id, without residues."""
+        return self.select(np.array([row for _, row in sorted(self.row_of.items())], dtype=np.int64))
+
+    def select(self, rows: Ints) -> Catalogue:
         c = self.columns
         return Catalogue(
             c.ids[rows], c.lo[:, rows].T.copy(), c.hi[:, rows].T.copy(), c.scores[rows],

@@ -1,0 +1,92 @@
+"""Slow, obvious twins of what topk computes fast."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from topk import Catalogue
+
+
+def holds(catalogue: Catalogue, row: int, attribute: int, value: float) -> bool:
+    """Does the row's predicate on a mentioned attribute hold? A missing value (NaN) fails."""
+    if math.isnan(value):
+        return False
+    excluded, allowed = catalogue.residues.get(row, ((), ()))
+    if any(a == attribute and value in values for a, values in excluded):
+        return False
+    if any(a == attribute and value not in values for a, values in allowed):
+        return False
+    return bool(catalogue.lo[row, attribute] <= value <= catalogue.hi[row, attribute])
+
+
+def top(catalogue: Catalogue, event: Sequence[float], k: int | None, semantics: str) -> list[tuple[int, float]]:
+    """Every row, one predicate at a time, then a full sort."""
+    answers = []
+    for row in range(len(catalogue)):
+        named = [j for j in range(catalogue.dimensions) if catalogue.mentioned[row, j]]
+        held = [j for j in named if holds(catalogue, row, j, float(event[j]))]
+        if semantics == "exact" and held == named:
+            answers.append((int(catalogue.ids[row]), float(catalogue.scores[row])))
+        if semantics == "relaxed" and held:
+            total = 0.0
+            for j in held:
+                total += float(catalogue.weights[row, j])
+            answers.append((int(catalogue.ids[row]), total))
+    answers.sort(key=lambda pair: (-pair[1], pair[0]))
+    return answers if k is None else answers[:k]
+
+
+def overlapping(
+    catalogue: Catalogue, lo: Sequence[float], hi: Sequence[float], k: int | None
+) -> list[tuple[int, float]]:
+    """Rows whose every mentioned interval meets the event's interval; a missing attribute (NaN) fails."""
+    answers = []
+    for row in range(len(catalogue)):
+        named = [j for j in range(catalogue.dimensions) if catalogue.mentioned[row, j]]
+        if all(catalogue.lo[row, j] <= hi[j] and lo[j] <= catalogue.hi[row, j] for j in named):
+            answers.append((int(catalogue.ids[row]), float(catalogue.scores[row])))
+    answers.sort(key=lambda pair: (-pair[1], pair[0]))
+    return answers if k is None else answers[:k]
+
+
+def stabbed(lo: Sequence[float], hi: Sequence[float], value: float) -> list[int]:
+    """Positions of the closed intervals that contain the value."""
+    return [i for i in range(len(lo)) if lo[i] <= value <= hi[i]]
+
+
+def constraint_edges(intervals: Sequence[tuple[float, float]]) -> set[tuple[int, int]]:
+    """The constraint graph by its definition; intervals in descending score order. O(n³).
+
+    Witness points: every endpoint, and one point inside every gap between neighbouring endpoints.
+    """
+    ends = sorted({e for pair in intervals for e in pair})
+    points = [*ends, *((a + b) / 2 for a, b in itertools.pairwise(ends))]
+
+    def inside(i: int, q: float) -> bool:
+        return intervals[i][0] <= q <= intervals[i][1]
+
+    return {
+        (i, j)
+        for j in range(len(intervals))
+        for i in range(j)
+        if any(
+            inside(i, q) and inside(j, q) and not any(inside(m, q) for m in range(i + 1, j)) for q in points
+        )
+    }
+
+
+def arrangement(intervals: Sequence[tuple[float, float]]) -> list[int]:
+    """Algorithm 1 by its definition; intervals in descending score order."""
+    edges = constraint_edges(intervals)
+    left = set(range(len(intervals)))
+    placed = []
+    while left:
+        free = [j for j in left if not any(i in left for i, target in edges if target == j)]
+        best = min(free, key=lambda i: (intervals[i][0], i))
+        placed.append(best)
+        left.remove(best)
+    return placed
+
+

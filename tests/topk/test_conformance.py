@@ -1,0 +1,131 @@
+"""One suite for every matcher and both semantics: what `topk.create` returns agrees with the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import topk
+from coverlay import CoverlayError
+from tests.topk import oracles
+
+ONE_DIMENSIONAL = {"strata"}
+EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SMALL = {"cells": 16, "length": 4, "b": 3}  # small structures have more corners; given where the option exists
+
+COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
+SIDES = st.one_of(COORDINATES, st.just(np.inf))
+
+
+def build(name: str, catalogue: topk.Catalogue, semantics: str, **more: object) -> topk.TopKIndex:
+    """The method with small options wherever it has them."""
+    options = dict(more)
+    for option, value in SMALL.items():
+        try:
+            topk.create(name, topk.Catalogue.empty(1), **{option: value})
+        except CoverlayError:
+            continue
+        options[option] = value
+    return topk.create(name, catalogue, semantics=semantics, **options)
+
+
+@st.composite
+def catalogues(draw: st.DrawFn, dimensions: int, residues: bool = False) -> topk.Catalogue:
+    """Few coordinates and few scores: ties, shared ends, points, infinities and empty catalogues are common."""
+    n = draw(st.integers(0, 12))
+    lo, hi = np.empty((n, dimensions)), np.empty((n, dimensions))
+    for i in range(n):
+        for j in range(dimensions):
+            a, b = draw(SIDES), draw(SIDES)
+            lo[i, j] = -np.inf if a == np.inf else min(a, b)
+            hi[i, j] = max(a, b) if a < np.inf else b
+    scores = np.array([float(draw(st.integers(0, 3))) for _ in range(n)])
+    weights = np.array([[float(draw(st.integers(0, 3))) for _ in range(dimensions)] for _ in range(n)])
+    ids = draw(st.permutations(range(0, 3 * n, 3))) if n else []
+    exclusions = {}
+    if residues:
+        for row in range(n):
+            attribute = draw(st.integers(0, dimensions - 1))
+            value = draw(COORDINATES)
+            kind = draw(st.sampled_from(["none", "excluded", "allowed"]))
+            if kind != "none":
+                pair = ((attribute, (value, 3.0)),)
+                exclusions[row] = (pair, ()) if kind == "excluded" else ((), pair)
+    return topk.Catalogue.from_boxes(
+        lo, hi, scores, weights=weights.reshape(n, dimensions), ids=ids, exclusions=exclusions
+    )
+
+
+def events(dimensions: int) -> st.SearchStrategy[list[float]]:
+    value = st.one_of(COORDINATES, st.just(float("nan")), st.floats(-2, 10))
+    return st.lists(value, min_size=dimensions, max_size=dimensions)
+
+
+def dimensions_of(name: str) -> tuple[int, ...]:
+    return (1,) if name in ONE_DIMENSIONAL else (1, 3)
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", topk.methods())
+@EXAMPLES
+@given(data=st.data())
+def test_agrees_with_the_oracle(name: str, semantics: str, data: st.DataObject) -> None:
+    d = data.draw(st.sampled_from(dimensions_of(name)))
+    catalogue = data.draw(catalogues(d))
+    index = build(name, catalogue, semantics)
+    index.check()
+    points = data.draw(st.lists(events(d), min_size=1, max_size=3))
+    k = data.draw(st.sampled_from([0, 1, 2, 5, 100, None]))
+    expected = [oracles.top(catalogue, point, k, semantics) for point in points]
+    assert [index.top(point, k) for point in points] == expected
+    assert list(index.top_many(points, k)) == expected
+    assert index.count_matches(points[0]) == len(oracles.top(catalogue, points[0], None, semantics))
+    index.check()
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", topk.methods())
+@settings(EXAMPLES, max_examples=15)
+@given(data=st.data())
+def test_residues_and_interval_events(name: str, semantics: str, data: st.DataObject) -> None:
+    d = data.draw(st.sampled_from(dimensions_of(name)))
+    catalogue = data.draw(catalogues(d, residues=True))
+    index = build(name, catalogue, semantics)
+    point = data.draw(events(d))
+    k = data.draw(st.sampled_from([1, 3, None]))
+    assert index.top(point, k) == oracles.top(catalogue, point, k, semantics)
+    if semantics == "exact":
+        plain = data.draw(catalogues(d))
+        other = data.draw(events(d))
+        low, high = np.minimum(point, other), np.maximum(point, other)
+        found = build(name, plain, semantics).top_overlapping(low, high, k)
+        assert found == oracles.overlapping(plain, low, high, k)
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", topk.methods())
+def test_larger_and_random(name: str, semantics: str) -> None:
+    """Enough intervals for several levels and list chunks; scores with many ties."""
+    rng = np.random.default_rng(7)
+    d = dimensions_of(name)[-1]
+    n = 1500
+    lo = rng.integers(0, 400, (n, d)) / 4
+    hi = lo + rng.integers(0, 80, (n, d)) / 4 * rng.integers(0, 3, (n, d))
+    lo[rng.random((n, d)) < 0.05] = -np.inf
+    unmentioned = rng.random((n, d)) < 0.2
+    lo[unmentioned], hi[unmentioned] = -np.inf, np.inf
+    catalogue = topk.Catalogue.from_boxes(
+        lo, hi, rng.integers(0, 50, n).astype(float), weights=rng.integers(0, 9, (n, d)), ids=rng.permutation(n)
+    )
+    index = topk.create(name, catalogue, semantics=semantics)
+    points = rng.integers(-5, 420, (8, d)) / 4
+    points[0, 0] = np.nan
+    for k in (1, 20, None):
+        expected = [oracles.top(catalogue, point, k, semantics) for point in points]
+        assert list(index.top_many(points, k)) == expected
+        assert [index.top(point, k) for point in points] == expected
+    assert index.nbytes > 0
+    assert index.stats.queries == 48
+    assert index.stats.entries + index.stats.nodes > 0

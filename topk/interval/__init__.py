@@ -1,0 +1,1 @@
+"""Scored one-dimensional interval indexes (VLDB 2008)."""

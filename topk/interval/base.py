@@ -1,0 +1,111 @@
+"""Scored interval indexes over one attribute: intervals stabbed by a value, in score order, one `getnext()` at
+a time.
+
+An index receives *entries*: closed intervals with a score, an id that breaks ties, and the row that
+`getnext()` returns. The papers call getnext() once per result; a Python call per result would cost more
+than the work, so a cursor also has `fetch(m)`, which is m calls of getnext() in one kernel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import CoverlayError
+from topk.catalogue import Floats, Ints
+
+
+class Entries(NamedTuple):
+    """Intervals of one attribute, in any order."""
+
+    rows: Ints
+    lo: Floats
+    hi: Floats
+    scores: Floats
+    ids: Ints
+
+    def ranked(self) -> Entries:
+        """The same, best score first, ties by ascending id: position is then rank."""
+        return self.take(np.lexsort((self.ids, -self.scores)))
+
+    def take(self, which: NDArray[Any]) -> Entries:
+        """The entries at these positions, or under this mask."""
+        return Entries(
+            self.rows[which], self.lo[which], self.hi[which], self.scores[which], self.ids[which]
+        )
+
+    @classmethod
+    def none(cls) -> Entries:
+        return cls(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.int64))
+
+
+class Cursor:
+    """An iterator over the stabbed intervals, best first. Valid until the index changes."""
+
+    def __init__(self, index: IntervalIndex, state: Any) -> None:
+        self._index = index
+        self._state = state
+
+    def fetch(self, count: int) -> Ints:
+        """Up to `count` further rows, best first; fewer only at the end."""
+        out = np.empty(count, np.int64)
+        found = self._index._advance(self._state, out)
+        return out[:found]
+
+    def getnext(self) -> int | None:
+        """The next best row, or None at the end."""
+        rows = self.fetch(1)
+        return int(rows[0]) if len(rows) else None
+
+
+class IntervalIndex(ABC):
+    """One attribute. Static indexes are built once; dynamic ones also insert and delete."""
+
+    name: ClassVar[str]
+    dynamic: ClassVar[bool] = False
+    options: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, entries: Entries | None = None, **options: Any) -> None:
+        self.work: NDArray[np.int64] = np.zeros(2, np.int64)  # nodes looked at, intervals compared
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def stab(self, value: float) -> Cursor:
+        """Open an iterator over the intervals that contain `value`."""
+        return Cursor(self, self._open(float(value)))
+
+    @abstractmethod
+    def _open(self, value: float) -> Any:
+        """The state of a fresh cursor."""
+
+    @abstractmethod
+    def _advance(self, state: Any, out: Ints) -> int:
+        """Write the next rows into `out`; returns how many, less than len(out) only at the end."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    @abstractmethod
+    def check(self) -> None: ...
+
+    def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+        raise CoverlayError(f"{self.name} is static: build a new one, or use it through topk.create")
+
+    def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+        raise CoverlayError(f"{self.name} is static: build a new one, or use it through topk.create")
+
+
+def array_bytes(*arrays: NDArray[Any]) -> int:
+    return int(sum(array.nbytes for array in arrays))
+
+
+def branching_factor(b: int) -> int:
+    if not 2 <= b <= 1024:
+        raise CoverlayError(f"the branching factor b must be between 2 and 1024, not {b}")
+    return int(b)

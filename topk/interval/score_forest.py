@@ -1,0 +1,321 @@
+"""A forest of dynamic R-trees in score order: the R-trees inside the nodes of an IR-tree (VLDB 2008, section
+3.1).
+
+Each tree is a b-way B+-tree ordered by (score descending, id ascending) whose slots also carry the extent
+of what lies below. Property: a slot's extent is the union of its child's extents and its key is the last
+key of its child. Left-first traversal that skips extents without the value is getnext(); under an interval-
+tree node all intervals share a point, so no extent has holes and each result costs O(b log_b n).
+
+The paper says only that its R-trees are incrementally updatable. Ours splits full nodes on the way down, so
+an insertion is one pass, and frees a node when its last slot goes. All trees share flat arrays; a node is a
+chunk of slots that doubles up to b, because an interval tree has many nodes with two or three intervals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from topk.catalogue import Floats, Ints
+
+CLASSES = 11  # free chunks by power of two, up to b = 1024
+SLOTS, NODES, FREE_NODE = CLASSES, CLASSES + 1, CLASSES + 2  # places in `meta` after the free-chunk heads
+MAX_DEPTH = 32  # 2³¹ entries at b = 2
+NOTHING = -1
+
+
+class Forest(NamedTuple):
+    """The shared pool. Slots: child node or row, extent, last key. Nodes: chunk, capacity, count, leaf."""
+
+    ref: NDArray[np.int32]
+    lo: Floats
+    hi: Floats
+    score: Floats
+    id: Ints
+    start: NDArray[np.int32]
+    capacity: NDArray[np.int16]
+    filled: NDArray[np.int16]
+    leaf: NDArray[np.uint8]
+    meta: Ints
+    b: int
+
+
+def empty(slots: int, nodes: int, b: int) -> Forest:
+    meta = np.full(CLASSES + 3, NOTHING, np.int64)
+    meta[SLOTS] = meta[NODES] = 0
+    return Forest(
+        np.empty(slots, np.int32), np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots, np.int64),
+        np.empty(nodes, np.int32), np.empty(nodes, np.int16), np.empty(nodes, np.int16),
+        np.empty(nodes, np.uint8), meta, b,
+    )  # fmt: skip
+
+
+def with_room(forest: Forest, slots: int, nodes: int) -> Forest:
+    """The same forest, with room for so many more slots and nodes."""
+
+    def grown(array: Any, used: int, more: int) -> Any:
+        if used + more <= len(array):
+            return array
+        larger = np.empty(max(2 * len(array), used + more), array.dtype)
+        larger[:used] = array[:used]
+        return larger
+
+    s, v = int(forest.meta[SLOTS]), int(forest.meta[NODES])
+    columns: list[Any] = [grown(a, s, slots) for a in forest[:5]]
+    columns += [grown(a, v, nodes) for a in forest[5:9]]
+    columns += [forest.meta, forest.b]
+    return Forest(*columns)
+
+
+@njit(cache=True)
+def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
+    """Does a come after b (is it worse)?"""
+    return score_a < score_b or (score_a == score_b and id_a > id_b)
+
+
+@njit(cache=True)
+def _chunk_class(capacity: int, up: bool) -> int:
+    c = 0
+    while (1 << (c + 1)) <= capacity:
+        c += 1
+    return c + 1 if up and (1 << c) < capacity else c
+
+
+@njit(cache=True)
+def _new_node(f: Any, leaf: int, capacity: int) -> int:
+    node = f.meta[FREE_NODE]
+    if node != NOTHING:
+        f.meta[FREE_NODE] = f.start[node]
+    else:
+        node = f.meta[NODES]
+        f.meta[NODES] += 1
+    f.leaf[node] = leaf
+    f.filled[node] = 0
+    _new_chunk(f, node, capacity)
+    return node
+
+
+@njit(cache=True)
+def _new_chunk(f: Any, node: int, capacity: int) -> None:
+    c = _chunk_class(capacity, True)
+    if c < CLASSES and f.meta[c] != NOTHING:
+        f.start[node] = f.meta[c]
+        f.meta[c] = f.ref[f.start[node]]
+        f.capacity[node] = min(1 << c, f.b)  # a freed chunk holds at least this many
+    else:
+        f.start[node] = f.meta[SLOTS]
+        f.meta[SLOTS] += capacity
+        f.capacity[node] = capacity
+
+
+@njit(cache=True)
+def _free_chunk(f: Any, start: int, capacity: int) -> None:
+    c = _chunk_class(capacity, False)
+    f.ref[start] = f.meta[c]
+    f.meta[c] = start
+
+
+@njit(cache=True)
+def _free_node(f: Any, node: int) -> None:
+    _free_chunk(f, f.start[node], f.capacity[node])
+    f.start[node] = f.meta[FREE_NODE]
+    f.meta[FREE_NODE] = node
+
+
+@njit(cache=True)
+def _move(f: Any, source: int, target: int) -> None:
+    f.ref[target] = f.ref[source]
+    f.lo[target] = f.lo[source]
+    f.hi[target] = f.hi[source]
+    f.score[target] = f.score[source]
+    f.id[target] = f.id[source]
+
+
+@njit(cache=True)
+def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: int) -> None:
+    f.ref[at] = ref
+    f.lo[at] = lo
+    f.hi[at] = hi
+    f.score[at] = score
+    f.id[at] = id
+
+
+@njit(cache=True)
+def _open_slot(f: Any, node: int, slot: int) -> int:
+    """Make room for one slot of a node that is not full; returns where it is."""
+    if f.filled[node] == f.capacity[node]:
+        old, capacity = f.start[node], f.capacity[node]
+        _new_chunk(f, node, min(2 * capacity, f.b))
+        for t in range(f.filled[node]):
+            _move(f, old + t, f.start[node] + t)
+        _free_chunk(f, old, capacity)
+    begin = f.start[node]
+    for t in range(f.filled[node], slot, -1):
+        _move(f, begin + t - 1, begin + t)
+    f.filled[node] += 1
+    return begin + slot
+
+
+@njit(cache=True)
+def _summarise(f: Any, at: int, child: int) -> None:
+    """Recompute slot `at` from its child."""
+    low, high = np.inf, -np.inf
+    begin, end = f.start[child], f.start[child] + f.filled[child]
+    for t in range(begin, end):
+        low = min(low, f.lo[t])
+        high = max(high, f.hi[t])
+    _write(f, at, child, low, high, f.score[end - 1], f.id[end - 1])
+
+
+@njit(cache=True)
+def _split(f: Any, parent: int, slot: int) -> None:
+    """Split the full child in `slot` of a parent that is not full."""
+    child = f.ref[f.start[parent] + slot]
+    half = f.filled[child] // 2
+    right = _new_node(f, f.leaf[child], f.b)
+    for t in range(f.filled[child] - half):
+        _move(f, f.start[child] + half + t, f.start[right] + t)
+    f.filled[right] = f.filled[child] - half
+    f.filled[child] = half
+    at = _open_slot(f, parent, slot + 1)
+    _summarise(f, at, right)
+    _summarise(f, f.start[parent] + slot, child)
+
+
+@njit(cache=True)
+def _route(f: Any, node: int, score: float, id: int) -> Any:
+    """The first slot whose last key is not before (score, id); count where all are before."""
+    begin = f.start[node]
+    low = np.int64(0)
+    high = np.int64(f.filled[node])
+    while low < high:
+        middle = (low + high) >> 1
+        if after(score, id, f.score[begin + middle], f.id[begin + middle]):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: int) -> int:
+    """Add an entry; returns the root, which changes when it splits. NOTHING is the empty tree."""
+    if root == NOTHING:
+        root = _new_node(f, 1, 2)
+    if f.filled[root] == f.b:
+        above = _new_node(f, 0, min(4, f.b))
+        f.filled[above] = 1
+        f.ref[f.start[above]] = root
+        _split(f, above, 0)
+        root = above
+    node = root
+    while f.leaf[node] == 0:
+        slot = min(_route(f, node, score, id), f.filled[node] - 1)
+        if f.filled[f.ref[f.start[node] + slot]] == f.b:
+            _split(f, node, slot)
+            slot = min(_route(f, node, score, id), f.filled[node] - 1)
+        at = f.start[node] + slot
+        f.lo[at] = min(f.lo[at], lo)
+        f.hi[at] = max(f.hi[at], hi)
+        if after(score, id, f.score[at], f.id[at]):
+            f.score[at] = score
+            f.id[at] = id
+        node = f.ref[at]
+    at = _open_slot(f, node, _route(f, node, score, id))
+    _write(f, at, row, lo, hi, score, id)
+    return root
+
+
+@njit(cache=True)
+def delete(f: Any, root: int, score: float, id: int) -> int:
+    """Remove the entry with this key, which must be there; returns the root, NOTHING when it was the last."""
+    path = np.empty(MAX_DEPTH, np.int64)
+    slots = np.empty(MAX_DEPTH, np.int64)
+    depth = 0
+    node = root
+    while True:
+        path[depth] = node
+        slots[depth] = _route(f, node, score, id)
+        if f.leaf[node]:
+            break
+        node = f.ref[f.start[node] + slots[depth]]
+        depth += 1
+    for level in range(depth, -1, -1):
+        node = path[level]
+        begin = f.start[node]
+        if level == depth or f.filled[path[level + 1]] == 0:
+            if level < depth:
+                _free_node(f, path[level + 1])
+            for t in range(slots[level] + 1, f.filled[node]):
+                _move(f, begin + t, begin + t - 1)
+            f.filled[node] -= 1
+        else:
+            _summarise(f, begin + slots[level], path[level + 1])
+    if f.filled[root] == 0:
+        _free_node(f, root)
+        return NOTHING
+    while f.leaf[root] == 0 and f.filled[root] == 1:
+        only = f.ref[f.start[root]]
+        _free_node(f, root)
+        root = only
+    return root
+
+
+@njit(cache=True)
+def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any) -> int:
+    """A packed tree over entries that are already in score order; returns its root."""
+    n = len(rows)
+    if n == 0:
+        return NOTHING
+    nodes = np.empty((n + f.b - 1) // f.b, np.int64)
+    for v in range(len(nodes)):
+        first, stop = v * f.b, min(n, v * f.b + f.b)
+        nodes[v] = _new_node(f, 1, stop - first)
+        f.filled[nodes[v]] = stop - first
+        for t in range(first, stop):
+            _write(f, f.start[nodes[v]] + t - first, rows[t], lo[t], hi[t], scores[t], ids[t])
+    while len(nodes) > 1:
+        above = np.empty((len(nodes) + f.b - 1) // f.b, np.int64)
+        for v in range(len(above)):
+            first, stop = v * f.b, min(len(nodes), v * f.b + f.b)
+            above[v] = _new_node(f, 0, stop - first)
+            f.filled[above[v]] = stop - first
+            for t in range(first, stop):
+                _summarise(f, f.start[above[v]] + t - first, nodes[t])
+        nodes = above
+    return nodes[0]
+
+
+def members(forest: Forest, root: int) -> list[int]:
+    """The slots of all entries of a tree, in score order."""
+    if root == NOTHING:
+        return []
+    slots = range(int(forest.start[root]), int(forest.start[root]) + int(forest.filled[root]))
+    if forest.leaf[root]:
+        return list(slots)
+    return [slot for child in slots for slot in members(forest, int(forest.ref[child]))]
+
+
+def check(forest: Forest, root: int) -> None:
+    """Order, extents and keys of one tree."""
+    f = forest
+    if root == NOTHING:
+        return
+    keys = [(-f.score[s], f.id[s]) for s in members(f, root)]
+    assert keys == sorted(keys), "a tree is in score order"
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        assert 0 < f.filled[node] <= min(f.capacity[node], f.b), "a node holds 1 to b slots"
+        if f.leaf[node]:
+            continue
+        for at in range(f.start[node], f.start[node] + f.filled[node]):
+            child = int(f.ref[at])
+            inside = slice(f.start[child], f.start[child] + f.filled[child])
+            assert f.lo[at] == f.lo[inside].min(), "an extent starts with its child"
+            assert f.hi[at] == f.hi[inside].max(), "an extent ends with its child"
+            assert f.id[at] == f.id[inside][-1], "a slot's key is its child's last"
+            stack.append(child)

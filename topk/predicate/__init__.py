@@ -1,0 +1,1 @@
+"""Interval predicate indexes of "Efficient Interval Indexing for Content-Based Subscription" (IBM, 2004)."""

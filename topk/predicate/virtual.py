@@ -1,0 +1,158 @@
+"""LCI with bitmap virtualization, without and with the distance table: LCI-BV and LCI-BV(DT) (IBM 2004,
+section 4).
+
+No bitmap: a construct interval is active where its list is not empty. A search looks at the list headers of
+the whole covering segment and decodes the end of each active one with a division (BV), or, because covering
+intervals lie at the same distances from C_min for every value, adds the entries of one precomputed table
+(DT).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from topk.catalogue import Ints
+from topk.interval.base import Entries, array_bytes
+from topk.predicate.base import END, PredicateIndex, new_lists, prepend, room_for, unlink, with_cells
+from topk.predicate.bitmap import check_lists, load_known
+from topk.predicate.construct import (
+    Shape,
+    covering_segment,
+    decode,
+    distance_table,
+    find_coordinate,
+    piece,
+    shape,
+)
+
+
+@njit(cache=True)
+def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
+    while x < y:
+        end = piece(s, x, y)
+        prepend(lists, find_coordinate(s, x, end), row)
+        x = end
+
+
+@njit(cache=True)
+def _unlink(s: Any, lists: Any, row: int, x: int, y: int) -> None:
+    while x < y:
+        end = piece(s, x, y)
+        unlink(lists, find_coordinate(s, x, end), row)
+        x = end
+
+
+@njit(cache=True)
+def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
+    for i in range(len(rows)):
+        _link(s, lists, rows[i], x[i], y[i])
+
+
+@njit(cache=True)
+def _take(lists: Any, known: Any, c: int, value: float, joint: int, found: Any, size: int, work: Any) -> Any:
+    """The rows of one list whose true bounds hold; `joint` is the position that a right piece leaves out."""
+    work[0] += 1
+    cell = lists.head[c]
+    while cell != END:
+        row = lists.row[cell]
+        work[1] += 1
+        if known.lo[row] <= value and value <= known.hi[row] and (joint < 0 or known.left[row] == joint):
+            found = room_for(found, size)
+            found[size] = row
+            size += 1
+        cell = lists.next[cell]
+    return found, size
+
+
+@njit(cache=True)
+def _search(s: Any, lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
+    j = np.int64(np.floor(where))
+    between = where != j
+    low, high = covering_segment(s, j, between)
+    found = np.empty(64, np.int64)
+    size = 0
+    for c in range(max(low, 0), high + 1):
+        if lists.head[c] == END:
+            continue
+        a, b = decode(s, c)
+        if b < (j + 1 if between else j):
+            continue
+        joint = j if a == j and not between else -1
+        found, size = _take(lists, known, c, value, joint, found, size, work)
+    return found[:size]
+
+
+@njit(cache=True)
+def _search_table(
+    s: Any, lists: Any, known: Any, tables: Any, value: float, where: float, work: Any
+) -> Any:
+    j = np.int64(np.floor(where))
+    between = where != j
+    low = covering_segment(s, j, between)[0]
+    table = tables[1] if between else tables[0]
+    found = np.empty(64, np.int64)
+    size = 0
+    own = j * s.per_start  # coordinates from here on start at j itself
+    for t in range(len(table)):
+        c = low + table[t]
+        if c >= 0 and lists.head[c] != END:
+            joint = j if c >= own and not between else -1
+            found, size = _take(lists, known, c, value, joint, found, size, work)
+    return found[:size]
+
+
+class LciVirtual(PredicateIndex):
+    name = "lci-bv"
+    options = {**PredicateIndex.options, "length": "longest construct interval L"}  # noqa: RUF012
+
+    def __init__(self, entries: Entries, length: int = 16, **grid: Any) -> None:
+        self.shape: Shape = shape(True, length)
+        super().__init__(entries, **grid)
+
+    def _allocate(self, expected: int) -> None:
+        self._lists = new_lists(self.cells * self.shape.per_start, 2 * expected)
+
+    def _load(self, entries: Entries) -> None:
+        x, y = load_known(self, entries)
+        pieces = (self.shape.per_start + 1) * len(x) + ((y - x) // self.shape.longest).sum()
+        self._lists = with_cells(self._lists, int(pieces))
+        _load(self.shape, self._lists, entries.rows, x, y)
+
+    def _link(self, row: int, x: int, y: int) -> None:
+        pieces = (y - x) // self.shape.longest + self.shape.per_start + 1
+        self._lists = with_cells(self._lists, pieces)
+        _link(self.shape, self._lists, row, x, y)
+
+    def _unlink(self, row: int, x: int, y: int) -> None:
+        _unlink(self.shape, self._lists, row, x, y)
+
+    def stabbed(self, value: float) -> Ints:
+        return _search(self.shape, self._lists, self._known, value, self.position(value), self.work)
+
+    @property
+    def nbytes(self) -> int:
+        used = self._lists.meta[0]
+        lists = array_bytes(self._lists.head, self._lists.row[:used], self._lists.next[:used])
+        return lists + self._known_bytes
+
+    def check(self) -> None:
+        check_lists(self)
+
+
+class LciVirtualTable(LciVirtual):
+    name = "lci-bv-dt"
+
+    def _allocate(self, expected: int) -> None:
+        super()._allocate(expected)
+        self.tables = (distance_table(self.shape), distance_table(self.shape, between=True))
+
+    def stabbed(self, value: float) -> Ints:
+        where = self.position(value)
+        return _search_table(self.shape, self._lists, self._known, self.tables, value, where, self.work)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + array_bytes(*self.tables)
