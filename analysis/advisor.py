@@ -11,10 +11,9 @@ Exact covering is advised whenever no approximation searches less, or none that 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from analysis.summary import Summary, family, is_covering, number_text, value_text
+from analysis.summary import Summary, is_covering, number_text, other_keys
 
 COST, SIZE = "probes_per_check", "entries"
 
@@ -50,7 +49,7 @@ def advise(summary: Summary) -> list[Advice]:
         if is_covering(labels) and cost == cost and labels["epsilon"] == labels["epsilon"]:
             recall = summary.value(point, "recall")["mean"]
             option = Option(point, labels["epsilon"], cost, size, recall if recall == recall else None)
-            groups.setdefault(_held_fixed(point), []).append(option)
+            groups.setdefault(_held_fixed(summary, point), []).append(option)
     found = []
     for (title, _), options in groups.items():
         options.sort(key=lambda option: option.epsilon)
@@ -59,13 +58,12 @@ def advise(summary: Summary) -> list[Advice]:
     return found
 
 
-def _held_fixed(point: str) -> tuple[str, str]:
-    values = json.loads(point)
-    rest = {
-        key: value for key, value in values.items() if key not in {"covering.epsilon", "routing.strategy"}
-    }
-    title = ", ".join(f"{key} = {value_text(value)}" for key, value in rest.items())
-    return title, family(values)
+def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
+    """What the compared points share: a title for readers, and the strategy."""
+    strategies = {summary.labels(p)["strategy"] for p in summary.order if is_covering(summary.labels(p))}
+    strategy = str(summary.labels(point)["strategy"])
+    words = [strategy] if len(strategies) > 1 else []
+    return ", ".join([*words, *other_keys(summary, point)]), strategy
 
 
 def pareto_front(options: list[Option]) -> list[Option]:

@@ -256,11 +256,10 @@ def _dimensions(summary: Summary) -> list[dict[str, Any]]:
     covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
     in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
     add("epsilon", "ε", {point: covering[point] for point in in_order})
-    for key in summary.swept:
-        if key not in {"covering.epsilon", "routing.strategy"}:
-            values = {point: json.loads(point).get(key) for point in summary.order}
-            ordered = sorted(values, key=lambda point, values=values: _number(values[point]))  # type: ignore[misc]
-            add(key, key, {point: value_text(values[point]) for point in ordered})
+    for key in summary.other_swept:
+        values = {point: json.loads(point)[key] for point in summary.order if key in json.loads(point)}
+        ordered = sorted(values.items(), key=lambda item: _number(item[1]))
+        add(key, key, {point: value_text(value) for point, value in ordered})
     add("strategy", "strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, bare=True)
     return found
 

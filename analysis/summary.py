@@ -24,7 +24,7 @@ from coverlay import CoverlayError
 # Column names of the labels that every result carries beside the point itself.
 LABELS = ("strategy", "mode", "method", "epsilon", "overlay")
 # The keys that the labels show already, so that a table does not show them twice.
-_LABEL_KEYS = {"routing.strategy": "strategy", "covering.epsilon": "epsilon"}
+_LABEL_KEYS = {"routing.strategy", "covering.epsilon"}
 # From least to most routing state saved; unknown strategies come last.
 STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
@@ -71,8 +71,7 @@ class Summary:
     @cached_property
     def order(self) -> list[str]:
         """The points, in the order in which tables and plots show them."""
-        labels = self.runs.drop_duplicates("point")
-        return sorted(labels["point"], key=lambda point: _sort_key(json.loads(point), self.labels(point)))
+        return sorted(self._labels, key=lambda point: _sort_key(json.loads(point), self._labels[point]))
 
     @cached_property
     def _labels(self) -> dict[str, dict[str, Any]]:
@@ -92,13 +91,19 @@ class Summary:
         """n, mean, sd, low, high, min and max of one metric at one point; NaN where it is unknown."""
         return self._values[point, metric]
 
-    @property
+    @cached_property
     def swept(self) -> list[str]:
-        """The swept keys, in the order of their first appearance."""
-        keys: dict[str, None] = {}
+        """The keys of which the points have more than one value; a point need not have all of them."""
+        values: dict[str, set[str]] = {}
         for point in self.order:
-            keys.update(dict.fromkeys(json.loads(point)))
-        return list(keys)
+            for key, value in json.loads(point).items():
+                values.setdefault(key, set()).add(json.dumps(value))
+        return [key for key, found in values.items() if len(found) > 1]
+
+    @property
+    def other_swept(self) -> list[str]:
+        """The swept keys that the labels strategy and ε do not show already."""
+        return [key for key in self.swept if key not in _LABEL_KEYS]
 
 
 @dataclass(frozen=True)
@@ -114,10 +119,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     points: tuple[str, ...]  # the point that each row shows
 
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return tuple(column.title for column in self.columns)
+
 
 def table(summary: Summary, metrics: Sequence[str] = TABLE_METRICS, intervals: bool = False) -> Table:
     """One row per point: how it routes, its swept keys, then the metrics; `intervals` adds ± half widths."""
-    keys = [key for key in summary.swept if key not in _LABEL_KEYS]
+    keys = summary.other_swept
     labels = ["strategy"]
     if any(is_covering(summary.labels(point)) for point in summary.order):
         labels.append("epsilon")
@@ -162,8 +171,13 @@ def point_title(summary: Summary, point: str) -> str:
     words = value_text(labels["strategy"])
     if is_covering(labels):
         words += f" ε={value_text(labels['epsilon'])}" if labels["epsilon"] else " exact"
-    rest = [f"{k}={value_text(v)}" for k, v in json.loads(point).items() if k not in _LABEL_KEYS]
-    return ", ".join([words, *rest])
+    return ", ".join([words, *other_keys(summary, point)])
+
+
+def other_keys(summary: Summary, point: str) -> list[str]:
+    """The point's swept keys beside strategy and ε, as `key=value`."""
+    values = json.loads(point)
+    return [f"{key}={value_text(values[key])}" for key in summary.other_swept if key in values]
 
 
 def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:
@@ -217,10 +231,12 @@ def family(point: Mapping[str, Any]) -> str:
 
 
 def _sort_key(point: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any, ...]:
-    rest = [_ordered(value) for key, value in point.items() if key not in _LABEL_KEYS]
+    rest = [(key, _ordered(value)) for key, value in sorted(point.items()) if key not in _LABEL_KEYS]
+    family_keys = [item for item in rest if not item[0].startswith(ROUTING_KEYS)]
+    routing_keys = [item for item in rest if item[0].startswith(ROUTING_KEYS)]
     strategy = labels["strategy"]
     rank = STRATEGY_ORDER.index(strategy) if strategy in STRATEGY_ORDER else len(STRATEGY_ORDER)
-    return (rest, rank, str(strategy), _ordered(labels["epsilon"]))
+    return (family_keys, rank, str(strategy), routing_keys, _ordered(labels["epsilon"]))
 
 
 def _ordered(value: Any) -> tuple[int, float, str]:
@@ -232,7 +248,7 @@ def _ordered(value: Any) -> tuple[int, float, str]:
 
 def _is_numeric(summary: Summary, key: str) -> bool:
     values = [json.loads(point).get(key) for point in summary.order]
-    return all(isinstance(value, int | float) for value in values)
+    return all(isinstance(value, int | float | None) for value in values)
 
 
 def _known(number: Any) -> bool:
