@@ -15,7 +15,7 @@ HEADER_BYTES = 32  # ids, kind, sequence number; only matters where links have a
 
 @dataclass(slots=True)
 class Control:
-    """Subscribe or unsubscribe."""
+    """Subscribe, unsubscribe, advertise or unadvertise; `subscription` names the advertisement in the last two."""
 
     kind: Kind
     subscription: int
@@ -28,7 +28,7 @@ class Control:
 
     @property
     def size(self) -> int:
-        return HEADER_BYTES + (self.filter.box.nbytes if self.kind is Kind.SUBSCRIBE else 0)
+        return HEADER_BYTES + (self.filter.box.nbytes if self.kind in (Kind.SUBSCRIBE, Kind.ADVERTISE) else 0)
 
 
 @dataclass(slots=True)

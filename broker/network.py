@@ -37,6 +37,7 @@ class Settings:
     routing: RoutingOptions
     strategy: str = "covering"
     active: bool = False
+    advertisements: str = "none"  # simple or covering: how advertisements themselves are routed
     ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
     matcher: str = "scan"
     matcher_options: Mapping[str, Any] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class Network:
                 raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
         self._operations: list[_Operation] = []
         self._home: dict[int, tuple[int, Filter]] = {}
+        self._advertised: dict[int, tuple[int, Filter]] = {}
 
     def towards_root(self, broker: int) -> list[int]:
         """The neighbour on the way to the root; empty at the root itself."""
@@ -141,6 +143,21 @@ class Network:
             raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot leave")
         broker, filter = self._home.pop(subscription)
         self._request(Kind.UNSUBSCRIBE, subscription, broker, filter)
+
+    def advertise(self, broker: int, advertisement: int, filter: Filter) -> None:
+        """Announce that events within `filter` will be published at `broker`."""
+        if self.settings.advertisements == "none":
+            raise CoverlayError('advertisements are "none" in this network; they can be "simple" or "covering"')
+        if advertisement in self._advertised:
+            raise CoverlayError(f"advertisement {advertisement} is in force already")
+        self._advertised[advertisement] = (broker, filter)
+        self._request(Kind.ADVERTISE, advertisement, broker, filter)
+
+    def unadvertise(self, advertisement: int) -> None:
+        if advertisement not in self._advertised:
+            raise CoverlayError(f"advertisement {advertisement} is not in force, so it cannot end")
+        broker, filter = self._advertised.pop(advertisement)
+        self._request(Kind.UNADVERTISE, advertisement, broker, filter)
 
     def publish(self, broker: int, event: int, values: NDArray[np.float64]) -> None:
         now = self.env.now
@@ -208,3 +225,6 @@ class Network:
             for neighbour, ledger in broker.ledgers.items():
                 received = self.brokers[neighbour].tables[broker.number].subscriptions
                 assert sorted(ledger.sent) == received, f"link {broker.number}→{neighbour} disagrees"
+            for neighbour, ledger in broker.advert_ledgers.items():
+                received = self.brokers[neighbour].adverts[broker.number].advertisements
+                assert sorted(ledger.sent) == received, f"link {broker.number}→{neighbour} disagrees on adverts"

@@ -11,13 +11,19 @@ from broker.messages import Control, Message, Publication
 from broker.tables import LinkTable, LocalTable
 from broker.trace import CLIENT, NOBODY
 from broker.transport import Link, Server, service_model
+from routing.advertisements import AdvertTable
+from routing.basic import Simple
+from routing.covering_strategy import Covering
 from routing.ledger import Decision, Kind, LinkLedger
+from routing.ledger import Message as LedgerMessage
+from routing.link_strategy import LinkStrategy
 from routing.strategies import make_ledger, strategy
 
 if TYPE_CHECKING:
     from broker.network import Network
 
 
+AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
 KIND_NAMES = {kind: kind.name.lower() for kind in Kind}  # as the trace spells them
 
 
@@ -31,15 +37,15 @@ class Broker:
         self.neighbours = neighbours
         self.links: dict[int, Link[Message]] = {}  # filled by the network once all brokers exist
         self.tables = {n: LinkTable(dimensions, settings.semantics) for n in neighbours}
-        self.local = LocalTable(
-            dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options)
-        )
+        self.local = LocalTable(dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options))
         # Who learns of our subscriptions, and who never tells us of theirs and so gets every event.
         parent = network.towards_root(number)
         learn, silent = {"all": (neighbours, []), "root": (parent, parent), "nobody": ([], neighbours)}[
             strategy(settings.strategy).sends_to
         ]
+        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *neighbours]}
         self.ledgers = {n: self._ledger(n) for n in learn}
+        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in neighbours}
         self.gets_everything = set(silent)
         self.server: Server[Message] = Server(
             network.env,
@@ -68,35 +74,57 @@ class Broker:
             (network.recorder.step(), now, message.sent, message.source, self.number, KIND_NAMES[message.kind],
              message.subscription, message.operation, message.sequence, message.hop)
         )  # fmt: skip
+        self._operation = message.operation
+        if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
+            self._advertisement(message)
+        else:
+            self._subscription(message)
+        network.operation_processed(message.operation)
+
+    def _subscription(self, message: Control) -> None:
         table = self.local if message.source == CLIENT else self.tables[message.source]
-        if message.kind is Kind.SUBSCRIBE:
+        joins = message.kind is Kind.SUBSCRIBE
+        if joins:
             table.add(message.subscription, message.filter)
         else:
             table.remove(message.subscription)
-        self._operation = message.operation
         for neighbour, ledger in self.ledgers.items():
             if neighbour == message.source:
                 continue  # what came from there needs not go back
-            if message.kind is Kind.SUBSCRIBE:
+            if joins:
                 answers = ledger.subscribe(message.subscription, message.filter)
             else:
                 answers = ledger.unsubscribe(message.subscription)
-            link = self.links[neighbour]
-            for kind, subscription, filter in answers:
-                network.operation_sends(message.operation)
-                link.send(
-                    Control(
-                        kind,
-                        subscription,
-                        filter,
-                        message.operation,
-                        self.number,
-                        now,
-                        link.sent,
-                        message.hop + 1,
-                    )
+            self._send_control(neighbour, answers, message)
+
+    def _advertisement(self, message: Control) -> None:
+        """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
+        begins = message.kind is Kind.ADVERTISE
+        table = self.adverts[message.source]
+        if begins:
+            table.add(message.subscription, message.filter)
+        else:
+            table.remove(message.subscription)
+        for neighbour, ledger in self.advert_ledgers.items():
+            if neighbour == message.source:
+                continue
+            if begins:
+                answers = ledger.subscribe(message.subscription, message.filter)
+            else:
+                answers = ledger.unsubscribe(message.subscription)
+            self._send_control(neighbour, [(AS_ADVERT[kind], id, f) for kind, id, f in answers], message)
+        if message.source in self.ledgers:
+            self._send_control(message.source, self.ledgers[message.source].reconsider(), message)
+
+    def _send_control(self, neighbour: int, answers: list[LedgerMessage], cause: Control) -> None:
+        network, link = self.network, self.links[neighbour]
+        for kind, subscription, filter in answers:
+            network.operation_sends(cause.operation)
+            link.send(
+                Control(
+                    kind, subscription, filter, cause.operation, self.number, network.env.now, link.sent, cause.hop + 1
                 )
-        network.operation_processed(message.operation)
+            )
 
     def _ledger(self, neighbour: int) -> LinkLedger:
         settings, rows = self.network.settings, self.network.recorder.rows["decisions"]
@@ -116,7 +144,12 @@ class Broker:
             self.network.new_merger,
             active=settings.active,
             on_decision=record,
+            wanted=self.adverts[neighbour].overlaps if settings.advertisements != "none" else None,
         )
+
+    def _advert_strategy(self) -> LinkStrategy:
+        settings = self.network.settings
+        return (Covering if settings.advertisements == "covering" else Simple)(settings.exact_routing)
 
     # ── events ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,9 +178,7 @@ class Broker:
         network.recorder.parents.append(message.parent)
         for neighbour in interested:
             self.links[neighbour].send(
-                Publication(
-                    message.event, values, message.published, self.number, now, message.hop + 1, len(rows) - 1
-                )
+                Publication(message.event, values, message.published, self.number, now, message.hop + 1, len(rows) - 1)
             )
 
     def _wanted_by(self, neighbour: int, values: NDArray[np.float64]) -> bool:
@@ -168,5 +199,6 @@ class Broker:
             ledger.check()
             known = set(self.local.subscriptions)
             known.update(*(self.tables[n].subscriptions for n in self.neighbours if n != neighbour))
-            decided = (ledger.sent.keys() - ledger.invented()) | ledger.suppressed.keys()
-            assert known == decided, "a subscription without a decision, or a decision about nobody"
+            assert known == ledger.known, "a subscription without a decision, or a decision about nobody"
+        for ledger in self.advert_ledgers.values():
+            ledger.check()

@@ -37,15 +37,15 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
 _NULLABLE = {"exact"}  # unknown when nobody asked what exact covering would have said
 
 SCHEMAS: dict[str, pa.Schema] = {
-    # Every subscribe and unsubscribe message, one row per hop, in the order the brokers processed them.
+    # Every control message, one row per hop, in the order the brokers processed them.
     "control": _schema(
         step=pa.int64(),  # position in the run's one order of processed messages, both kinds together
         time=pa.float64(),  # when the target processed it
         sent=pa.float64(),  # when the source handed it to the link
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
         target=pa.int32(),
-        kind=_label,  # subscribe | unsubscribe
-        subscription=pa.int64(),
+        kind=_label,  # subscribe | unsubscribe | advertise | unadvertise
+        subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
         sequence=pa.int64(),  # position on its link, from 0
         hop=pa.int32(),  # 0 at the subscriber's own broker
@@ -57,7 +57,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         neighbour=pa.int32(),
         subscription=pa.int64(),
         operation=pa.int64(),
-        outcome=_label,  # forwarded | suppressed | exposed (its cover left) | retracted (now covered) | merged
+        # forwarded | suppressed | exposed (sent, its cover left) | retracted (covered by a later one) |
+        # merged (into an invented one) | dormant (nothing advertised behind the link overlaps it)
+        outcome=_label,
         witness=pa.int64(),  # the subscription that covers it, or NOBODY
         probes=pa.int64(),  # stored entries or key ranges looked at
         cubes=pa.int64(),  # standard cubes searched (curve methods)
@@ -101,7 +103,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     # One row per client request: when it was made and when its last message had been processed.
     "operations": _schema(
         operation=pa.int64(),
-        kind=_label,  # subscribe | unsubscribe
+        kind=_label,  # subscribe | unsubscribe | advertise | unadvertise
         subscription=pa.int64(),
         broker=pa.int32(),
         time=pa.float64(),

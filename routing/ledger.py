@@ -2,8 +2,9 @@
 
 Rules (shared design, section 4), each enforced here and verified by check():
 
-1. A subscription that the broker knows from anywhere but the neighbour is in exactly one of two states:
-   *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it.
+1. A subscription that the broker knows from anywhere but the neighbour is in exactly one state:
+   *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it. With
+   advertisements there is a third: *dormant*, while nothing advertised behind the link overlaps it.
 2. When a sent subscription leaves, everything that it suppressed is looked at again, and what is exposed is
    sent before the unsubscription (make before break): at no time does an interest lack a representative.
 3. The coverer is stored, never derived again: an approximate search may miss today what it found yesterday.
@@ -26,6 +27,8 @@ class Kind(IntEnum):
 
     SUBSCRIBE = 0
     UNSUBSCRIBE = 1
+    ADVERTISE = 2
+    UNADVERTISE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Decision:
     """One row of the trace: why a subscription was or was not sent over this link."""
 
     subscription: int
-    outcome: str  # forwarded | suppressed | exposed | retracted | merged
+    outcome: str  # forwarded | suppressed | exposed | retracted | merged | dormant
     search: Search
     exact: bool | None  # would an exact search have found a cover? None when nobody asked
 
@@ -51,13 +54,16 @@ class LinkLedger:
         active: bool = False,
         exact_twin: LinkStrategy | None = None,
         on_decision: Callable[[Decision], None] | None = None,
+        wanted: Callable[[Filter], bool] | None = None,
     ) -> None:
         self.strategy = strategy
         self.active = active
         self.exact_twin = exact_twin  # asked beside an approximate strategy, to measure its recall
         self.on_decision = on_decision
+        self.wanted = wanted  # could anything advertised behind the link match? None: no advertisements
         self.sent: dict[int, Filter] = {}
         self.suppressed: dict[int, tuple[Filter, int]] = {}  # → (filter, coverer)
+        self.dormant: dict[int, Filter] = {}
         self._dependants: dict[int, dict[int, None]] = {}  # coverer → suppressed, in order of arrival
 
     def subscribe(self, subscription: int, filter: Filter) -> list[Message]:
@@ -68,11 +74,36 @@ class LinkLedger:
 
     def unsubscribe(self, subscription: int) -> list[Message]:
         """The messages to send, in order, now that `subscription` has left the broker."""
+        if self.dormant.pop(subscription, None) is not None:
+            return []
         held_back = self.suppressed.pop(subscription, None)
         if held_back is not None:
             self._forget_dependant(held_back[1], subscription)
             return []
         return self._remove_sent(subscription)
+
+    def reconsider(self) -> list[Message]:
+        """What to send after the advertisements behind the link changed: first who wakes, then who sleeps."""
+        assert self.wanted is not None
+        messages: list[Message] = []
+        for subscription, filter in [item for item in self.dormant.items() if self.wanted(item[1])]:
+            del self.dormant[subscription]
+            messages += self._decide(subscription, filter, "forwarded")
+        for subscription in [sent for sent, filter in self.sent.items() if not self.wanted(filter)]:
+            messages.append(self._put_to_sleep(subscription))
+        return messages
+
+    def _put_to_sleep(self, subscription: int) -> Message:
+        """Take a sent entry back. What it covers overlaps no more than itself, so all of that sleeps too."""
+        filter = self.sent.pop(subscription)
+        self._structures_remove(subscription, filter)
+        asleep = {s: self.suppressed.pop(s)[0] for s in self._dependants.pop(subscription, ())}
+        if subscription not in self.invented():
+            asleep[subscription] = filter
+        for sleeper, its_filter in asleep.items():
+            self.dormant[sleeper] = its_filter
+            self._record(sleeper, "dormant", Search(None, volume=0.0), None)
+        return Kind.UNSUBSCRIBE, subscription, filter
 
     def invented(self) -> set[int]:
         """What was sent that no client asked for (mergers)."""
@@ -90,6 +121,10 @@ class LinkLedger:
         return messages
 
     def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[Message]:
+        if self.wanted is not None and not self.wanted(filter):
+            self.dormant[subscription] = filter
+            self._record(subscription, "dormant", Search(None, volume=0.0), None)
+            return []
         search = self.strategy.find_cover(filter)
         exact = self._exact_answer(filter, search)
         if search.witness is not None:
@@ -148,9 +183,18 @@ class LinkLedger:
         if self.on_decision is not None:
             self.on_decision(Decision(subscription, outcome, search, exact))
 
+    @property
+    def known(self) -> set[int]:
+        """The subscriptions that a decision stands for."""
+        return (self.sent.keys() - self.invented()) | self.suppressed.keys() | self.dormant.keys()
+
     def check(self) -> None:
         """Raise AssertionError when a rule above is broken."""
         assert not self.sent.keys() & self.suppressed.keys(), "sent and suppressed at once"
+        assert not self.dormant.keys() & (self.sent.keys() | self.suppressed.keys()), "dormant and awake at once"
+        if self.wanted is not None:
+            assert all(map(self.wanted, self.sent.values())), "sent where nothing advertised overlaps it"
+            assert not any(map(self.wanted, self.dormant.values())), "dormant although something overlaps it"
         for subscription, (filter, coverer) in self.suppressed.items():
             assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
             assert subscription in self._dependants[coverer]

@@ -155,6 +155,11 @@ class MergingLedger(LinkLedger):
             messages += self._withdraw(coverer)
         return messages
 
+    def _put_to_sleep(self, subscription: int) -> Message:
+        message = super()._put_to_sleep(subscription)
+        self.parts.pop(subscription, None)
+        return message
+
     def _withdraw(self, merger: int) -> list[Message]:
         """Decide anew about everything a merger stood for, then take it back."""
         del self.parts[merger]

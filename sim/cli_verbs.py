@@ -82,9 +82,8 @@ def _report_failures(result: Any, experiment: str) -> None:
 
 
 def _aggregate_and_report(out: Path, master: str | None) -> None:
-    from analysis.report import write_report
-
     from analysis.aggregate import analyze as aggregate
+    from analysis.report import write_report
 
     with _status("aggregating on Spark") as say:
         summary = aggregate(out, master, say)
@@ -113,7 +112,8 @@ def report(options: argparse.Namespace) -> int:
 def _print_summary(summary: Any) -> None:
     from analysis.summary import table
 
-    _print_table(*table(summary))
+    shown = table(summary)
+    _print_table([column.title for column in shown.columns], [list(row) for row in shown.rows])
 
 
 # ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────

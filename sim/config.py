@@ -110,6 +110,7 @@ class ArrivalsSection(OpenSection):
 class RoutingSection(Section):
     strategy: str = "covering"
     mode: Literal["lazy", "active"] = "lazy"
+    advertisements: Literal["none", "simple", "covering"] = "none"
     root: Count | None = None  # of `hierarchical` and of levels; absent: the middle of the tree
     merge_waste: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of a merger that nobody asked for
 

@@ -145,7 +145,8 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
     lives.home[joined] = operations["broker"][joining]
     lives.asked[joined] = operations["time"][joining]
     lives.settled[joined] = np.maximum.accumulate(operations["finished"].to_numpy(dtype=float))[joining]
-    lives.asked_to_leave[operations["subscription"][~joining]] = operations["time"][~joining]
+    leaving = (operations["kind"] == "unsubscribe").to_numpy()
+    lives.asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
     return lives
 
 

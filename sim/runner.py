@@ -17,6 +17,7 @@ import pyarrow as pa
 from broker import trace
 from broker.network import Network, Settings
 from coverlay import __version__
+from routing.advertisements import advertisement_for
 from routing.filter import Filter
 from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay, build_overlay, load_overlay
@@ -78,6 +79,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         epsilon_per_link=covering.links(),
         strategy=experiment.routing.strategy,
         active=experiment.routing.mode == "active",
+        advertisements=experiment.routing.advertisements,
         ask_exact=covering.recall,
         matcher=matching.method,
         matcher_options=matching.options,
@@ -100,6 +102,8 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         experiment.arrivals.kind, stream, workload, overlay.brokers, **experiment.arrivals.options
     )
     network = Network(overlay, settings_of(experiment, workload), stream)
+    if experiment.routing.advertisements != "none":
+        _advertise(network, workload, timeline)
     network.env.process(_clients(network, workload, timeline))
     if experiment.run.samples and len(timeline):
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
@@ -157,6 +161,14 @@ def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterat
             network.publish(broker, index, workload.events[index])
         else:
             network.unsubscribe(index)
+
+
+def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None:
+    """Before anything else, every broker with publishers announces what they will publish."""
+    publishing = timeline.kind == PUBLISH
+    for broker in np.unique(timeline.broker[publishing]).tolist():
+        events = timeline.index[publishing & (timeline.broker == broker)]
+        network.advertise(broker, broker, advertisement_for(workload.events[events]))
 
 
 def filter_of(workload: Workload, row: int) -> Filter:

@@ -43,6 +43,8 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("subscribe"), st.integers(0, 99), filters),
         st.tuples(st.just("unsubscribe"), st.integers(0, 99), st.none()),
+        st.tuples(st.just("advertise"), st.integers(0, 99), filters),
+        st.tuples(st.just("unadvertise"), st.integers(0, 99), st.none()),
         st.tuples(st.just("publish"), st.integers(0, 99), st.tuples(event_value, event_value)),
         st.tuples(st.just("wait"), st.integers(1, 12), st.none()),
         st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)),
@@ -73,15 +75,14 @@ def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics:
     k=st.sampled_from([None, 1, 2]),
     jitter=st.sampled_from([0.0, 5.0]),
     merge_waste=st.sampled_from([0.0, 0.5]),
+    advertisements=st.sampled_from(["none", "simple", "covering"]),
     service=st.sampled_from([{"kind": "none"}, {"kind": "exponential", "mean": 0.5}]),
 )
 def test_deliveries_equal_brute_force(
-    strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, merge_waste, service
+    strategy, method, epsilon, data, brokers, seed, active, semantics, k, jitter, merge_waste, advertisements, service
 ):
     stream = streams(seed)
-    overlay = build_overlay(
-        "random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0}
-    )
+    overlay = build_overlay("random-tree", brokers, stream("overlay"), {"kind": "uniform", "low": 0.0, "high": 4.0})
     routing = RoutingOptions(DOMAIN, semantics, method, epsilon, merge_waste=merge_waste)
     network = Network(
         overlay,
@@ -94,10 +95,12 @@ def test_deliveries_equal_brute_force(
             k=k,
             jitter=jitter,
             service=service,
+            advertisements=advertisements,
         ),
         stream,
     )
     alive: dict[int, tuple[int, Filter]] = {}
+    adverts: dict[int, tuple[int, Filter]] = {}
     events = 0
     for number, (what, choice, argument) in enumerate(data):
         if what == "subscribe":
@@ -107,21 +110,33 @@ def test_deliveries_equal_brute_force(
             gone = sorted(alive)[choice % len(alive)]
             del alive[gone]
             network.unsubscribe(gone)
+        elif what == "advertise" and advertisements != "none":
+            adverts[number] = (choice % brokers, argument)
+            network.advertise(choice % brokers, number, argument)
+        elif what == "unadvertise" and adverts:
+            over = sorted(adverts)[choice % len(adverts)]
+            del adverts[over]
+            network.unadvertise(over)
         elif what == "publish":
             network.publish(choice % brokers, events, np.array(argument))
             events += 1
         elif what == "wait":
             network.run(until=network.env.now + choice / 3)
         elif what == "quiet":
+            network.run()
+            network.check()
+            announced = any(at == choice % brokers and f.matches(np.array(argument)) for at, f in adverts.values())
+            if advertisements != "none" and not announced:
+                continue  # nobody promised to deliver what was not announced
             assert_quiet_and_right(network, alive, choice % brokers, events, np.array(argument))
             events += 1
     for gone in sorted(alive):
         network.unsubscribe(gone)
+    for over in sorted(adverts):
+        network.unadvertise(over)
     assert_quiet_and_right(network, {}, 0, events, np.array([4.0, 4.0]))
     assert sum(broker.entries() for broker in network.brokers) == 0, "something leaked after everyone left"
-    assert all(
-        not ledger.sent and not ledger.suppressed for b in network.brokers for ledger in b.ledgers.values()
-    )
+    assert all(not ledger.sent and not ledger.suppressed for b in network.brokers for ledger in b.ledgers.values())
 
 
 def assert_quiet_and_right(network, alive, broker, event, values):
