@@ -15,6 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from covering.auto import AutoIndex
 from covering.base import CoveringIndex, Stats
 from covering.bigmin import BigminIndex
 from covering.emulated import EmulatedIndex
@@ -42,6 +43,7 @@ METHODS: dict[str, type[CoveringIndex]] = {
         ZorderIndex,
         EmulatedIndex,
         HilbertIndex,
+        AutoIndex,
     )
 }
 

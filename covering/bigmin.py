@@ -68,7 +68,7 @@ def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: W
 
 
 @njit(cache=True, nogil=True)
-def _find(
+def jump_search(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats
 ) -> tuple[int, int]:
     """(slot or −1, rows visited)."""
@@ -107,7 +107,7 @@ def _find_many(
     found = np.empty(queries.shape[0], np.int64)
     visited = 0
     for i in range(queries.shape[0]):
-        found[i], rows = _find(arrays, points, offset, scale, bits, queries[i])
+        found[i], rows = jump_search(arrays, points, offset, scale, bits, queries[i])
         visited += rows
     return found, visited
 
@@ -120,7 +120,7 @@ class BigminIndex(CurveIndex):
 
     def _search(self, query: Floats) -> int:
         q = self._quantiser
-        slot, visited = _find(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
         self.stats.probes += visited
         self.stats.volume += 1.0
         return slot

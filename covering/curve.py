@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from covering.base import CoveringIndex, Floats
 from covering.hilbert_keys import hilbert_rows
-from covering.keys import Codes, Quantiser, Words, key_rows, mirror
+from covering.keys import Codes, Quantiser, Words, default_bits, key_rows, mirror
 from covering.sfc_array import SfcArray
 from coverlay import CoverlayError
 
@@ -19,11 +21,17 @@ class CurveIndex(CoveringIndex):
 
     hilbert = False
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, bits: int | None = None) -> None:
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        bits: int | None = None,
+        default: Callable[[int], int] = default_bits,
+    ) -> None:
         super().__init__(domain, epsilon)
         if self.attributes > MAX_ATTRIBUTES:
             raise CoverlayError(f"{self.attributes} attributes are too many for {self.name}: {MAX_ATTRIBUTES} at most")
-        self._quantiser = Quantiser.of(self.domain, bits)
+        self._quantiser = Quantiser.of(self.domain, bits, default)
         self.bits = self._quantiser.bits
         self._array = SfcArray(self._quantiser.words)
         self._codes = np.empty(2 * self.attributes, np.int64)

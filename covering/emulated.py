@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from covering import theory
 from covering.base import CoveringIndex, Floats, Slots
 from covering.fields import Fields, covered_by_fields, dominating, pack_stored
-from covering.keys import Codes, Quantiser, interleave, mirror
+from covering.keys import Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.sfc_array import compare
 from coverlay import CoverlayError
 
@@ -70,12 +70,10 @@ class EmulatedIndex(CoveringIndex):
         probe_cap: int | None = None,
     ) -> None:
         super().__init__(domain, epsilon)
-        if probe_cap is not None and (
-            isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1
-        ):
+        if probe_cap is not None and (isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1):
             raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1, or nothing")
         self.probe_cap = probe_cap
-        self._quantiser: Quantiser = Quantiser.of(self.domain, bits)
+        self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
         self.bits = self._quantiser.bits
         self._fields = Fields.of(self.domain)
         self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
@@ -92,7 +90,7 @@ class EmulatedIndex(CoveringIndex):
         pack_stored(self._points, first, first + count, self._fields.kernel, self._words)
 
     def _delete(self, slot: int) -> None:
-        self._words[:, slot] = 0
+        self._words[:, slot] = self._fields.guards  # passes for no query
 
     def _search(self, query: Floats) -> int:
         q = self._quantiser

@@ -9,7 +9,7 @@ because a field that is too small borrows from its own guard bit and from nothin
 condition for p ≥ q; what passes is verified on the original values. The inner loop is branch-free over blocks of
 64, which compiles to vector instructions; with an early exit inside it was 14 times slower.
 
-A removed entry has word 0 and a NaN point: it may pass the first test, never the second.
+Codes start at 1. A removed entry has only its guards, that is code 0 everywhere, and passes for no query.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any)
         word = np.uint64(0)
         for j in range(w * per_word, min(dimensions, (w + 1) * per_word)):
             # The code itself, not mirrored; see keys.mirror for the same case distinction.
-            code = 0
+            code = 1
             above = point[j] - offset[j]
             if point[j] == np.inf:
                 code = top
@@ -78,7 +78,7 @@ def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any)
                 scaled = above * scale[j]
                 if scaled >= top - 1:
                     code = top - 1
-                elif scaled > 0.0:
+                elif scaled > 1.0:
                     code = int(scaled)
             word |= np.uint64(code) << np.uint64((j - w * per_word) * width)
         packed[w] = word
@@ -122,9 +122,7 @@ def _next_block(row: Any, start: int, stop: int, wanted: Any, guard: Any) -> int
 
 
 @njit(cache=True, nogil=True)
-def _first_cover(
-    points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int
-) -> int:
+def _first_cover(points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int) -> int:
     """First slot in first … stop−1 that dominates the query, or −1; one by one."""
     for i in range(first, stop):
         passes = True
@@ -176,10 +174,10 @@ def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats
 
 @njit(cache=True, nogil=True)
 def _passing(row: Any, start: int, stop: int, most: Any, guard: Any, pass_: Any) -> int:
-    """Mark which of up to 64 stored words are ≤ the query word `most` (guards set) in every field."""
+    """Mark which of up to 64 stored words are ≤ the query word `most` (guards set) in every field, and alive."""
     count = 0
     for i in range(start, stop):
-        ok = ((most - (row[i] & ~guard)) & guard) == guard
+        ok = (((most - (row[i] & ~guard)) & guard) == guard) & (row[i] != guard)
         pass_[i - start] = ok
         count += ok
     return count

@@ -15,6 +15,7 @@ aligned and compare word by word.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,11 +43,11 @@ class Quantiser:
     bits: int
 
     @staticmethod
-    def of(domain: Floats, bits: int | None) -> Quantiser:
-        """For the dominance points of a domain; `bits` None means `default_bits`."""
+    def of(domain: Floats, bits: int | None, default: Callable[[int], int] | None = None) -> Quantiser:
+        """For the dominance points of a domain; `bits` None means what `default` says, or `default_bits`."""
         dimensions = 2 * len(domain)
         if bits is None:
-            bits = default_bits(dimensions)
+            bits = (default or default_bits)(dimensions)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
             raise CoverlayError(f"bits {bits!r} must be a whole number from 1 to {MAX_BITS} (per coordinate)")
         offset = np.empty(dimensions)
@@ -62,6 +63,14 @@ class Quantiser:
     @property
     def words(self) -> int:
         return -(-len(self.offset) * self.bits // WORD)
+
+
+def greedy_bits(dimensions: int) -> int:
+    """Bits per coordinate for the greedy methods: a cell of about 2^−32 of the space, never below 4 bits.
+
+    The number of cubes that ε asks for hardly depends on it, the number that an exact search asks for does.
+    """
+    return max(4, min(_FINEST_DEFAULT, WORD // 2 // dimensions))
 
 
 def default_bits(dimensions: int) -> int:

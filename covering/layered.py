@@ -67,7 +67,7 @@ class LayeredIndex(CoveringIndex):
         pack_stored(self._points, first, first + count, self._fields.kernel, self._words)
 
     def _delete(self, slot: int) -> None:
-        self._words[:, slot] = 0
+        self._words[:, slot] = self._fields.guards  # passes for no query
 
     def _release(self, slot: int) -> None:
         if slot >= self._built:

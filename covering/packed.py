@@ -37,7 +37,8 @@ def volume(point: Floats, domain: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _volumes(points: Floats, domain: Floats) -> Floats:
+def volumes(points: Floats, domain: Floats) -> Floats:
+    """`volume` of each point."""
     result = np.empty(points.shape[0])
     for i in range(points.shape[0]):
         result[i] = volume(points[i], domain)
@@ -83,9 +84,9 @@ class PackedIndex(LayeredIndex):
         self._arrays_moved()
 
     def _arranged(self, points: Floats) -> Slots:
-        volumes = _volumes(points, self.domain)
-        order: Slots = np.argsort(-volumes, kind="stable")
-        self._largest = volumes[order[::SCAN_BLOCK]]
+        sizes = volumes(points, self.domain)
+        order: Slots = np.argsort(-sizes, kind="stable")
+        self._largest = sizes[order[::SCAN_BLOCK]]
         return order
 
     def _arrange_done(self) -> None:
@@ -113,6 +114,6 @@ class PackedIndex(LayeredIndex):
     def _check(self) -> None:
         super()._check()
         bound = np.repeat(self._largest, SCAN_BLOCK)[: self._built]
-        volumes = _volumes(self._points[: self._built], self.domain)
-        alive = ~np.isnan(volumes)
-        assert (volumes[alive] <= bound[alive]).all()
+        sizes = volumes(self._points[: self._built], self.domain)
+        alive = ~np.isnan(sizes)
+        assert (sizes[alive] <= bound[alive]).all()

@@ -35,9 +35,7 @@ def _same_prefix(left: Words, right: Words, bits: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _find(
-    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats
-) -> tuple[int, int]:
+def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats) -> tuple[int, int]:
     """(slot or −1, probes)."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
     dimensions, width = query.shape[0], rows.shape[1]

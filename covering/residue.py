@@ -72,9 +72,7 @@ class Residue:
             _contains(values, float(event[a])) for a, values in self.allowed
         )
 
-    def implied_by(
-        self, box: NDArray[np.float64], other: Residue, integral: Sequence[bool] | None = None
-    ) -> bool:
+    def implied_by(self, box: NDArray[np.float64], other: Residue, integral: Sequence[bool] | None = None) -> bool:
         """Does every value vector in `box` that `other` admits satisfy this residue?
 
         `integral[j]` says that attribute j only takes whole values (integers, categories).
@@ -121,9 +119,7 @@ def _contains(values: Values, value: float) -> bool:
     return position < len(values) and values[position] == value
 
 
-def _candidates(
-    low: float, high: float, whole: bool, listed: Values | None, limit: int
-) -> list[float] | None:
+def _candidates(low: float, high: float, whole: bool, listed: Values | None, limit: int) -> list[float] | None:
     """The values an attribute can take, or None when more than `limit`: too many for the sets at hand."""
     if listed is not None:
         return [v for v in listed if low <= v <= high and not (whole and not v.is_integer())]

@@ -7,7 +7,8 @@ never invented.
 
 What ours changes: a point found in a cube is verified on its original bounds, because a cube at the edge of
 the region holds points with the query's own code, which may fail by a fraction of a cell; a `probe_cap` ends
-a search that would enumerate too many cubes and says so in `stats.capped`; `merge_runs` joins cubes with
+a search that would enumerate too many cubes and says so in `stats.capped`; with ε = 0 nothing may be missed, so
+what the cap left open is then searched by exact jumps (`finish`, bigmin.py); `merge_runs` joins cubes with
 neighbouring keys, of whatever size, into runs and looks these up, longest first.
 
 A probe is one key range looked up. Cost: up to `quota` probes of O(log n), where theory.py gives the quota
@@ -24,10 +25,11 @@ from numpy.typing import ArrayLike
 
 from covering import theory
 from covering.base import NO_SLOT, Floats
+from covering.bigmin import jump_search
 from covering.cubes import cube_rows, next_cube, open_level
 from covering.curve import CurveIndex
 from covering.hilbert_keys import cube_range
-from covering.keys import WORD, Codes, Words
+from covering.keys import WORD, Codes, Words, greedy_bits
 from covering.sfc_array import BLOCK, Arrays, locate
 from coverlay import CoverlayError
 
@@ -121,13 +123,15 @@ class ZorderIndex(CurveIndex):
         bits: int | None = None,
         probe_cap: int = PROBE_CAP,
         merge_runs: bool = False,
+        finish: bool = True,
     ) -> None:
-        super().__init__(domain, epsilon, bits)
+        super().__init__(domain, epsilon, bits, greedy_bits)
         if isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1:
             raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1")
-        if not isinstance(merge_runs, bool):
-            raise CoverlayError(f"merge_runs {merge_runs!r} must be true or false")
-        self.probe_cap, self.merge_runs = probe_cap, merge_runs
+        for option, value in (("merge_runs", merge_runs), ("finish", finish)):
+            if not isinstance(value, bool):
+                raise CoverlayError(f"{option} {value!r} must be true or false")
+        self.probe_cap, self.merge_runs, self.finish = probe_cap, merge_runs, finish
 
     def _search(self, query: Floats) -> int:
         lengths = self.lengths_of(query)
@@ -136,16 +140,25 @@ class ZorderIndex(CurveIndex):
         if self.merge_runs:
             slot, cubes, runs, volume = self._search_runs(query, lengths, quota)
         else:
-            slot, cubes = _greedy(
-                self._array.arrays, self._points, query, lengths, self.bits, self.hilbert, quota
-            )
+            slot, cubes = _greedy(self._array.arrays, self._points, query, lengths, self.bits, self.hilbert, quota)
             runs, volume = cubes, plan.volume_of(cubes)
         stats = self.stats
         stats.probes += runs
         stats.cubes += cubes
         stats.runs += runs
+        if slot < 0 and quota < plan.quota:
+            if self.finish and self.epsilon == 0.0:
+                stats.volume += 1.0
+                return self._finish(query)
+            stats.capped += 1
         stats.volume += volume / plan.total
-        stats.capped += slot < 0 and quota < plan.quota
+        return slot
+
+    def _finish(self, query: Floats) -> int:
+        """Search everything, exactly; on the Z curve by jumps."""
+        q = self._quantiser
+        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        self.stats.probes += visited
         return slot
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:

@@ -77,7 +77,10 @@ def test_many_attributes_take_several_words(name, attributes):
         del stored[i]
     index.check()
     found = index.find_cover_many(inner)
-    assert all((f in covers(stored, b)) if f is not None else greedy or not covers(stored, b) for f, b in zip(found, inner, strict=True))
+    assert all(
+        (f in covers(stored, b)) if f is not None else greedy or not covers(stored, b)
+        for f, b in zip(found, inner, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,0 +1,129 @@
+"""Picks a method and changes its mind: `choice` says which one is at work.
+
+The k-d tree is the fastest exact method on all of the benchmark grid but one corner: with many attributes
+(D ≥ 10), when nearly all queries are covered, scanning the packed words from the largest box on finds a
+cover sooner than descending. Below about a thousand entries both are the same flat scan. So:
+
+- start with `kdtree`;
+- every `REVIEW` checks, look at the share of hits and of updates since the last review: from `ATTRIBUTES`
+  attributes on, at least `MANY` hits and fewer updates than checks, go over to `packed`; below `FEW` hits,
+  or with more updates, back to `kdtree`, whose rebuilds are as cheap and whose misses cost less.
+
+Going over rebuilds once, the price of some thousand checks, hence not more often than every REVIEW checks.
+With ε it stays with the k-d tree, the one of the two that takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from covering.base import CoveringIndex, Floats, Id
+from covering.kdtree import KdTreeIndex
+from covering.layered import LayeredIndex
+from covering.packed import PackedIndex
+
+REVIEW = 4096  # checks between two looks at the mix
+ATTRIBUTES = 5
+MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutter
+
+
+class AutoIndex(CoveringIndex):
+    """Passes everything on to the method of its choice, which keeps the entries."""
+
+    name = "auto"
+    takes_epsilon = True
+
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
+        super().__init__(domain, epsilon)
+        self._inner: LayeredIndex = KdTreeIndex(self.domain, epsilon)
+        self._inner.stats = self.stats
+        self._reviewed = self.stats.copy()
+        self._updates = 0
+        self._next_review = REVIEW
+
+    @property
+    def choice(self) -> str:
+        """The name of the method at work."""
+        return self._inner.name
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __contains__(self, id: Any) -> bool:
+        return id in self._inner
+
+    def ids(self) -> list[Id]:
+        return self._inner.ids()
+
+    def box(self, id: Id) -> Floats:
+        return self._inner.box(id)
+
+    def add(self, id: Id, box: ArrayLike) -> None:
+        self._inner.add(id, box)
+        self._updates += 1
+
+    def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
+        self._inner.add_many(ids, boxes)
+
+    def remove(self, id: Id) -> None:
+        self._inner.remove(id)
+        self._updates += 1
+
+    def find_cover(self, box: ArrayLike) -> Id | None:
+        found = self._inner.find_cover(box)
+        if self.stats.checks >= self._next_review:
+            self._review()
+        return found
+
+    def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
+        found = self._inner.find_cover_many(boxes)
+        if self.stats.checks >= self._next_review:
+            self._review()
+        return found
+
+    def find_covered(self, box: ArrayLike) -> list[Id]:
+        return self._inner.find_covered(box)
+
+    def overlapping(self, box: ArrayLike) -> tuple[list[Id], Floats]:
+        return self._inner.overlapping(box)
+
+    @property
+    def nbytes(self) -> int:
+        return self._inner.nbytes
+
+    def check(self) -> None:
+        assert self._inner.stats is self.stats
+        self._inner.check()
+
+    def _review(self) -> None:
+        """Decide again, from what happened since the last time."""
+        recent = self.stats.since(self._reviewed)
+        hits, calm = recent.hits / max(1, recent.checks), self._updates < recent.checks
+        self._reviewed, self._updates = self.stats.copy(), 0
+        self._next_review = self.stats.checks + REVIEW
+        if self.attributes < ATTRIBUTES or self.epsilon > 0.0:
+            return
+        if self.choice == "kdtree" and hits >= MANY and calm:
+            self._go_over(PackedIndex(self.domain))
+        elif self.choice == "packed" and (hits < FEW or not calm):
+            self._go_over(KdTreeIndex(self.domain))
+
+    def _go_over(self, other: LayeredIndex) -> None:
+        other.stats = self.stats
+        ids, boxes = self._inner.overlapping(np.tile([-np.inf, np.inf], (self.attributes, 1)))
+        other.add_many(ids, boxes)
+        self._inner = other
+
+    # The entries are in the inner index, so the hooks of the base class are never called on this one.
+
+    def _insert(self, slot: int) -> None:
+        raise AssertionError("auto keeps no entries of its own")
+
+    _delete = _insert
+
+    def _search(self, query: Floats) -> int:
+        raise AssertionError("auto keeps no entries of its own")
