@@ -1,12 +1,10 @@
 """The ε advisor: which ε to use, from a sweep, with the numbers that say so.
 
-Cost is probes per covering check, size is routing-table entries; both are wanted small. A setting is on the
-Pareto front if none is at least as good in both and better in one. The advice is the front's knee: with
-cost and size scaled to 0..1 over the front, the point farthest below the line between its ends (the
-"kneedle" idea of Satopää et al., Finding a "Kneedle" in a Haystack, 2011, without its smoothing, which a
-handful of points does not need).
-
-Exact covering is advised whenever no approximation searches less, or none that does lies below that line.
+Cost is probes per covering check, size is routing-table entries; both are wanted small, and both are
+measured as ratios to exact covering. A setting is on the Pareto front if none is at least as good in both
+and better in one. The advice is the front's knee: where the saved share of the search exceeds the added
+share of the entries by most, that is where cost ratio + size ratio is smallest. Exact covering has 2; it is
+advised unless some ε has less.
 """
 
 from __future__ import annotations
@@ -75,22 +73,22 @@ def pareto_front(options: list[Option]) -> list[Option]:
     return front
 
 
-def knee(front: list[Option]) -> Option:
-    """The option farthest below the line between the front's ends; the smallest tables if none is below it."""
-    cheap, small = front[0], front[-1]
-    width, height = small.cost - cheap.cost, cheap.entries - small.entries
-    best, depth = small, 0.0
-    for option in front[1:-1]:
-        below = 1 - (option.cost - cheap.cost) / width - (option.entries - small.entries) / height
-        if below > depth + 1e-12:
-            best, depth = option, below
-    return best
+def knee(front: list[Option], exact: Option) -> Option:
+    """The option with the smallest cost ratio + size ratio to exact covering, which wins a draw."""
+    if exact.cost == 0 or exact.entries == 0:
+        return exact  # nothing to save, or nothing to grow from
+
+    def ratios(option: Option) -> float:
+        return option.cost / exact.cost + option.entries / exact.entries
+
+    best = min(front, key=ratios)
+    return best if ratios(best) < 2 else exact
 
 
 def _advice(title: str, options: list[Option]) -> Advice:
     exact = options[0]
     front = pareto_front(options)
-    advised = exact if front == [exact] else knee(front)
+    advised = knee(front, exact)
     marked = tuple(
         Option(o.point, o.epsilon, o.cost, o.entries, o.recall, on_front=o in front) for o in options
     )
@@ -106,7 +104,8 @@ def _sentence(exact: Option, advised: Option, front: list[Option], options: list
         )
         if front == [exact]:
             return f"Use exact covering: no ε searches less here. It needs {numbers}."
-        return f"Use exact covering: no ε saves enough search for the entries it adds. It needs {numbers}."
+        why = "no ε saves a larger share of the search than it adds of the entries"
+        return f"Use exact covering: {why}. It needs {numbers}."
     saved, grown = _change(exact.cost, advised.cost), _change(exact.entries, advised.entries)
     sentence = (
         f"Use ε = {advised.epsilon:g}: it searches {number_text(-saved, 'share')} less than exact covering "

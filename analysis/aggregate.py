@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str], None]
+QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes longer than reading
 VALUES = "run string, point string, seed bigint, metric string, value double"
 # What of a run's record stands beside its metrics.
 _RECORD_COLUMNS = (
@@ -51,7 +52,7 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
     for warning in sweep.warnings:
         say(warning)
     say("starting Spark")
-    spark = session(master)
+    spark = session(master, quick=sweep.nbytes < QUICK_BYTES)
     many = len(sweep.runs)
     say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
     try:

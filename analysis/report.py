@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -76,9 +77,10 @@ def render(summary: Summary) -> str:
     shown = [chart for chart in _charts() if _known_metrics(summary, chart["metrics"])]
     nets = overlays(summary, runs)
     sample = runs[0] if runs else None
+    toml = _toml(summary.out)
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
-        "question": _question(summary, sample),
+        "question": _question(summary, _asked(toml)),
         "facts": _facts(summary),
         "cards": _cards(summary),
         "advice": advice,
@@ -88,7 +90,7 @@ def render(summary: Summary) -> str:
         "charts": shown,
         "overlays": nets,
         "differences": _differences(summary),
-        "toml": _toml(summary.out),
+        "toml": toml,
         "parameters": _pretty(sample.parameters if sample else {}),
         "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
         "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
@@ -149,10 +151,9 @@ def _runs(summary: Summary) -> tuple[list[Run], list[str]]:
     return [found[name] for name in names if name in found], notes
 
 
-def _question(summary: Summary, sample: Run | None) -> str:
-    for key in ("question", "description"):
-        if sample is not None and isinstance(sample.parameters.get(key), str) and sample.parameters[key]:
-            return str(sample.parameters[key])
+def _question(summary: Summary, asked: str) -> str:
+    if asked:
+        return asked
     names = [dimension["title"] for dimension in _dimensions(summary)]
     if len(summary.order) == 1:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
@@ -355,6 +356,15 @@ def _toml(out: Path) -> str:
         return (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _asked(toml: str) -> str:
+    """The question in the experiment's own words, if its file has one."""
+    try:
+        question = tomllib.loads(toml).get("question", "")
+    except tomllib.TOMLDecodeError:
+        return ""
+    return question if isinstance(question, str) else ""
 
 
 def _json(text: str) -> Any:

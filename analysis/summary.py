@@ -54,6 +54,8 @@ _SHORT_TITLES = {
     "duplicates": "dup.",
 }
 UNKNOWN = "–"
+LARGE = 1e9  # from here on powers of ten: nobody reads 17,709,270,733,157
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,9 @@ def number_text(number: Any, unit: str) -> str:
         return UNKNOWN
     if unit == "share":
         return f"{100 * number:.1f} %"
+    if abs(number) >= LARGE:
+        digits, _, exponent = f"{number:.2e}".partition("e")
+        return f"{digits}×10{str(int(exponent)).translate(_RAISED)}"
     if abs(number) >= 100 or number == round(number):
         return f"{number:,.0f}"
     return f"{number:.3g}"

@@ -68,6 +68,11 @@ class Sweep:
     def base(self) -> Path:
         return self.out / "runs"
 
+    @property
+    def nbytes(self) -> int:
+        """The size of all tables on disk."""
+        return sum((run.folder / f"{name}.parquet").stat().st_size for run in self.runs for name in SCHEMAS)
+
 
 def find_runs(out: Path) -> Sweep:
     """Every complete run below `out`; a CoverlayError if there is none or one cannot be trusted."""

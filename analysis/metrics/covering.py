@@ -24,12 +24,14 @@ def covering_work(decisions: DataFrame) -> DataFrame:
     coverable = check & F.col("exact")  # unknown counts as neither
     found = coverable & (F.col("outcome") == "suppressed")
     checks = F.count_if(check)
+    # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
+    probes, cubes, ranges = (F.col(name).cast("double") for name in ("probes", "cubes", "runs"))
     return decisions.groupBy("run").agg(
         checks.cast("double").alias("checks"),
-        F.sum("probes").cast("double").alias("probes"),
-        F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
-        F.sum("cubes").cast("double").alias("cubes"),
-        F.sum("runs").cast("double").alias("key_ranges"),
+        F.sum(probes).alias("probes"),
+        F.try_divide(F.sum(F.when(check, probes)), checks).alias("probes_per_check"),
+        F.sum(cubes).alias("cubes"),
+        F.sum(ranges).alias("key_ranges"),
         F.avg(F.when(check, F.col("volume"))).alias("volume"),
         F.try_divide(F.count_if(check & F.col("capped")), checks).alias("capped"),
         F.try_divide(F.count_if(found), F.count_if(coverable)).alias("recall"),

@@ -113,23 +113,30 @@
   };
   const drawMetric = (id, names, key) => {
     const dimension = data.dimensions.find((d) => d.name === key);
-    const rows = metricRows(names, key);
+    let rows = metricRows(names, key);
     const unit = data.metrics[names[0]].unit;
+    showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
+      ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
     const title = names.length > 1 ? unit : data.metrics[names[0]].title + (unit === "share" ? "" : " (" + unit + ")");
     const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
+    const positive = rows.map((r) => r.y).filter((y) => y > 0);
+    const top = Math.max(0, ...rows.map((r) => r.high));
+    // Values that differ a thousandfold are all nothing but the largest on a linear axis.
+    const log = unit !== "share" && positive.length > 1 && Math.max(...positive) > 1000 * Math.min(...positive);
+    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: Math.max(r.low, r.y / 10) }));
+    $(id + "-scale").textContent = log ? " Logarithmic; values of 0 are in the data only." : "";
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
     spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
-      if (unit === "share") encoding.y.axis = { format: "%" };
+      encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
+      encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
       // A legend of one entry says nothing.
       if (new Set(rows.map((r) => r.series)).size < 2) encoding.color.legend = null;
       if (names.length < 2 && encoding.strokeDash) delete encoding.strokeDash;
     }
-    showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
-      ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
     return draw(id, spec, { rows }).catch(failed(id));
   };
 
@@ -151,7 +158,10 @@
       ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
     // Room for the names of the outermost dots.
     const spec = JSON.parse(JSON.stringify(specs.front));
+    const large = (key) => (Math.max(...rows.map((r) => r[key])) >= 1e6 ? "~s" : undefined);
     for (const layer of spec.layer) {
+      layer.encoding.x.axis = { format: large("cost"), tickCount: 6 };
+      layer.encoding.y.axis = { format: large("entries"), tickCount: 6 };
       layer.encoding.x.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.cost));
       layer.encoding.y.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.entries));
     }

@@ -1,0 +1,113 @@
+"""One Spark session for all tests here, and one analysed sweep that tests may read but not change."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from analysis.java import find_java
+from analysis.summary import Summary
+from coverlay import CoverlayError
+
+
+def _load_handmade() -> ModuleType:
+    """The helper beside this file: importlib mode keeps test folders off the module path."""
+    spec = importlib.util.spec_from_file_location("handmade", Path(__file__).with_name("handmade.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["handmade"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+handmade = _load_handmade()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """Two local cores, few shuffle partitions, no UI: see analysis.spark for the reasons."""
+    try:
+        find_java()
+    except CoverlayError as error:
+        pytest.skip(str(error))
+    from analysis.spark import session
+
+    started = session("local[2]", quick=True)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def frame(spark: Any) -> Callable[..., Any]:
+    """A trace table as a Spark frame: frame("control", [{…}, …]); rows have run "a" unless they say."""
+    from analysis.traces import spark_schema
+
+    def make(table: str, rows: list[dict[str, Any]]) -> Any:
+        arrow = handmade.rows_to_table(table, rows).to_pylist()
+        values = [(*row.values(), given.get("run", "a")) for row, given in zip(arrow, rows, strict=True)]
+        return spark.createDataFrame(values, spark_schema(table))
+
+    return make
+
+
+EVIL = "</script><img src=x onerror=\"document.title='owned'\">&<!--"
+
+
+def write_sweep(out: Path) -> None:
+    """Simple routing and covering with ε 0 and 0.1, two seeds, with hostile names wherever a name may stand."""
+    settings = (("simple", 0.0, 4), ("covering", 0.0, 1), ("covering", 0.1, 2))
+    for strategy, epsilon, size in settings:
+        for seed in (1, 2):
+            point = {"routing.strategy": strategy, "covering.epsilon": epsilon}
+            covered = None if strategy == "simple" else True
+            handmade.write(
+                out,
+                f"{strategy}-{epsilon}-{seed}",
+                point,
+                seed,
+                run=[
+                    handmade.record(
+                        point,
+                        seed,
+                        experiment=f"sweep {EVIL}",
+                        control_messages=1,
+                        event_messages=2,
+                        deliveries=2,
+                        trace_hash=f"{seed:02x}",
+                    )
+                ],
+                tables=handmade.final(size, size, size, size + seed - 1),
+                brokers=[{**row, "name": f"{row['name']} {EVIL}"} for row in handmade.LINE_BROKERS],
+                control=[
+                    {"source": -1, "target": 0, "kind": "subscribe"},
+                    {"source": 0, "target": 1, "kind": "subscribe"},
+                ],
+                decisions=[
+                    {"outcome": "suppressed", "probes": 8 - int(70 * epsilon), "exact": covered},
+                    {"outcome": "forwarded", "probes": 4, "exact": covered and epsilon > 0},
+                ],
+                publications=[
+                    {"hop": 1, "source": 0, "target": 1, "sent": 1.0, "time": 4.0, "useful": True},
+                    {"hop": 1, "source": 2, "target": 1, "sent": 1.0, "time": 5.0, "useful": False},
+                ],
+                deliveries=[{"latency": 1.0, "hops": 1}, {"latency": 3.0, "hops": 2}],
+                operations=[{"kind": "subscribe", "time": 1.0, "finished": 3.0, "messages": 1}],
+            )
+    (out / "experiment.toml").write_text(f"name = 'sweep {EVIL}'\nquestion = \"Why {EVIL[:9]}?\"\n")
+
+
+@pytest.fixture(scope="session")
+def analysed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """A small sweep, written, and aggregated once for all tests; in a folder whose name tries to be a pattern."""
+    from analysis.aggregate import analyze
+
+    out = tmp_path_factory.mktemp("sweeps") / "a [b] {c}*"
+    write_sweep(out)
+    return analyze(out, "local[2]")

@@ -1,0 +1,75 @@
+"""The ε advisor on sweeps whose right answer is plain to see."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.advisor import Option, advise, pareto_front
+
+_spec = importlib.util.spec_from_file_location("summary_helpers", Path(__file__).with_name("test_summary.py"))
+assert _spec is not None
+assert _spec.loader is not None
+_helpers = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_helpers)
+
+
+def sweep(*settings: tuple[float, float, float], **keys: Any) -> list[Any]:
+    """(ε, probes per check, entries) per setting."""
+    return [
+        ({"covering.epsilon": eps, **keys}, {"probes_per_check": cost, "entries": size, "recall": 0.9})
+        for eps, cost, size in settings
+    ]
+
+
+def test_a_cheap_epsilon_that_hardly_grows_tables_is_advised() -> None:
+    (advice,) = advise(_helpers.make(sweep((0.0, 1000, 100), (0.01, 50, 104), (0.3, 40, 400))))
+    assert advice.advised.epsilon == 0.01
+    assert "Use ε = 0.01: it searches 95.0 % less" in advice.sentence
+    assert "4.0 % more entries" in advice.sentence
+    assert "90.0 % of the covers" in advice.sentence
+
+
+def test_exact_covering_is_advised_when_nothing_searches_less() -> None:
+    (advice,) = advise(_helpers.make(sweep((0.0, 10, 100), (0.1, 12, 150))))
+    assert advice.advised.epsilon == 0
+    assert "no ε searches less here" in advice.sentence
+    assert [option.on_front for option in advice.options] == [True, False]
+
+
+def test_exact_covering_is_advised_when_tables_grow_faster_than_search_shrinks() -> None:
+    (advice,) = advise(_helpers.make(sweep((0.0, 10, 100), (0.1, 5, 250))))
+    assert advice.advised.epsilon == 0
+    assert "no ε saves a larger share" in advice.sentence
+
+
+@pytest.mark.parametrize(("cost", "size"), [(0.0, 100.0), (10.0, 0.0)])
+def test_nothing_to_save_or_to_grow_from(cost: float, size: float) -> None:
+    (advice,) = advise(_helpers.make(sweep((0.0, cost, size), (0.1, 1.0, 5.0))))
+    assert advice.advised.epsilon == 0
+
+
+def test_advice_is_given_apart_for_each_setting_of_other_keys() -> None:
+    points = sweep((0.0, 1000, 100), (0.1, 50, 101), **{"overlay.brokers": 10})
+    points += sweep((0.0, 10, 100), (0.1, 50, 101), **{"overlay.brokers": 20})
+    found = advise(_helpers.make(points))
+    assert [(advice.title, advice.advised.epsilon) for advice in found] == [
+        ("overlay.brokers=10", 0.1),
+        ("overlay.brokers=20", 0.0),
+    ]
+
+
+def test_no_advice_without_exact_covering_or_without_a_choice() -> None:
+    assert advise(_helpers.make(sweep((0.1, 5, 100), (0.3, 4, 120)))) == []
+    assert advise(_helpers.make(sweep((0.0, 5, 100)))) == []
+
+
+def test_the_front_has_no_dominated_option() -> None:
+    options = [
+        Option(str(i), i / 10, cost, size, None)
+        for i, (cost, size) in enumerate(((5, 1), (5, 2), (3, 3), (4, 4)))
+    ]
+    assert [option.point for option in pareto_front(options)] == ["2", "0"]

@@ -1,0 +1,126 @@
+"""The whole way: traces on disk to results on disk, through Spark."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import handmade
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.aggregate import analyze
+from analysis.summary import Summary, load
+from analysis.traces import find_runs, read
+from coverlay import CoverlayError
+
+pytestmark = pytest.mark.spark
+
+
+def _point(summary: Summary, strategy: str, epsilon: float) -> str:
+    for point in summary.order:
+        labels = summary.labels(point)
+        if (labels["strategy"], labels["epsilon"]) == (strategy, epsilon):
+            return point
+    raise AssertionError(f"no point {strategy} {epsilon}")
+
+
+def test_means_and_intervals(analysed: Summary) -> None:
+    exact = analysed.value(_point(analysed, "covering", 0.0), "entries")
+    # Seed 1 has 4 entries, seed 2 has 5: mean 4.5, t(1) · 0.7071 / √2 = 6.353.
+    assert exact["n"] == 2
+    assert exact["mean"] == 4.5
+    assert exact["high"] - exact["mean"] == pytest.approx(12.7062 / 2, abs=1e-4)
+    assert analysed.value(_point(analysed, "simple", 0.0), "recall")["n"] == 0
+    approximate = _point(analysed, "covering", 0.1)
+    assert analysed.value(approximate, "recall")["mean"] == 0.5
+    assert analysed.value(approximate, "dropped")["mean"] == 0.0
+
+
+def test_every_run_has_every_metric_and_its_labels(analysed: Summary) -> None:
+    runs = analysed.runs.set_index("run")
+    row = runs.loc["simple-0.0-2"]
+    assert (row["strategy"], row["seed"], row["overlay"], row["brokers"]) == ("simple", 2, "line", 3)
+    assert row["entries"] == 17
+    assert row["event_messages"] == 2
+    assert row["false_positives"] == 1
+    assert len(runs) == 6
+
+
+def test_points_are_compared_with_exact_covering(analysed: Summary) -> None:
+    rows = analysed.differences.query("metric == 'entries'").set_index(["strategy", "epsilon"])
+    assert set(rows.index) == {("simple", 0.0), ("covering", 0.1)}
+    assert set(rows["baseline"]) == {_point(analysed, "covering", 0.0)}
+    assert rows.loc[("simple", 0.0), "mean"] == 12.0
+    assert bool(rows.loc[("simple", 0.0), "differs"])  # the same 12 for both seeds
+
+
+def test_pictures_have_one_run_per_point(analysed: Summary) -> None:
+    assert set(analysed.brokers["run"]) == {"simple-0.0-1", "covering-0.0-1", "covering-0.1-1"}
+    broker = analysed.brokers.query("run == 'simple-0.0-1' and broker == 1").iloc[0]
+    assert broker["entries"] == 8
+    assert broker["processed"] == 3
+    link = analysed.links.query("run == 'simple-0.0-1' and broker == 1").iloc[0]
+    assert (link["neighbour"], link["control"], link["events"], link["needless"]) == (2, 0, 1, 1)
+
+
+def test_what_was_written_is_what_was_returned(analysed: Summary) -> None:
+    again = load(analysed.out)
+    pd.testing.assert_frame_equal(again.runs, analysed.runs)
+    pd.testing.assert_frame_equal(again.points, analysed.points)
+    assert again.warnings == analysed.warnings
+    names = sorted(path.name for path in (analysed.out / "results").iterdir())
+    assert "summary.csv" in names
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_two_seeds_are_called_few(analysed: Summary) -> None:
+    assert any("only 2 seeds" in warning for warning in analysed.warnings)
+
+
+def test_run_names_that_look_like_numbers_stay_names(spark: Any, tmp_path: Path) -> None:
+    for seed, name in enumerate(("1e4", "007", "7", "a%20b", "2020-01-01")):
+        handmade.write(tmp_path, name, seed=seed)
+    sweep = find_runs(tmp_path)
+    found = {row["run"] for row in read(spark, sweep, "run").select("run").collect()}
+    assert found == {run.name for run in sweep.runs} == {"1e4", "007", "7", "a b", "2020-01-01"}
+
+
+def test_damage_behind_a_good_footer_is_named(analysed: Summary, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(analysed.out / "runs", out / "runs")
+    path = out / "runs" / "run=covering-0.1-1" / "deliveries.parquet"
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    latency = next(
+        group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency"
+    )
+    start = latency.dictionary_page_offset or latency.data_page_offset
+    raw = bytearray(path.read_bytes())
+    raw[start : start + latency.total_compressed_size] = bytes(latency.total_compressed_size)
+    path.write_bytes(raw)
+    find_runs(out)
+    with pytest.raises(CoverlayError, match=r"covering-0\.1-1/deliveries\.parquet is damaged"):
+        analyze(out)
+    assert not (out / "results").exists()
+
+
+def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: Path) -> None:
+    said: list[str] = []
+    record = handmade.record(control_messages=5, missed=2)
+    handmade.write(tmp_path, "one", run=[record], control=[{"source": 0, "target": 1, "kind": "subscribe"}])
+    summary = analyze(tmp_path, progress=said.append)
+    assert any("recorded 5 control messages but its trace has 1" in w for w in summary.warnings)
+    assert any("delivered wrongly: 2 missed" in w for w in summary.warnings)
+    assert any("aggregating 1 run on Spark" in message for message in said)
+    assert summary.value("{}", "load_gini")["mean"] == pytest.approx(2 / 3)
+
+
+def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
+    with pytest.raises(CoverlayError, match="coverlay analyze"):
+        load(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run_metrics.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CoverlayError, match="again"):
+        load(tmp_path)

@@ -1,0 +1,180 @@
+"""Each job of the catalogue on traces written by hand, against numbers worked out on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import handmade
+import pytest
+from pyspark.testing import assertDataFrameEqual
+
+from analysis.metrics import (
+    CATALOGUE,
+    JOBS,
+    convergence,
+    covering,
+    delivery,
+    load,
+    metric,
+    table_size,
+    traffic,
+    truth,
+)
+from broker.trace import SCHEMAS
+from coverlay import CoverlayError
+
+pytestmark = pytest.mark.spark
+
+
+def expect(spark: Any, columns: str, *rows: tuple[Any, ...]) -> Any:
+    return spark.createDataFrame(
+        list(rows), "run string, " + ", ".join(f"{c} double" for c in columns.split())
+    )
+
+
+def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, frame: Any) -> None:
+    tables = frame("tables", handmade.final(1, 3, 2, 1))
+    run = frame("run", [handmade.record(active=4, brokers=3), {**handmade.record(active=0), "run": "empty"}])
+    expected = expect(
+        spark,
+        "entries entries_per_broker entries_max reduction",
+        ("a", 7.0, 7 / 3, 5.0, 1 - 7 / 8),  # broker 1 has 3 + 2; simple routing would have 4 × 2
+        ("empty", 0.0, 0.0, 0.0, None),  # nothing to save
+    )
+    assertDataFrameEqual(table_size.table_size(tables, run), expected)
+
+
+def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> None:
+    rows = [
+        {"outcome": "suppressed", "probes": 5, "cubes": 2, "runs": 1, "volume": 0.5, "exact": True},
+        {
+            "outcome": "forwarded",
+            "probes": 9,
+            "cubes": 4,
+            "runs": 3,
+            "volume": 1.0,
+            "exact": True,
+            "capped": True,
+        },
+        {"outcome": "exposed", "probes": 1, "volume": 1.0, "exact": False},
+        {"outcome": "forwarded", "probes": 1, "volume": 1.0, "exact": None},
+        {"outcome": "retracted", "probes": 7, "volume": 0.0, "exact": True},
+        {"run": "unasked", "outcome": "forwarded", "probes": 2, "volume": 1.0},
+    ]
+    expected = expect(
+        spark,
+        "checks probes probes_per_check cubes key_ranges volume capped recall missed_covers",
+        ("a", 4.0, 23.0, 4.0, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0),
+        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 1.0, 0.0, None, None),
+    )
+    assertDataFrameEqual(covering.covering_work(frame("decisions", rows)), expected)
+
+
+def test_probe_counts_beyond_64_bits_do_not_overflow(frame: Any) -> None:
+    rows = [{"outcome": "forwarded", "probes": 2**62, "cubes": 2**62}] * 4
+    found = covering.covering_work(frame("decisions", rows)).first()
+    assert found["probes"] == float(2**64)
+
+
+def test_control_traffic_leaves_out_the_clients(spark: Any, frame: Any) -> None:
+    rows = [
+        {"source": -1, "target": 0, "kind": "subscribe"},
+        {"source": 0, "target": 1, "kind": "subscribe"},
+        {"source": 1, "target": 0, "kind": "unsubscribe"},
+    ]
+    expected = expect(spark, "control_messages unsubscribe_messages", ("a", 2.0, 1.0))
+    assertDataFrameEqual(traffic.control_traffic(frame("control", rows)), expected)
+
+
+PUBLICATIONS = [
+    {"hop": 0, "source": -1, "target": 0, "useful": False},  # at the publisher's own broker: no link
+    {"hop": 1, "source": 0, "target": 1, "sent": 1.0, "time": 4.0, "useful": True},
+    {"hop": 2, "source": 1, "target": 2, "sent": 4.0, "time": 7.0, "useful": True},
+    {"hop": 1, "source": 1, "target": 0, "sent": 5.0, "time": 10.0, "useful": False},
+]
+
+
+def test_event_traffic_and_false_positives(spark: Any, frame: Any) -> None:
+    expected = expect(spark, "event_messages false_positives false_positive_share", ("a", 3.0, 1.0, 1 / 3))
+    assertDataFrameEqual(traffic.event_traffic(frame("publications", PUBLICATIONS)), expected)
+
+
+def test_waiting_is_what_the_wire_does_not_explain(spark: Any, frame: Any) -> None:
+    # Latency is 2 on 0–1 and 3 on 1–2, both ways: the hops waited 1, 0 and 3 ms.
+    found = delivery.waiting(frame("publications", PUBLICATIONS), frame("links", handmade.LINE_LINKS))
+    assertDataFrameEqual(found, expect(spark, "waiting_mean waiting_p95", ("a", 4 / 3, 2.8)))
+
+
+def test_traffic_per_link_joins_both_directions(spark: Any, frame: Any) -> None:
+    control = frame("control", [{"source": 2, "target": 1, "kind": "subscribe"}, {"source": -1, "target": 1}])
+    found = traffic.per_link(control, frame("publications", PUBLICATIONS))
+    schema = "run string, broker int, neighbour int, control bigint, events bigint, needless bigint"
+    assertDataFrameEqual(found, spark.createDataFrame([("a", 0, 1, 0, 2, 1), ("a", 1, 2, 1, 1, 0)], schema))
+
+
+def test_deliveries_and_exact_percentiles(spark: Any, frame: Any) -> None:
+    rows = [{"latency": float(i), "hops": i % 2} for i in range(101)]
+    expected = expect(
+        spark,
+        "deliveries hops latency_mean latency_p50 latency_p95 latency_p99",
+        ("a", 101.0, 50 / 101, 50.0, 50.0, 95.0, 99.0),
+    )
+    assertDataFrameEqual(delivery.deliveries(frame("deliveries", rows)), expected)
+
+
+def test_load_counts_idle_brokers(spark: Any, frame: Any) -> None:
+    control = frame("control", [{"source": -1, "target": 0}, {"source": 0, "target": 1}])
+    publications = frame("publications", [{"target": 1}, {"target": 1}])
+    brokers = frame("brokers", handmade.LINE_BROKERS)
+    # Loads 0, 1, 3: mean 4/3, and Gini 2·(1·0 + 2·1 + 3·3)/(3·4) − 4/3 = 1/2.
+    found = load.load(control, publications, brokers)
+    assertDataFrameEqual(found, expect(spark, "load_max_mean load_gini", ("a", 9 / 4, 0.5)))
+
+
+def test_load_of_a_silent_network_is_unknown(spark: Any, frame: Any) -> None:
+    found = load.load(
+        frame("control", []), frame("publications", []), frame("brokers", handmade.LINE_BROKERS)
+    )
+    assertDataFrameEqual(found, expect(spark, "load_max_mean load_gini", ("a", None, None)))
+
+
+def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: Any) -> None:
+    rows = [
+        {"kind": "subscribe", "time": 1.0, "finished": 1.0, "messages": 0},
+        {"kind": "subscribe", "time": 1.0, "finished": 11.0, "messages": 4},
+        {"kind": "unsubscribe", "time": 5.0, "finished": 8.0, "messages": 9},
+    ]
+    columns = "convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
+    found = convergence.convergence(frame("operations", rows))
+    assertDataFrameEqual(found, expect(spark, columns, ("a", 5.0, 9.5, 3.0, 2.0)))
+
+
+def test_truth_is_the_run_record(spark: Any, frame: Any) -> None:
+    record = handmade.record(missed=1, duplicates=2, spurious=3, missed_transient=4, missed_dropped=5)
+    run = frame("run", [{**record, "deliveries": 30, "finished": 9.0, "wall_seconds": 0.5}])
+    columns = "missed duplicates spurious missed_transient missed_dropped delivery_ratio simulated_time wall_seconds"
+    expected = expect(spark, columns, ("a", 1.0, 2.0, 3.0, 4.0, 5.0, 0.75, 9.0, 0.5))
+    assertDataFrameEqual(truth.truth(run), expected)
+
+
+def test_drops_count_full_queues_only(spark: Any, frame: Any) -> None:
+    faults = frame("faults", [{"kind": "queue-full"}, {"kind": "other"}])
+    assertDataFrameEqual(truth.drops(faults), expect(spark, "dropped", ("a", 1.0)))
+
+
+def test_the_catalogue_describes_what_the_jobs_compute(frame: Any) -> None:
+    for job in JOBS:
+        found = job.compute(*(frame(table, []) for table in job.tables))
+        assert found.columns == ["run", *(m.name for m in job.metrics)], job.name
+        for described in job.metrics:
+            assert {column.split(".")[0] for column in described.columns} <= set(job.tables), described.name
+            for column in described.columns:
+                table, _, name = column.partition(".")
+                assert name in SCHEMAS[table].names, column
+    assert len(CATALOGUE) == sum(len(job.metrics) for job in JOBS), "two metrics share a name"
+
+
+def test_an_unknown_metric_lists_those_there_are() -> None:
+    assert metric("recall").unit == "share"
+    with pytest.raises(CoverlayError, match=r"unknown metric 'recal'.*recall"):
+        metric("recal")

@@ -1,0 +1,111 @@
+"""The table people read first: its columns, its order, its numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.metrics import CATALOGUE
+from analysis.summary import Summary, number_text, point_title, table, value_text
+
+NAN = float("nan")
+
+
+def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) -> Summary:
+    """A summary with these points; metrics not given are unknown, and intervals are ± 10 %."""
+    runs, values = [], []
+    for keys, metrics in points:
+        point = json.dumps(keys, sort_keys=True)
+        labels = {
+            "strategy": keys.get("routing.strategy", "covering"),
+            "mode": "lazy",
+            "method": "scan",
+            "epsilon": float(keys.get("covering.epsilon", 0.0)),
+            "overlay": "line",
+        }
+        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels})
+        for name in CATALOGUE:
+            mean = float(metrics.get(name, NAN))
+            row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}
+            values.append({"point": point, "metric": name, **row, "min": mean, "max": mean})
+    nothing = pd.DataFrame()
+    return Summary(Path("out"), pd.DataFrame(runs), pd.DataFrame(values), nothing, nothing, nothing)
+
+
+def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
+    summary = make(
+        [
+            ({"routing.strategy": "covering", "covering.epsilon": 0.3}, {}),
+            ({"routing.strategy": "covering", "covering.epsilon": 0.0}, {}),
+            ({"routing.strategy": "covering", "covering.epsilon": 0.05}, {}),
+            ({"routing.strategy": "simple"}, {}),
+            ({"routing.strategy": "flooding"}, {}),
+        ]
+    )
+    shown = table(summary)
+    assert [row[:2] for row in shown.rows] == [
+        ("flooding", "–"),
+        ("simple", "–"),
+        ("covering", "0 (exact)"),
+        ("covering", "0.05"),
+        ("covering", "0.3"),
+    ]
+    assert shown.headers[:3] == ("strategy", "ε", "table entries")
+    assert len({len(row) for row in shown.rows} | {len(shown.headers)}) == 1
+
+
+def test_other_swept_keys_get_a_column_and_sort_as_numbers() -> None:
+    summary = make([({"overlay.brokers": n}, {"entries": n}) for n in (100, 9, 20)])
+    shown = table(summary)
+    assert shown.headers[:4] == ("strategy", "ε", "overlay.brokers", "table entries")
+    assert [row[2] for row in shown.rows] == ["9", "20", "100"]
+    assert shown.columns[2].numeric
+
+
+def test_a_key_with_one_value_is_no_column() -> None:
+    summary = make(
+        [
+            ({"routing.strategy": "simple"}, {}),
+            ({"routing.strategy": "covering", "covering.method": "scan"}, {}),
+        ]
+    )
+    assert "covering.method" not in table(summary).headers
+    assert [point_title(summary, point) for point in summary.order] == ["simple", "covering exact"]
+
+
+def test_cells_show_means_and_on_demand_intervals() -> None:
+    summary = make([({}, {"entries": 12345.0, "reduction": 0.876, "missed": 0.0})])
+    plain = dict(zip(table(summary).headers, table(summary).rows[0], strict=True))
+    assert plain["table entries"] == "12,345"
+    assert plain["less than simple"] == "87.6 %"
+    assert plain["recall"] == "–"
+    assert plain["missed"] == "0"
+    assert "12,345 ± 1,234" in table(summary, intervals=True).rows[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (NAN, "ms", "–"),
+        (None, "ms", "–"),
+        (0.0, "ms", "0"),
+        (3.14159, "ms", "3.14"),
+        (250.4, "ms", "250"),
+        (1.77e13, "probes", "1.77×10¹³"),
+        (1.0, "share", "100.0 %"),
+    ],
+)
+def test_numbers(number: float | None, unit: str, text: str) -> None:
+    assert number_text(number, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1, "0.1"), (1e-7, "1e-07"), (0.12345678, "0.12345678"), ([1, 2], "[1, 2]"), ("x", "x")],
+)
+def test_swept_values_are_shown_without_loss(value: Any, text: str) -> None:
+    assert value_text(value) == text
