@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coverlay import CoverlayError, unknown_name
+from topk.auto import best_for
 from topk.base import SEMANTICS, Batch, Stats, TopKIndex
 from topk.catalogue import Catalogue
 from topk.dynamic import BUFFER, LogStructured
@@ -20,6 +21,7 @@ from topk.predicate.dlist import DirectList
 from topk.predicate.islist import IntervalSkipList
 from topk.predicate.virtual import LciVirtual, LciVirtualTable
 from topk.scan import Scan
+from topk.slices import Slices
 from topk.strata import Strata
 from topk.streams import over
 
@@ -33,15 +35,16 @@ _INTERVAL_INDEXES = (
 
 _METHODS: dict[str, type[TopKIndex]] = {
     **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
-    **{cls.name: cls for cls in (Scan, Strata)},
+    **{cls.name: cls for cls in (Scan, Slices, Strata)},
 }
 
+AUTO = "auto"  # no structure of its own: picks one per static run
 _WRAPPER = {"buffer": "subscriptions that are scanned before they are built into a static run"}
 
 
 def methods() -> list[str]:
     """The names `create` knows."""
-    return sorted(_METHODS)
+    return sorted([*_METHODS, AUTO])
 
 
 def interval_indexes() -> dict[str, Any]:
@@ -54,22 +57,22 @@ def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **optio
 
     Every matcher can `add` and `remove`: where the structure is static, in log-structured runs.
     """
-    if name not in _METHODS:
-        raise unknown_name("matching method", name, _METHODS)
-    cls = _METHODS[name]
-    valid = {**cls.options, **({} if cls.dynamic else _WRAPPER)}
+    if name not in methods():
+        raise unknown_name("matching method", name, methods())
+    cls = _METHODS.get(name)
+    valid = {**(cls.options if cls else {}), **(_WRAPPER if cls is None or not cls.dynamic else {})}
     for option in options:
         if option not in valid:
             known = ", ".join(sorted(valid)) or "none"
             raise CoverlayError(f"{name} has no option {option!r}; it has: {known}")
-    if cls.dynamic:
+    if cls is not None and cls.dynamic:
         return cls(catalogue, semantics, **options)
     buffer = int(options.pop("buffer", BUFFER))
     if buffer < 1:
         raise CoverlayError(f"buffer must be at least 1, not {buffer}")
 
     def build(part: Catalogue) -> TopKIndex:
-        return cls(part, semantics, **options)
+        return best_for(part, semantics) if cls is None else cls(part, semantics, **options)
 
     def scanned() -> TopKIndex:
         # The scan adds weights; for another combination the buffer needs a matcher that knows it.

@@ -10,12 +10,14 @@ the buffer and merges. A score update is a deletion and an insertion: no rebuild
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from topk.base import Batch, Found, Stats, TopKIndex
+from topk.base import Batch, Found, Match, Stats, TopKIndex
 from topk.catalogue import Catalogue, Floats
 from topk.select import best_first
 
@@ -35,11 +37,18 @@ class Run:
     def __init__(self, catalogue: Catalogue, build: Callable[[Catalogue], TopKIndex]) -> None:
         self.catalogue = catalogue
         self.index = build(catalogue)
-        self.row_of = dict(zip(catalogue.ids.tolist(), range(len(catalogue)), strict=True))
         self.dead: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self.row_of) - len(self.dead)
+        return len(self.catalogue) - len(self.dead)
+
+    @cached_property
+    def row_of(self) -> dict[int, int]:
+        """Made at the first update: building a static index should not pay for it."""
+        return dict(zip(self.catalogue.ids.tolist(), range(len(self.catalogue)), strict=True))
+
+    def holds(self, id: object) -> bool:
+        return id in self.row_of and id not in self.dead
 
     def live(self) -> Catalogue:
         rows = np.array([row for id, row in self.row_of.items() if id not in self.dead], dtype=np.int64)
@@ -87,10 +96,8 @@ class LogStructured(TopKIndex):
         self._build = build
         self._fresh = fresh
         self._buffer_size = buffer
-        self._home: dict[int, Run] = {}  # id → its run; those in the buffer are not here
         if len(catalogue):
-            plain = select(catalogue, np.arange(len(catalogue)))
-            self._start_run(plain)
+            self._start_run(replace(catalogue, residues={}))
         self._changed()
 
     @property
@@ -114,10 +121,10 @@ class LogStructured(TopKIndex):
         self._clean = self._runs[0].index if lone and not self._residuals else None
 
     def __len__(self) -> int:
-        return len(self._home) + len(self._buffer)
+        return sum(len(run) for run in self._runs) + len(self._buffer)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._home or id in self._buffer
+        return id in self._buffer or any(run.holds(id) for run in self._runs)
 
     def _combined(self, weights: Floats) -> float:
         return self._runs[0].index._combined(weights) if self._runs else super()._combined(weights)
@@ -131,11 +138,13 @@ class LogStructured(TopKIndex):
         run = Run(catalogue, self._build)
         self._runs.append(run)
         self._runs.sort(key=lambda r: -len(r))
-        self._home.update(dict.fromkeys(catalogue.ids.tolist(), run))
         self._stats.rebuilds += 1
 
     def _answer(self, event: Floats, k: int) -> Found:
         return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
+
+    def top(self, event: ArrayLike, k: int | None) -> list[Match]:
+        return super().top(event, k) if self._clean is None else self._clean.top(event, k)
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         return super().top_many(events, k) if self._clean is None else self._clean.top_many(events, k)
@@ -161,12 +170,15 @@ class LogStructured(TopKIndex):
             self._changed()
             return
         self._clean = None
-        run = self._home.pop(id)
+        run = self._run_of(id)
         run.dead.add(id)
-        if 2 * len(run.dead) > len(run.row_of):
+        if 2 * len(run.dead) > len(run.catalogue):
             self._runs.remove(run)
             if len(run):
                 self._start_run(run.live())
+
+    def _run_of(self, id: int) -> Run:
+        return next(run for run in self._runs if run.holds(id))
 
     def _catalogue(self) -> Catalogue:
         parts = [run.live() for run in self._runs]
@@ -175,7 +187,7 @@ class LogStructured(TopKIndex):
     def _subscription(self, id: int) -> Catalogue:
         if id in self._buffer:
             return self._buffer._subscription(id)
-        run = self._home[id]
+        run = self._run_of(id)
         return select(run.catalogue, np.array([run.row_of[id]]))
 
     def _search(self, event: Floats, k: int) -> Found:
@@ -200,7 +212,10 @@ class LogStructured(TopKIndex):
         self._buffer.check()
         for run in self._runs:
             run.index.check()
-            assert 2 * len(run.dead) <= len(run.row_of), "a run that is half dead was rebuilt"
-            for id in run.row_of:
-                assert (id in run.dead) == (self._home.get(id) is not run), f"subscription {id} is in one place"
-        assert sum(len(run) for run in self._runs) == len(self._home), "every subscription is in one run"
+            assert 2 * len(run.dead) <= len(run.catalogue), "a run that is half dead was rebuilt"
+            assert run.dead <= set(run.row_of), "only a run's own subscriptions are dead in it"
+        places = [id for run in self._runs for id in run.row_of if run.holds(id)]
+        assert len(places) == len(set(places)), "a subscription is in one run"
+        assert not any(id in self._buffer for id in places), "a subscription is in a run or in the buffer"
+        sizes = [len(run.catalogue) for run in self._runs]
+        assert sum(sizes) < 2 * sum(len(run) for run in self._runs) + 1, "at most half of the rows are dead"

@@ -21,16 +21,17 @@ O(n) space (about 2.5 list entries of 4 bytes and 16 bytes of bounds per interva
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
-from topk.base import Batch, Found, TopKIndex
+from topk.base import Found, Match
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.interval.heaps import push_int, sift_down
+from topk.ranked import RankedIndex, ranked_order
 from topk.threads import WORKERS, in_threads
 
 _SAMPLE = 1 << 16  # endpoints that the position map is learned from
@@ -42,17 +43,36 @@ _LANES = 1 << _LANE_BITS
 _PROBE = 64  # ranks scanned before anything else: a few dozen nanoseconds
 _SCAN_RATE = 16  # ranks the scan passes in the time in which the lists yield one verified result
 _SKIP = 16  # misses passed over in one list before the others get their turn
-_PARALLEL = 256  # events in a batch below which threads cost more than they save
-_PARALLEL_BUILD = 1 << 16  # the same for intervals in a build
+_PARALLEL_BUILD = 1 << 16  # intervals in a build below which threads cost more than they save
 
 
-class Layout(NamedTuple):
-    """What the kernels get: few arrays, because each costs a call about 0.2 µs."""
+# One flat float64 buffer holds everything: unpacking one array argument costs a call 0.3 µs, a tuple of six 2 µs.
+# In order: [n, bits], table, bounds (n, 2), scores, then as integers ids, offsets (32 bit) and lists (32 bit).
+_TABLE = 2 * (_BUCKETS + 2)
+_HEADER = 2
 
-    bounds: Floats  # (n, 2), by rank
-    lists: NDArray[np.int32]  # ranks
-    offsets: NDArray[np.int32]  # of the lists in `lists`; the cells of level 0, then of level 1, …
-    table: Floats  # (_BUCKETS + 2, 2): code at the bucket's start, codes per bucket; last row: the parameters
+
+@njit(cache=True, nogil=True)
+def unpack(buffer: Any) -> Any:
+    """(table, bounds, scores, ids, offsets, lists): views into the buffer."""
+    n, bits = np.int64(buffer[0]), np.int64(buffer[1])
+    at = np.int64(_HEADER)
+    table = buffer[at : at + _TABLE].reshape(_BUCKETS + 2, 2)
+    at += _TABLE
+    bounds = buffer[at : at + 2 * n].reshape(n, 2)
+    at += 2 * n
+    scores = buffer[at : at + n]
+    at += n
+    ids = buffer[at : at + n].view(np.int64)
+    at += n
+    offsets = buffer[at : at + (1 << bits)].view(np.int32)
+    at += 1 << bits
+    return table, bounds, scores, ids, offsets, buffer[at:].view(np.int32)
+
+
+def _size(n: int, bits: int) -> int:
+    """Buffer words for at most three copies of each interval."""
+    return _HEADER + _TABLE + 4 * n + (1 << bits) + (3 * n + 1) // 2
 
 
 @njit(cache=True, nogil=True)
@@ -68,24 +88,35 @@ def encode(table: Any, value: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _level(low: int, high: int) -> int:
-    """The level on which [low, high] touches two or three cells: cells of more than a quarter, at most half … w."""
-    s = 0
-    width = (high - low) >> 1
-    while width > 0:
-        s += 1
-        width >>= 1
-    return s
+def _level(low: int, high: int) -> Any:
+    """The bits of half the width: on that level [low, high] touches at most three cells. Branch-free."""
+    width = np.int64(high - low) >> 1
+    s = np.int64(width >= 1 << 16) << 4
+    s += np.int64((width >> s) >= 1 << 8) << 3
+    s += np.int64((width >> s) >= 1 << 4) << 2
+    s += np.int64((width >> s) >= 1 << 2) << 1
+    s += np.int64((width >> s) >= 1 << 1)
+    return s + np.int64(width > 0)
 
 
 @njit(cache=True, nogil=True)
-def _place(lo: Any, hi: Any, order: Any, table: Any, bits: int, bounds: Any, cells: Any, part: Any) -> None:
-    """Bounds and first and last cell of the ranks part[0] … part[1]−1; parts run on separate threads."""
+def _gather(lo: Any, hi: Any, ids: Any, order: Any, buffer: Any, part: Any) -> None:
+    """Columns into rank order. Nothing else happens here, so that cache misses overlap."""
+    _, bounds, _, ranked_ids, _, _ = unpack(buffer)
     for r in range(part[0], part[1]):
         i = order[r]
         bounds[r, 0] = lo[i]
         bounds[r, 1] = hi[i]
-        a, b = encode(table, lo[i]), encode(table, hi[i])
+        ranked_ids[r] = ids[i]
+
+
+@njit(cache=True, nogil=True)
+def _place(buffer: Any, cells: Any, part: Any) -> None:
+    """First and last cell of the ranks part[0] … part[1]−1; parts run on separate threads."""
+    table, bounds, _, _, _, _ = unpack(buffer)
+    bits = np.int64(buffer[1])
+    for r in range(part[0], part[1]):
+        a, b = encode(table, bounds[r, 0]), encode(table, bounds[r, 1])
         s = min(_level(a, b), bits)
         start = (2 << bits) - (2 << (bits - s))  # cells of the levels below s
         cells[r, 0] = start + (a >> s)
@@ -93,46 +124,33 @@ def _place(lo: Any, hi: Any, order: Any, table: Any, bits: int, bounds: Any, cel
 
 
 @njit(cache=True, nogil=True)
-def _fill(cells: Any, bits: int) -> Any:
-    """Counting sort of the ranks into the lists of their cells."""
-    offsets = np.zeros((2 << bits), np.int32)
+def _count(cells: Any, offsets: Any, part: Any) -> None:
+    """offsets[c + 1] = copies in cell c, for the cells part[0] … part[1]−1."""
     for r in range(len(cells)):
-        for cell in range(cells[r, 0], cells[r, 1] + 1):
+        for cell in range(max(cells[r, 0], part[0]), min(cells[r, 1] + 1, part[1])):
             offsets[cell + 1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(offsets: Any) -> None:
     for cell in range(len(offsets) - 1):
         offsets[cell + 1] += offsets[cell]
-    lists = np.empty(offsets[-1], np.int32)
-    place = offsets.copy()
+
+
+@njit(cache=True, nogil=True)
+def _fill(cells: Any, lists: Any, place: Any, part: Any) -> None:
+    """The second half of a counting sort: ranks into the lists of their cells, in rank order."""
     for r in range(len(cells)):
-        for cell in range(cells[r, 0], cells[r, 1] + 1):
+        for cell in range(max(cells[r, 0], part[0]), min(cells[r, 1] + 1, part[1])):
             lists[place[cell]] = r
             place[cell] += 1
-    return lists, offsets
 
 
 @njit(cache=True, nogil=True)
-def _sort_ties(order: Any, scores: Any, ids: Any) -> None:
-    """Runs of equal scores by ascending id: an unstable sort of the scores, repaired."""
-    begin = 0
-    while begin < len(order):
-        end = begin + 1
-        while end < len(order) and scores[order[end]] == scores[order[begin]]:
-            end += 1
-        if end - begin > 1:
-            run = order[begin:end]
-            order[begin:end] = run[np.argsort(ids[run])]
-        begin = end
-
-
-@njit(cache=True, nogil=True)
-def _merge(layout: Any, value: float, k: int, out: Any, found: int, done: int, lanes: Any) -> Any:
+def _merge(views: Any, bits: int, value: float, k: int, out: Any, found: int, done: int, lanes: Any) -> Any:
     """The lists, from rank `done` on. Returns (found, entries compared, lists opened)."""
-    bounds, lists, offsets, table = layout
+    table, bounds, _, _, offsets, lists = views
     heap, at, stop = lanes
-    bits = 0
-    while (4 << bits) < len(offsets):
-        bits += 1
-    bits += 0 if (2 << bits) == len(offsets) else 1
     code = encode(table, value)
     size = 0
     lane = 0
@@ -178,9 +196,9 @@ def _merge(layout: Any, value: float, k: int, out: Any, found: int, done: int, l
 
 
 @njit(cache=True, nogil=True)
-def _one(layout: Any, value: float, k: int, out: Any, lanes: Any) -> Any:
+def _one(views: Any, bits: int, value: float, k: int, out: Any, lanes: Any) -> Any:
     """Ranks of the k best into out; returns (found, entries compared, lists opened)."""
-    bounds = layout.bounds
+    bounds = views[1]
     n = len(bounds)
     found = 0
     done = 0
@@ -198,26 +216,44 @@ def _one(layout: Any, value: float, k: int, out: Any, lanes: Any) -> Any:
         if found * _SCAN_RATE < done:
             break
         chunk = min(2 * chunk, n)
-    found, compared, opened = _merge(layout, value, k, out, found, done, lanes)
+    found, compared, opened = _merge(views, bits, value, k, out, found, done, lanes)
     return found, done + compared, opened
 
 
 @njit(cache=True, nogil=True)
-def _single(layout: Any, event: Any, k: int) -> Any:
+def _single(buffer: Any, value: float, k: int, out: Any) -> int:
+    """One event into out: k ids, k scores (as bits), entries compared, lists opened. Returns how many."""
+    views = unpack(buffer)
     lanes = (np.empty(_LANES, np.int64), np.empty(_LANES, np.int64), np.empty(_LANES, np.int64))
-    out = np.empty(k, np.int64)
-    found, compared, opened = _one(layout, event[0], k, out, lanes)
-    return out[:found], compared, opened
+    found, out[2 * k], out[2 * k + 1] = _one(views, np.int64(buffer[1]), value, k, out, lanes)
+    scores = out[k : 2 * k].view(np.float64)
+    for t in range(found):
+        scores[t] = views[2][out[t]]
+        out[t] = views[3][out[t]]
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _many(layout: Any, values: Any, k: int, ranks: Any, counts: Any, work: Any) -> None:
+def _many(buffer: Any, events: Any, unmentioned: Any, answers: Any, work: Any) -> None:
+    """All events; `answers` is (ids, scores, counts)."""
+    views = unpack(buffer)
     lanes = (np.empty(_LANES, np.int64), np.empty(_LANES, np.int64), np.empty(_LANES, np.int64))
-    for e in range(len(values)):
-        if not np.isnan(values[e]):
-            counts[e], compared, opened = _one(layout, values[e], k, ranks[e], lanes)
+    out_ids, out_scores, counts = answers
+    k = out_ids.shape[1]
+    ranks = np.empty(k, np.int64)
+    for e in range(len(events)):
+        value = events[e, 0]
+        if np.isnan(value):
+            found = min(k, len(unmentioned))
+            ranks[:found] = unmentioned[:found]
+        else:
+            found, compared, opened = _one(views, np.int64(buffer[1]), value, k, ranks, lanes)
             work[0] += compared
             work[1] += opened
+        counts[e] = found
+        for t in range(found):
+            out_scores[e, t] = views[2][ranks[t]]
+            out_ids[e, t] = views[3][ranks[t]]
 
 
 def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
@@ -246,14 +282,7 @@ def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
     return table
 
 
-def ranked_order(scores: Floats, ids: Ints) -> Ints:
-    """Rows best first, ties by ascending id."""
-    order = np.argsort(-scores)
-    _sort_ties(order, scores, ids)
-    return order
-
-
-class Strata(TopKIndex):
+class Strata(RankedIndex):
     """One dimension; both semantics (with one attribute they differ only in what is scored)."""
 
     name = "strata"
@@ -265,97 +294,87 @@ class Strata(TopKIndex):
         relaxed = semantics == "relaxed"
         scores = catalogue.weights[:, 0] if relaxed else catalogue.scores
         rows = np.flatnonzero(catalogue.mentioned[:, 0]) if relaxed else slice(None)
-        self._size = len(catalogue)
-        self._given = catalogue
-        self._row_of: dict[int, int] | None = None  # made when first asked for: a build should not pay for it
         lo, hi = catalogue.lo[rows, 0], catalogue.hi[rows, 0]
-        order = ranked_order(scores[rows], catalogue.ids[rows])
-        self._ids, self._scores = catalogue.ids[rows][order], scores[rows][order]
-        self._unmentioned = np.flatnonzero(~catalogue.mentioned[rows, 0][order])  # ranks an empty event matches
+        order, ranked = ranked_order(scores[rows], catalogue.ids[rows])
+        # Ranks that match an event without the attribute; usually none, and then the gather is saved.
+        silent = not catalogue.mentioned[rows, 0].all()
+        unmentioned = np.flatnonzero(~catalogue.mentioned[rows, 0][order]) if silent else np.empty(0)
+        self._unmentioned = unmentioned.astype(np.int64)
         self._bits = int(np.clip(np.log2(len(order) + 1) - 1, 4, _MAX_BITS))
-        self._layout = self._lay_out(lo, hi, order)
-        self.stats.rebuilds += 1
+        self._buffer = self._lay_out(lo, hi, ranked, catalogue.ids[rows], order)
 
-    def _lay_out(self, lo: Floats, hi: Floats, order: Ints) -> Layout:
-        n = len(order)
-        table = position_map(lo, hi, self._bits)
-        bounds, cells = np.empty((n, 2)), np.empty((n, 2), np.int32)
-        edges = np.linspace(0, n, (WORKERS if n > _PARALLEL_BUILD else 1) + 1).astype(np.int64)
-        parts = [edges[i : i + 2] for i in range(len(edges) - 1)]
-        in_threads(lambda part: _place(lo, hi, order, table, self._bits, bounds, cells, part), parts)
-        lists, offsets = _fill(cells, self._bits)
-        return Layout(bounds, lists, offsets, table)
+    def _lay_out(self, lo: Floats, hi: Floats, scores: Floats, ids: Ints, order: Ints) -> Floats:
+        n, bits = len(order), self._bits
+        workers = WORKERS if n > _PARALLEL_BUILD else 1
+        buffer = np.empty(_size(n, bits))  # pages that stay untouched are never committed
+        buffer[:_HEADER] = n, bits
+        table, _, ranked_scores, _, offsets, lists = unpack(buffer)
+        table[:] = position_map(lo, hi, bits)
+        ranked_scores[:] = scores
+        cells = np.empty((n, 2), np.int32)
+        shares = np.linspace(0, n, workers + 1).astype(np.int64)
+        parts = [shares[w : w + 2] for w in range(workers)]
 
-    def __len__(self) -> int:
-        return self._size
+        def place_part(part: Ints) -> None:
+            _gather(lo, hi, ids, order, buffer, part)
+            _place(buffer, cells, part)
 
-    def __contains__(self, id: object) -> bool:
-        return id in self._rows()
-
-    def _rows(self) -> dict[int, int]:
-        if self._row_of is None:
-            self._row_of = dict(zip(self._given.ids.tolist(), range(self._size), strict=True))
-        return self._row_of
-
-    def _catalogue(self) -> Catalogue:
-        return self._given
-
-    def _subscription(self, id: int) -> Catalogue:
-        c, row = self._given, [self._rows()[id]]
-        return Catalogue(c.ids[row], c.lo[row], c.hi[row], c.scores[row], c.weights[row], c.mentioned[row])
+        in_threads(place_part, parts)
+        # Each thread owns a range of cells with about the same number of copies, by a sample.
+        sample = cells[:: max(1, n // 4096), 0] if n else np.zeros(1)
+        cuts = np.quantile(sample, np.arange(1, workers) / workers)
+        owned = np.concatenate(([0], cuts, [len(offsets) - 1])).astype(np.int64)
+        ranges = [owned[w : w + 2] for w in range(len(owned) - 1)]
+        offsets[:] = 0
+        in_threads(lambda part: _count(cells, offsets, part), ranges)
+        _accumulate(offsets)
+        place = offsets.copy()
+        in_threads(lambda part: _fill(cells, lists, place, part), ranges)
+        used = len(buffer) - len(lists) // 2 + (int(offsets[-1]) + 1) // 2
+        return buffer[:used]
 
     def _search(self, event: Floats, k: int) -> Found:
-        if event[0] != event[0]:
+        out = self._raw(float(event[0]), k)
+        found = int(out[-1])
+        return out[:found], out[k : k + found].view(np.float64)
+
+    def _raw(self, value: float, k: int) -> Ints:
+        """k ids, k scores as bits, and at the end how many there are."""
+        out = np.empty(2 * k + 3, np.int64)
+        if value != value:
             ranks = self._unmentioned[:k]
-        else:
-            ranks, compared, opened = _single(self._layout, event, k)
-            self.stats.entries += compared
-            self.stats.nodes += opened
-        return self._ids[ranks], self._scores[ranks]
+            _, _, scores, ids, _, _ = unpack(self._buffer)
+            out[: len(ranks)] = ids[ranks]
+            out[k : k + len(ranks)] = scores[ranks].view(np.int64)
+            out[-1] = len(ranks)
+            return out
+        out[-1] = _single(self._buffer, value, k, out)
+        self.stats.entries += int(out[2 * k])
+        self.stats.nodes += int(out[2 * k + 1])
+        return out
 
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        if np.isnan(low[0]):
-            return self._search(low, k)
-        self.stats.entries += len(self._ids)
-        b = self._layout.bounds
-        ranks = np.flatnonzero((b[:, 0] <= high[0]) & (low[0] <= b[:, 1]))[:k]
-        return self._ids[ranks], self._scores[ranks]
+    def top(self, event: ArrayLike, k: int | None) -> list[Match]:
+        """As in the base class, with fewer steps: they would cost more than the search."""
+        if self._residuals or k is None or not 0 < k <= len(self._given):
+            return super().top(event, k)
+        out = self._raw(float(self._event(event)[0]), k)
+        self.stats.queries += 1
+        found = int(out[-1])
+        return list(zip(out[:found].tolist(), out[k : k + found].view(np.float64).tolist(), strict=True))
 
-    def top_many(self, events: ArrayLike, k: int | None) -> Batch:
-        """All events in one kernel per core."""
-        points, wanted = self._events(events), self._count(k)
-        if self._residuals or wanted == 0:
-            return super().top_many(events, k)
-        self.stats.queries += len(points)
-        values = np.ascontiguousarray(points[:, 0])
-        ranks = np.zeros((len(values), wanted), np.int64)
-        counts = np.zeros(len(values), np.int64)
-        work = np.zeros((WORKERS, 2), np.int64)
-        edges = np.linspace(0, len(values), (WORKERS if len(values) >= _PARALLEL else 1) + 1).astype(np.int64)
-
-        def answer(w: int) -> None:
-            part = slice(edges[w], edges[w + 1])
-            _many(self._layout, values[part], wanted, ranks[part], counts[part], work[w])
-
-        in_threads(answer, list(range(len(edges) - 1)))
-        for e in np.flatnonzero(np.isnan(values)):
-            free = self._unmentioned[:wanted]
-            ranks[e, : len(free)], counts[e] = free, len(free)
-        self.stats.entries += int(work[:, 0].sum())
-        self.stats.nodes += int(work[:, 1].sum())
-        if not len(self._ids):
-            return Batch(ranks, ranks.astype(np.float64), counts)
-        return Batch(self._ids[ranks], self._scores[ranks], counts)
+    def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
+        _many(self._buffer, events, self._unmentioned, (ids, scores, counts), work)
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in (*self._layout, self._ids, self._scores, self._unmentioned))
+        return self._buffer.nbytes + self._unmentioned.nbytes
 
     def check(self) -> None:
-        bounds, lists, offsets, table = self._layout
-        bits, n = self._bits, len(self._ids)
+        table, bounds, scores, ids, offsets, lists = unpack(self._buffer)
+        bits, n = self._bits, len(ids)
+        lists = lists[: offsets[-1]]
         assert (np.diff(table[:-1, 0]) >= 0).all(), "the position map is monotone"
-        keys = list(zip((-self._scores).tolist(), self._ids.tolist(), strict=True))
+        keys = list(zip((-scores).tolist(), ids.tolist(), strict=True))
         assert keys == sorted(keys), "ranks are best first, ties by id"
         copies = np.bincount(lists, minlength=n)
         assert (copies <= 3).all(), "an interval has at most three copies"

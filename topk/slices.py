@@ -1,0 +1,402 @@
+"""Slices: our own index for several dimensions. One bit per subscription, attribute and cell.
+
+Subscriptions are in rank order, 64 to a word. Each attribute's values are cut into G cells of equal share;
+the slice of a cell has bit r set iff the interval of rank r touches the cell. Property: a match's bit is
+set in the slices of all its event's cells, so a word that is 0 after AND rules out 64 subscriptions, and
+the bits that are left, in order, are the only candidates, best first.
+
+Exact: AND the slices of the event's cells, most selective first, verify the bits that remain, stop after k.
+Reading everything costs d·n/8 bytes, 1/128 of a scan; usually k results come long before.
+
+Relaxed: ranks go by the total weight, the best a subscription can reach. A first pass looks for k
+subscriptions that hold in everything; the worst of them is a floor. The second pass visits blocks while
+their best total reaches the floor, and in a block keeps only bits that can still reach it: where the other
+attributes' largest weights do not suffice, holding in this one is required; where a subscription's total
+without its smallest weight here does not, missing it is forbidden. What is left is summed up from weights
+rounded up to one byte, which lie in rank order; only those that still reach the floor are evaluated
+exactly.
+
+Space: G/8 bytes per subscription and attribute; G shrinks with the number of attributes (128 up to four, 16
+from 32 on), so hundreds of attributes cost 2 bytes each. Build: one sort and d·G/64 word writes per
+subscription.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from topk.base import Found
+from topk.catalogue import Catalogue, Floats, Ints
+from topk.ranked import RankedIndex, ranked_order
+from topk.select import best_first, push
+from topk.strata import encode, position_map
+from topk.threads import WORKERS, in_threads
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_FULL = ~np.uint64(0)
+_BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
+_MIN_CELLS, _MAX_CELLS = 16, 128
+_ROUNDING = 1e-9  # relative; d additions err by d·2⁻⁵³ at most
+_GROUP = 8  # blocks built together: one cache line of a slice
+
+
+class Layout(NamedTuple):
+    bounds: Floats  # (n, d, 3) by rank: lo, hi, weight; relaxed: an empty interval where not mentioned
+    slices: NDArray[np.uint64]  # (d, G + 1, blocks); the last slice is for a missing value
+    named: NDArray[np.uint64]  # (d, blocks): who mentions the attribute
+    filled: Ints  # (d, G + 1): bits set per slice, for the order of ANDing
+    tables: Floats  # (d, ·, 2): position maps
+    limits: Floats  # (blocks, 2d + 1): largest and smallest mentioned weight per attribute, largest total
+    codes: NDArray[np.uint8]  # (n, d): weights rounded up to 255ths of the attribute's largest
+    units: Floats  # (d,): what one such part is worth
+
+
+@njit(cache=True, nogil=True)
+def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> None:
+    """Fill the slices of one attribute from each rank's first and last cell, eight blocks at a time."""
+    n = len(cells)
+    missing = slices.shape[0] - 1
+    blocks = slices.shape[1]
+    begin = np.zeros((missing + 1, _GROUP), np.uint64)
+    end = np.zeros((missing + 1, _GROUP), np.uint64)
+    current = np.zeros(_GROUP, np.uint64)
+    for group in range(0, blocks, _GROUP):
+        size = min(_GROUP, blocks - group)
+        begin[:] = 0
+        end[:] = 0
+        current[:] = 0
+        for b in range(size):
+            mentioned = _ZERO
+            present = _ZERO
+            base = (group + b) * 64
+            for i in range(min(64, n - base)):
+                bit = _ONE << np.uint64(i)
+                present |= bit
+                if named[base + i]:
+                    mentioned |= bit
+                elif not exact:
+                    continue
+                begin[cells[base + i, 0], b] |= bit
+                end[cells[base + i, 1] + 1, b] |= bit
+            mentions[group + b] = mentioned
+            slices[missing, group + b] = present & ~mentioned if exact else _ZERO
+        for g in range(missing):
+            for b in range(size):
+                current[b] = (current[b] | begin[g, b]) & ~end[g, b]
+                slices[g, group + b] = current[b]
+
+
+@njit(cache=True, nogil=True)
+def _count_bits(word: Any) -> Any:
+    word = word - ((word >> _ONE) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(cache=True, nogil=True)
+def _fill_counts(slices: Any, filled: Any) -> None:
+    for g in range(slices.shape[0]):
+        for b in range(slices.shape[1]):
+            filled[g] += np.int64(_count_bits(slices[g, b]))
+
+
+@njit(cache=True, nogil=True)
+def _lowest(word: Any) -> Any:
+    """The position of the lowest set bit: the bits below it, counted."""
+    return np.int64(_count_bits((word & (~word + _ONE)) - _ONE))
+
+
+@njit(cache=True, nogil=True)
+def _cells(layout: Any, event: Any, cells: Any) -> None:
+    for j in range(len(event)):
+        v = event[j]
+        cells[j] = layout.slices.shape[1] - 1 if np.isnan(v) else encode(layout.tables[j], v)
+
+
+@njit(cache=True, nogil=True)
+def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
+    for j in range(len(cells)):
+        t = j
+        while t > 0 and filled[order[t - 1], cells[order[t - 1]]] > filled[j, cells[j]]:
+            order[t] = order[t - 1]
+            t -= 1
+        order[t] = j
+
+
+@njit(cache=True, nogil=True)
+def _inside(bounds: Any, event: Any, r: int) -> Any:
+    """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
+    for j in range(len(event)):
+        if not (np.isnan(event[j]) or (bounds[r, j, 0] <= event[j] and event[j] <= bounds[r, j, 1])):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
+    """Ranks of the k best into out; returns how many."""
+    bounds, slices, filled = layout.bounds, layout.slices, layout.filled
+    d = len(event)
+    cells = np.empty(d, np.int64)
+    order = np.empty(d, np.int64)
+    _cells(layout, event, cells)
+    _by_selectivity(filled, cells, order)
+    first = slices[order[0], cells[order[0]]]
+    found = 0
+    for b in range(slices.shape[2]):
+        word = first[b]
+        t = 1
+        while word != _ZERO and t < d:
+            word &= slices[order[t], cells[order[t]], b]
+            t += 1
+        while word != _ZERO:
+            r = 64 * b + _lowest(word)
+            word &= word - _ONE
+            work[0] += 1
+            if _inside(bounds, event, r):
+                out[found] = r
+                found += 1
+                if found == k:
+                    work[1] += b + 1
+                    return found
+    work[1] += slices.shape[2]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _total(bounds: Any, event: Any, r: int) -> Any:
+    """(score, predicates that hold) of rank r; NaN compares false."""
+    total = 0.0
+    held = 0
+    for j in range(len(event)):
+        if bounds[r, j, 0] <= event[j] and event[j] <= bounds[r, j, 1]:
+            total += bounds[r, j, 2]
+            held += 1
+    return total, held
+
+
+@njit(cache=True, nogil=True)
+def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
+    """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
+    slices, named = layout.slices, layout.named
+    worst = np.inf
+    found = 0
+    for b in range(slices.shape[2]):
+        word = _FULL
+        some = _ZERO
+        for j in range(len(event)):
+            held = slices[j, cells[j], b]
+            some |= held
+            word &= held | ~named[j, b]
+        word &= some
+        while word != _ZERO:
+            r = 64 * b + _lowest(word)
+            word &= word - _ONE
+            work[0] += 1
+            score, held_count = _total(layout.bounds, event, r)
+            if held_count > 0:
+                worst = min(worst, score)
+                found += 1
+                if found == k:
+                    work[1] += b + 1
+                    return worst
+    work[1] += slices.shape[2]
+    return -1.0
+
+
+@njit(cache=True, nogil=True)
+def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
+    """The bits of block b that may still reach the floor, by the limits of the block."""
+    d = len(held)
+    most = 0.0
+    word = _ZERO
+    for j in range(d):
+        word |= held[j]
+        if held[j] != _ZERO:
+            most += limits[b, j]
+    if most < floor:
+        return _ZERO
+    for j in range(d):
+        gain = limits[b, j] if held[j] != _ZERO else 0.0
+        if most - gain < floor:
+            word &= held[j]
+        if limits[b, 2 * d] - limits[b, d + j] < floor:
+            word &= held[j] | ~named[j, b]
+    return word
+
+
+@njit(cache=True, nogil=True)
+def _relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
+    """The k best into a heap, unsorted; returns how many."""
+    slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
+    d = len(event)
+    k = len(out_ids)
+    cells = np.empty(d, np.int64)
+    held = np.empty(d, np.uint64)
+    _cells(layout, event, cells)
+    floor = _floor(layout, event, cells, k, work)
+    size = 0
+    for b in range(slices.shape[2]):
+        if size == k:
+            floor = max(floor, out_scores[0])
+        if limits[b, 2 * d] < floor:
+            break
+        reach = floor - _ROUNDING * (1.0 + floor)  # the bounds add in another order than the scores
+        for j in range(d):
+            held[j] = slices[j, cells[j], b]
+        word = _possible(held, layout.named, limits, b, reach)
+        work[1] += 1
+        while word != _ZERO:
+            bit = _lowest(word)
+            word &= word - _ONE
+            r = 64 * b + bit
+            bound = 0.0
+            for j in range(d):
+                bound += np.float64(codes[r, j] * np.int64((held[j] >> np.uint64(bit)) & _ONE)) * units[j]
+            if bound < reach:
+                continue
+            work[0] += 1
+            score, count = _total(layout.bounds, event, r)
+            if count > 0:
+                size = push(out_scores, out_ids, size, score, ids[r])
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
+    ids, scores = named
+    out_ids, out_scores, counts = answers
+    ranks = np.empty(out_ids.shape[1], np.int64)
+    for e in range(len(events)):
+        counts[e] = _exact(layout, events[e], len(ranks), ranks, work)
+        for t in range(counts[e]):
+            out_ids[e, t] = ids[ranks[t]]
+            out_scores[e, t] = scores[ranks[t]]
+
+
+@njit(cache=True, nogil=True)
+def _relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
+    out_ids, out_scores, counts = answers
+    for e in range(len(events)):
+        counts[e] = _relaxed(layout, named[0], events[e], out_ids[e], out_scores[e], work)
+
+
+class Slices(RankedIndex):
+    """Several dimensions; both semantics."""
+
+    name = "slices"
+
+    def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
+        super().__init__(catalogue, semantics)
+        n, d = catalogue.lo.shape
+        exact = semantics == "exact"
+        scores = catalogue.scores if exact else _totals(catalogue.weights)
+        order, self._scores = ranked_order(scores, catalogue.ids)
+        self._ids = catalogue.ids[order]
+        cells = int(np.clip(8 * _BYTES // d, _MIN_CELLS, _MAX_CELLS))
+        bits = cells.bit_length() - 1
+        blocks = -(-n // 64)
+        named = np.empty((d, blocks), np.uint64)
+        slices = np.empty((d, (1 << bits) + 1, blocks), np.uint64)
+        filled = np.zeros((d, (1 << bits) + 1), np.int64)
+        bounds = np.empty((n, d, 3))
+        tables = np.stack([position_map(catalogue.lo[:, j], catalogue.hi[:, j], bits) for j in range(d)])
+
+        def attribute(j: int) -> None:
+            lo, hi = catalogue.lo[order, j], catalogue.hi[order, j]
+            mentioned = catalogue.mentioned[order, j]
+            _slice(_encode_all(tables[j], lo, hi), mentioned, exact, slices[j], named[j])
+            _fill_counts(slices[j], filled[j])
+            bounds[:, j, 0] = lo if exact else np.where(mentioned, lo, np.inf)
+            bounds[:, j, 1] = hi if exact else np.where(mentioned, hi, -np.inf)
+            bounds[:, j, 2] = catalogue.weights[order, j]
+
+        def share(w: int) -> None:
+            for j in range(w, d, WORKERS):
+                attribute(j)
+
+        in_threads(share, list(range(min(WORKERS, d))))
+        limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
+        units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), np.finfo(float).tiny) / 255
+        codes = np.minimum(np.ceil(bounds[:, :, 2] / units), 255).astype(np.uint8)
+        self._layout = Layout(bounds, slices, named, filled, tables, limits, codes, units)
+
+    def _search(self, event: Floats, k: int) -> Found:
+        work = np.zeros(2, np.int64)
+        if self.semantics == "exact":
+            ranks = np.empty(k, np.int64)
+            found = _exact(self._layout, event, k, ranks, work)
+            answer = self._ids[ranks[:found]], self._scores[ranks[:found]]
+        else:
+            ids, scores = np.empty(k, np.int64), np.empty(k)
+            found = _relaxed(self._layout, self._ids, event, ids, scores, work)
+            answer = best_first(ids[:found], scores[:found])
+        self.stats.entries += int(work[0])
+        self.stats.nodes += int(work[1])
+        return answer
+
+    def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
+        kernel = _exact_many if self.semantics == "exact" else _relaxed_many
+        kernel(self._layout, events, (self._ids, self._scores), (ids, scores, counts), work)
+        if self.semantics == "relaxed":  # heaps come unsorted
+            for e in range(len(events)):
+                found = slice(0, counts[e])
+                ids[e, found], scores[e, found] = best_first(ids[e, found], scores[e, found])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (*self._layout, self._ids, self._scores))
+
+    def check(self) -> None:
+        bounds, slices, named, _, tables, limits, codes, units = self._layout
+        n, d, _ = bounds.shape
+        keys = list(zip((-self._scores).tolist(), self._ids.tolist(), strict=True))
+        assert keys == sorted(keys), "ranks are best first, ties by id"
+        if self.semantics == "relaxed":
+            assert (codes * units * (1 + _ROUNDING) >= bounds[:, :, 2]).all(), "byte weights are rounded up"
+        for r in range(n):
+            block, bit = divmod(r, 64)
+            assert limits[block, 2 * d] >= self._scores[r], "a block's largest total"
+            for j in range(d):
+                mentioned = bool(int(named[j, block]) >> bit & 1)
+                indexed = mentioned or self.semantics == "exact"
+                lo, hi = bounds[r, j, :2]
+                first, last = (encode(tables[j], lo), encode(tables[j], hi)) if indexed else (1, 0)
+                bits = (slices[j, :-1, block] >> np.uint64(bit)) & _ONE
+                expected = (np.arange(len(bits)) >= first) & (np.arange(len(bits)) <= last)
+                assert (bits.astype(np.bool_) == expected).all(), f"the slices of rank {r}, attribute {j}"
+
+
+def _totals(weights: Floats) -> Floats:
+    """Row sums in attribute order: the same floats as the scores they bound."""
+    total = np.zeros(len(weights))
+    for j in range(weights.shape[1]):
+        total = total + weights[:, j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _encode_all(table: Any, lo: Any, hi: Any) -> Any:
+    cells = np.empty((len(lo), 2), np.int32)
+    for r in range(len(lo)):
+        cells[r, 0] = encode(table, lo[r])
+        cells[r, 1] = encode(table, hi[r])
+    return cells
+
+
+def _limits(weights: Floats, mentioned: Any, totals: Floats, blocks: int) -> Floats:
+    """Per block: largest and smallest mentioned weight of each attribute, largest total (the first's)."""
+    d = weights.shape[1]
+    limits = np.empty((blocks, 2 * d + 1))
+    if blocks:
+        starts = np.arange(0, len(weights), 64)
+        limits[:, :d] = np.maximum.reduceat(np.where(mentioned, weights, 0.0), starts)
+        limits[:, d : 2 * d] = np.minimum.reduceat(np.where(mentioned, weights, np.inf), starts)
+        limits[:, 2 * d] = totals[starts]
+    return limits
