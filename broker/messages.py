@@ -32,6 +32,24 @@ class Control:
 
 
 @dataclass(slots=True)
+class Sync:
+    """A step of the exchange by which two brokers agree again after a link was down (see recovery.py)."""
+
+    kind: str  # start | summary | differs | done
+    channel: str  # subscriptions | advertisements
+    payload: tuple[int, ...]  # digests by bucket, or the number of buckets followed by ids
+    buckets: tuple[int, ...]  # the buckets that differ
+    operation: int
+    source: int
+    sent: float
+    sequence: int
+
+    @property
+    def size(self) -> int:
+        return HEADER_BYTES + 8 * (len(self.payload) + len(self.buckets))
+
+
+@dataclass(slots=True)
 class Publication:
     """An event on its way."""
 
@@ -48,4 +66,4 @@ class Publication:
         return HEADER_BYTES + self.values.nbytes
 
 
-Message = Control | Publication
+Message = Control | Sync | Publication

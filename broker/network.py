@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
+from broker.outages import Outages
 from broker.recorder import Recorder
 from broker.trace import CLIENT, NOBODY
-from broker.transport import Link
+from broker.transport import Link, LinkModel
 from coverlay import CoverlayError
 from routing.filter import Filter
 from routing.ledger import Kind
@@ -45,8 +47,7 @@ class Settings:
     k: int | None = None
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     queue_capacity: int | None = None
-    bandwidth: float | None = None  # bytes per millisecond
-    jitter: float = 0.0
+    links: LinkModel = field(default_factory=LinkModel)
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
     epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
     epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -58,13 +59,13 @@ class Settings:
 
 @dataclass(slots=True)
 class _Operation:
-    kind: Kind
+    kind: str
     subscription: int
     broker: int
     time: float
-    outstanding: int = 1  # messages not yet processed; the first is the client's own request
+    finished: float  # when its last message so far was processed
+    outstanding: int = 0  # messages not yet processed
     messages: int = 0
-    finished: float = float("nan")
 
 
 def _hierarchy(overlay: Overlay, root: int | None) -> tuple[dict[int, int], dict[int, int]]:
@@ -88,6 +89,11 @@ class Network:
         self.recorder = Recorder()
         self._parent, self._level = _hierarchy(overlay, settings.root)
         self._mergers = 0
+        self.under_way = 0  # control messages sent and not yet processed or lost
+        self._operations: list[_Operation] = []
+        self._home: dict[int, tuple[int, Filter]] = {}
+        self._advertised: dict[int, tuple[int, Filter]] = {}
+        self.outages = Outages(self)
         self.brokers = [Broker(self, b, overlay.neighbours(b)) for b in range(overlay.tree.number_of_nodes())]
         for a, b, latency in overlay.tree.edges(data="latency"):
             self._connect(a, b, latency)
@@ -95,9 +101,6 @@ class Network:
         for a, b in settings.epsilon_per_link:
             if not overlay.tree.has_edge(a, b):
                 raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
-        self._operations: list[_Operation] = []
-        self._home: dict[int, tuple[int, Filter]] = {}
-        self._advertised: dict[int, tuple[int, Filter]] = {}
 
     def towards_root(self, broker: int) -> list[int]:
         """The neighbour on the way to the root; empty at the root itself."""
@@ -120,14 +123,13 @@ class Network:
         return NOBODY - self._mergers
 
     def _connect(self, source: int, target: int, latency: float) -> None:
-        settings = self.settings
         self.brokers[source].links[target] = Link[Message](
             self.env,
             self.brokers[target].server.arrive,
             latency,
-            settings.bandwidth,
-            settings.jitter,
-            self.stream(f"jitter/{source}/{target}") if settings.jitter else None,
+            self.settings.links,
+            self.stream(f"link/{source}/{target}") if self.settings.links.is_random else None,
+            partial(self.outages.lost_on_link, source, target),
         )
 
     # ── what clients do, at the present simulated time ─────────────────────────────────────────────────
@@ -161,27 +163,51 @@ class Network:
 
     def publish(self, broker: int, event: int, values: NDArray[np.float64]) -> None:
         now = self.env.now
-        self.brokers[broker].server.arrive(Publication(event, values, now, CLIENT, now, 0, -1))
+        if self.outages.is_up(broker):
+            self.brokers[broker].server.arrive(Publication(event, values, now, CLIENT, now, 0, -1))
+        else:
+            self.recorder.rows["faults"].append((now, "publisher-down", broker, CLIENT, event))
 
-    def _request(self, kind: Kind, subscription: int, broker: int, filter: Filter) -> None:
-        now, operation = self.env.now, len(self._operations)
-        self._operations.append(_Operation(kind, subscription, broker, now))
-        self.brokers[broker].server.arrive(
-            Control(kind, subscription, filter, operation, CLIENT, now, operation, 0)
-        )
+    def clients_return(self, broker: int, asking: set[int]) -> None:
+        """After a broker lost its memory its clients repeat what is in force, but for what they ask for anyway."""
+        for known, kind in ((self._advertised, Kind.ADVERTISE), (self._home, Kind.SUBSCRIBE)):
+            for name, (home, filter) in known.items():
+                if home == broker and not (kind is Kind.SUBSCRIBE and name in asking):
+                    self._request(kind, name, broker, filter, again=True)
+
+    def _request(self, kind: Kind, subscription: int, broker: int, filter: Filter, again: bool = False) -> None:
+        name = f"re{kind.name.lower()}" if again else kind.name.lower()
+        operation = self.new_operation(name, subscription, broker)
+        self._operations[operation].outstanding += 1
+        self.under_way += 1
+        request = Control(kind, subscription, filter, operation, CLIENT, self.env.now, operation, 0)
+        if self.outages.is_up(broker):
+            self.brokers[broker].server.arrive(request)
+        else:
+            self.outages.repeat_later(broker, request)
 
     # ── bookkeeping that the brokers call ──────────────────────────────────────────────────────────────
+
+    def new_operation(self, kind: str, subscription: int, broker: int) -> int:
+        now = self.env.now
+        self._operations.append(_Operation(kind, subscription, broker, now, finished=now))
+        return len(self._operations) - 1
 
     def operation_sends(self, operation: int) -> None:
         record = self._operations[operation]
         record.outstanding += 1
         record.messages += 1
+        self.under_way += 1
 
     def operation_processed(self, operation: int) -> None:
+        """A message of the operation was processed, or will never be."""
         record = self._operations[operation]
         record.outstanding -= 1
+        self.under_way -= 1
         if record.outstanding == 0:
             record.finished = self.env.now
+        if self.under_way == 0:
+            self.outages.note_progress()
 
     # ── running ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +227,7 @@ class Network:
         """Complete the trace once the network is quiet: final tables, operations, the overlay itself."""
         self.sample_tables(final=True)
         self.recorder.rows["operations"] = [
-            (number, o.kind.name.lower(), o.subscription, o.broker, o.time, o.finished, o.messages)
+            (number, o.kind, o.subscription, o.broker, o.time, o.finished, o.messages)
             for number, o in enumerate(self._operations)
         ]
         graph, tree = self.overlay.graph, self.overlay.tree
@@ -219,7 +245,7 @@ class Network:
         return len(self._home)
 
     def check(self) -> None:
-        """At a quiet moment: every broker is consistent, and both ends of each link agree."""
+        """At a quiet moment without faults: every broker is consistent, and both ends of each link agree."""
         for broker in self.brokers:
             broker.check()
             for neighbour, ledger in broker.ledgers.items():

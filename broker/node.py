@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.messages import Control, Message, Publication
+from broker.messages import Control, Message, Publication, Sync
+from broker.recovery import Recovery
 from broker.tables import LinkTable, LocalTable
 from broker.trace import CLIENT, NOBODY
 from broker.transport import Link, Server, service_model
 from routing.advertisements import AdvertTable
 from routing.basic import Simple
 from routing.covering_strategy import Covering
+from routing.filter import Filter
 from routing.ledger import Decision, Kind, LinkLedger
 from routing.ledger import Message as LedgerMessage
 from routing.link_strategy import LinkStrategy
@@ -31,22 +33,19 @@ class Broker:
     """One broker of a network. Messages come in through `server`, and leave through `links`."""
 
     def __init__(self, network: Network, number: int, neighbours: list[int]) -> None:
-        settings, dimensions = network.settings, len(network.settings.routing.domain)
+        settings = network.settings
         self.network = network
         self.number = number
         self.neighbours = neighbours
         self.links: dict[int, Link[Message]] = {}  # filled by the network once all brokers exist
-        self.tables = {n: LinkTable(dimensions, settings.semantics) for n in neighbours}
-        self.local = LocalTable(dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options))
         # Who learns of our subscriptions, and who never tells us of theirs and so gets every event.
         parent = network.towards_root(number)
-        learn, silent = {"all": (neighbours, []), "root": (parent, parent), "nobody": ([], neighbours)}[
+        self._learn, silent = {"all": (neighbours, []), "root": (parent, parent), "nobody": ([], neighbours)}[
             strategy(settings.strategy).sends_to
         ]
-        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *neighbours]}
-        self.ledgers = {n: self._ledger(n) for n in learn}
-        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in neighbours}
         self.gets_everything = set(silent)
+        self.nothing = Filter.of_box(settings.routing.domain)  # where a message needs a filter but nobody reads it
+        self.recovery = Recovery(self)
         self.server: Server[Message] = Server(
             network.env,
             self.process,
@@ -56,34 +55,50 @@ class Broker:
             drop=self._drop,
         )
         self._operation = 0  # the client request whose messages are being handled, for the trace
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with empty tables and ledgers: at first, and after a crash that took the memory."""
+        settings, dimensions = self.network.settings, len(self.network.settings.routing.domain)
+        self.tables = {n: LinkTable(dimensions, settings.semantics) for n in self.neighbours}
+        self.local = LocalTable(dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options))
+        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *self.neighbours]}
+        self.ledgers = {n: self._ledger(n) for n in self._learn}
+        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
 
     def entries(self) -> int:
         return len(self.local) + sum(len(table) for table in self.tables.values())
 
     def process(self, message: Message) -> None:
-        if isinstance(message, Control):
-            self._control(message)
-        else:
+        if isinstance(message, Publication):
             self._publication(message)
+            return
+        self._operation = message.operation
+        if isinstance(message, Control):
+            self._record_control(message, KIND_NAMES[message.kind], message.subscription, message.hop)
+            if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
+                self._advertisement(message)
+            else:
+                self._subscription(message)
+        else:
+            self._record_control(message, message.kind, NOBODY, 0)
+            self.recovery.receive(message)
+        self.network.operation_processed(message.operation)
+
+    def _record_control(self, message: Control | Sync, kind: str, subscription: int, hop: int) -> None:
+        recorder = self.network.recorder
+        recorder.rows["control"].append(
+            (recorder.step(), self.network.env.now, message.sent, message.source, self.number, kind, subscription,
+             message.operation, message.sequence, hop)
+        )  # fmt: skip
 
     # ── subscriptions ──────────────────────────────────────────────────────────────────────────────────
-
-    def _control(self, message: Control) -> None:
-        network, now = self.network, self.network.env.now
-        network.recorder.rows["control"].append(
-            (network.recorder.step(), now, message.sent, message.source, self.number, KIND_NAMES[message.kind],
-             message.subscription, message.operation, message.sequence, message.hop)
-        )  # fmt: skip
-        self._operation = message.operation
-        if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
-            self._advertisement(message)
-        else:
-            self._subscription(message)
-        network.operation_processed(message.operation)
 
     def _subscription(self, message: Control) -> None:
         table = self.local if message.source == CLIENT else self.tables[message.source]
         joins = message.kind is Kind.SUBSCRIBE
+        if joins == (message.subscription in table):
+            return  # known already, or gone already: repeated while two brokers agree again
         if joins:
             table.add(message.subscription, message.filter)
         else:
@@ -95,12 +110,14 @@ class Broker:
                 answers = ledger.subscribe(message.subscription, message.filter)
             else:
                 answers = ledger.unsubscribe(message.subscription)
-            self._send_control(neighbour, answers, message)
+            self.send_control(neighbour, answers, message.operation, message.hop + 1)
 
     def _advertisement(self, message: Control) -> None:
         """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
         begins = message.kind is Kind.ADVERTISE
         table = self.adverts[message.source]
+        if begins == (message.subscription in table):
+            return
         if begins:
             table.add(message.subscription, message.filter)
         else:
@@ -112,18 +129,18 @@ class Broker:
                 answers = ledger.subscribe(message.subscription, message.filter)
             else:
                 answers = ledger.unsubscribe(message.subscription)
-            self._send_control(neighbour, [(AS_ADVERT[kind], id, f) for kind, id, f in answers], message)
+            adverts = [(AS_ADVERT[kind], id, filter) for kind, id, filter in answers]
+            self.send_control(neighbour, adverts, message.operation, message.hop + 1)
         if message.source in self.ledgers:
-            self._send_control(message.source, self.ledgers[message.source].reconsider(), message)
+            followers = self.ledgers[message.source].reconsider()
+            self.send_control(message.source, followers, message.operation, message.hop + 1)
 
-    def _send_control(self, neighbour: int, answers: list[LedgerMessage], cause: Control) -> None:
+    def send_control(self, neighbour: int, answers: list[LedgerMessage], operation: int, hop: int) -> None:
         network, link = self.network, self.links[neighbour]
         for kind, subscription, filter in answers:
-            network.operation_sends(cause.operation)
+            network.operation_sends(operation)
             link.send(
-                Control(
-                    kind, subscription, filter, cause.operation, self.number, network.env.now, link.sent, cause.hop + 1
-                )
+                Control(kind, subscription, filter, operation, self.number, network.env.now, link.sent, hop)
             )
 
     def _ledger(self, neighbour: int) -> LinkLedger:
@@ -192,6 +209,7 @@ class Broker:
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""
+        self.recovery.check()
         self.local.check()
         for table in self.tables.values():
             table.check()

@@ -138,6 +138,9 @@ class LocalTable:
     def __len__(self) -> int:
         return len(self._filters)
 
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._filters
+
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
         self._index.add(

@@ -44,7 +44,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         sent=pa.float64(),  # when the source handed it to the link
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
         target=pa.int32(),
-        kind=_label,  # subscribe | unsubscribe | advertise | unadvertise
+        kind=_label,  # subscribe, unsubscribe, advertise, unadvertise; start, summary, differs, done (recovery)
         subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
         sequence=pa.int64(),  # position on its link, from 0
@@ -103,7 +103,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     # One row per client request: when it was made and when its last message had been processed.
     "operations": _schema(
         operation=pa.int64(),
-        kind=_label,  # subscribe | unsubscribe | advertise | unadvertise
+        kind=_label,  # what a client asked, again after its broker lost its memory (re…); reconnect, restart
         subscription=pa.int64(),
         broker=pa.int32(),
         time=pa.float64(),
@@ -112,7 +112,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "faults": _schema(
         time=pa.float64(),
-        kind=_label,  # queue-full
+        # crash, restart, cut, heal, converged (whole again); and per lost copy of an event: queue-full,
+        # link-down, crashed (waited in the queue), publisher-down
+        kind=_label,
         broker=pa.int32(),
         neighbour=pa.int32(),
         event=pa.int64(),  # the event that was dropped, or NOBODY
@@ -153,6 +155,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         spurious=pa.int64(),  # must be 0
         missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
         missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
+        missed_fault=pa.int64(),  # under way while something was down or being repaired
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
     ),

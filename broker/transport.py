@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -52,46 +53,79 @@ class Signal:
         """The kernel clears an event when it happens; this one stays."""
 
 
+@dataclass(frozen=True)
+class LinkModel:
+    """How links behave beyond their latency."""
+
+    bandwidth: float | None = None  # bytes per millisecond; None: transmission takes no time
+    jitter: float = 0.0  # up to this much more latency per message
+    loss: float = 0.0  # the chance that a transmission is lost and has to be repeated
+    retransmit_after: float = 0.0  # milliseconds until the sender notices
+
+    @property
+    def is_random(self) -> bool:
+        return self.jitter > 0 or self.loss > 0
+
+
 class Link(Generic[M]):
-    """One direction of a link."""
+    """One direction of a link: reliable and in order while it is up, as over TCP; nothing while it is down."""
 
     def __init__(
         self,
         env: simpy.Environment,
         deliver: Callable[[M], None],
         latency: float,
-        bandwidth: float | None = None,
-        jitter: float = 0.0,
+        model: LinkModel | None = None,
         rng: np.random.Generator | None = None,
+        lose: Callable[[M], None] = lambda message: None,
     ) -> None:
         self._env = env
         self._deliver = deliver
         self.latency = latency
-        self._bandwidth = bandwidth  # bytes per millisecond; None: transmission takes no time
-        self._jitter = jitter  # up to this much more latency per message
-        self._rng = rng
+        self._model = model or LinkModel()
+        self._rng = rng if self._model.is_random else None
+        self._lose = lose  # called with every message that will never arrive
         self._in_flight: deque[M] = deque()
         self._free_at = 0.0
         self._last = 0.0
+        self._void = 0  # arrivals still in the calendar whose messages were lost
+        self.up = True
         self.sent = 0  # sequence number of the next message
+        self.retransmissions = 0
         self._arrival = Signal(self._arrive)
 
     def send(self, message: M) -> None:
-        now = self._env.now
+        self.sent += 1
+        if not self.up:
+            self._lose(message)
+            return
+        now, model = self._env.now, self._model
         leaves = now
-        if self._bandwidth is not None:
-            leaves = max(now, self._free_at) + message.size / self._bandwidth
+        if model.bandwidth is not None:
+            leaves = max(now, self._free_at) + message.size / model.bandwidth
             self._free_at = leaves
         arrival = leaves + self.latency
-        if self._jitter and self._rng is not None:
-            arrival = max(arrival + self._jitter * self._rng.random(), self._last)
-            self._last = arrival
-        self.sent += 1
+        if self._rng is not None:
+            arrival += model.jitter * self._rng.random()
+            while model.loss and self._rng.random() < model.loss:
+                arrival += model.retransmit_after
+                self.retransmissions += 1
+            self._last = arrival = max(arrival, self._last)
         self._in_flight.append(message)
         self._env.schedule(self._arrival, NORMAL, arrival - now)
 
+    def cut(self) -> None:
+        """Go down; what is in flight is lost."""
+        self.up = False
+        self._void += len(self._in_flight)
+        while self._in_flight:
+            self._lose(self._in_flight.popleft())
+
     def _arrive(self, _event: object) -> None:
-        self._deliver(self._in_flight.popleft())
+        if self._void:  # arrivals happen in the order of sending, so the void ones come first
+            self._void -= 1
+        else:
+            self._deliver(self._in_flight.popleft())
 
 
 class Server(Generic[M]):
@@ -114,6 +148,7 @@ class Server(Generic[M]):
         self._drop = drop
         self._queue: deque[M] = deque()
         self._busy_until = 0.0
+        self._void = 0  # ends of service still in the calendar whose messages were lost
         self._end_of_service = Signal(self._finish)
 
     def arrive(self, message: M) -> None:
@@ -128,8 +163,19 @@ class Server(Generic[M]):
         self._queue.append(message)
         self._env.schedule(self._end_of_service, NORMAL, self._busy_until - now)
 
+    def clear(self) -> list[M]:
+        """Forget everything that waits, and say what it was."""
+        waiting = list(self._queue)
+        self._void += len(waiting)
+        self._queue.clear()
+        self._busy_until = self._env.now
+        return waiting
+
     def _finish(self, _event: object) -> None:
-        self._process(self._queue.popleft())
+        if self._void:
+            self._void -= 1
+        else:
+            self._process(self._queue.popleft())
 
 
 Entries = Callable[[], int]  # how many entries the broker's tables hold now

@@ -28,6 +28,9 @@ class AdvertTable:
     def __len__(self) -> int:
         return len(self._filters)
 
+    def __contains__(self, advertisement: int) -> bool:
+        return advertisement in self._filters
+
     @property
     def advertisements(self) -> list[int]:
         return sorted(self._filters)

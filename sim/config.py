@@ -64,6 +64,8 @@ class OverlaySection(OpenSection):
 class LinksSection(Section):
     bandwidth: Annotated[float, Field(gt=0)] | None = None  # bytes per millisecond
     jitter: Annotated[float, Field(ge=0)] = 0.0  # milliseconds
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0  # chance that a transmission has to be repeated
+    retransmit_after: Annotated[float, Field(ge=0)] = 50.0  # milliseconds
 
 
 class BrokerSection(Section):

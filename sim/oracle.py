@@ -7,7 +7,8 @@ shares no code with the brokers' matching, covering or routing. For every event 
   have been served, once each. Anything less is *missed*, anything more *spurious* or *duplicate*.
 - It did not: every matching local subscription is missed. The miss is *transient* when the subscription was
   still on its way (see `settled`) or left while the event was under way, *dropped* when a full queue
-  discarded a copy of the event, and otherwise an error of the routing: `missed`, which must be 0.
+  discarded a copy of the event, the *fault*'s when anything was down or under repair meanwhile, and otherwise
+  an error of the routing: `missed`, which must be 0.
 
 A subscription is settled once its own messages and those of every earlier request have been processed: it
 may be represented by a cover that was still travelling. From then on make-before-break keeps a
@@ -20,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -37,6 +39,15 @@ class Verdict:
     spurious: int = 0
     missed_transient: int = 0
     missed_dropped: int = 0
+    missed_fault: int = 0
+
+    def count_missed(self, count: int, dropped: bool, faulty: bool) -> None:
+        if faulty:
+            self.missed_fault += count
+        elif dropped:
+            self.missed_dropped += count
+        else:
+            self.missed += count
 
 
 @dataclass(frozen=True)
@@ -56,14 +67,31 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k:
     lives = _lives(tables, len(workload.lo))
     hops = _by_event(tables["publications"], ("target", "step", "time", "published"), len(workload.events))
     delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
-    dropped = set(tables["faults"].column("event").to_pylist())
+    faults = tables["faults"].to_pandas()
+    dropped = set(faults["event"][faults["kind"] == "queue-full"])
+    broken = _broken_times(faults)
     verdict = Verdict()
     for event, values in enumerate(workload.events):
         if not len(hops[event]):
             continue  # never published in this run
         scores = brute_force_scores(workload, values, semantics)
-        _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped)
+        published, ended = hops[event][0, 3], hops[event][:, 2].max()
+        faulty = any(start <= ended and published <= end for start, end in broken)
+        _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
     return verdict
+
+
+def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
+    """From each first fault until the network had converged again."""
+    broken: list[tuple[float, float]] = []
+    since: float | None = None
+    for time, kind in zip(faults["time"], faults["kind"], strict=True):
+        if kind in ("crash", "cut") and since is None:
+            since = time
+        elif kind == "converged" and since is not None:
+            broken.append((since, time))
+            since = None
+    return broken if since is None else [*broken, (since, np.inf)]
 
 
 def _judge_event(
@@ -74,6 +102,7 @@ def _judge_event(
     delivered: Floats,
     k: int | None,
     dropped: bool,
+    faulty: bool,
 ) -> None:
     step_at = {int(broker): int(step) for broker, step, _, _ in hops}
     ended, published = hops[:, 2].max(), hops[0, 3]
@@ -90,18 +119,16 @@ def _judge_event(
             best = in_force[np.lexsort((in_force, -scores[in_force]))][:k].tolist()
             served = got.get(int(broker), [])
             verdict.duplicates += len(served) - len(set(served))
-            verdict.missed += len(set(best) - set(served))
-            verdict.spurious += len(set(served) - set(best))
+            # A broker that lost its memory serves others until its clients are back.
+            verdict.count_missed(len(set(best) - set(served)), False, faulty)
+            verdict.spurious += 0 if faulty else len(set(served) - set(best))
             if set(served) == set(best) and served != best and len(served) == len(best):
                 verdict.spurious += 1  # the right ones in the wrong order
             continue
         required = (lives.settled[local] <= published) & (lives.asked_to_leave[local] > ended)
         in_doubt = ~required & (lives.asked[local] <= published) & (lives.asked_to_leave[local] > published)
         missing = min(int(required.sum()), len(local) if k is None else k)
-        if dropped:
-            verdict.missed_dropped += missing
-        else:
-            verdict.missed += missing
+        verdict.count_missed(missing, dropped, faulty)
         verdict.missed_transient += int(in_doubt.sum())
 
 
@@ -137,11 +164,11 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
         asked_to_leave=np.full(count, np.inf),
     )
     joins = requests[requests["kind"] == "subscribe"]
-    lives.came[joins["subscription"]] = joins["step"]
+    np.minimum.at(lives.came, joins["subscription"].to_numpy(), joins["step"].to_numpy())  # the first, if repeated
     leaves = requests[requests["kind"] == "unsubscribe"]
     lives.left[leaves["subscription"]] = leaves["step"]
     joining = (operations["kind"] == "subscribe").to_numpy()
-    joined = operations["subscription"][joining]
+    joined = operations["subscription"][joining]  # each once: what is repeated is called resubscribe
     lives.home[joined] = operations["broker"][joining]
     lives.asked[joined] = operations["time"][joining]
     lives.settled[joined] = np.maximum.accumulate(operations["finished"].to_numpy(dtype=float))[joining]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from broker import trace
 from broker.network import Network, Settings
+from broker.transport import LinkModel
 from coverlay import __version__
 from routing.advertisements import advertisement_for
 from routing.filter import Filter
@@ -87,8 +88,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         k=matching.k,
         service=experiment.broker.service,
         queue_capacity=experiment.broker.queue,
-        bandwidth=experiment.links.bandwidth,
-        jitter=experiment.links.jitter,
+        links=LinkModel(**experiment.links.model_dump()),
     )
 
 

@@ -67,7 +67,7 @@ def test_an_event_that_never_reached_a_broker_is_missed_there(finished):
     spoilt = {"publications": pa.Table.from_pandas(kept_hops), "deliveries": pa.Table.from_pandas(kept)}
     assert judged(finished, **spoilt).missed == last_hop.served
     # The same loss is explained where a queue dropped the event, and in doubt while the network settles.
-    faults = pa.table({"event": np.array([last_hop.event])})
+    faults = pa.table({"event": [last_hop.event], "kind": ["queue-full"], "time": [0.0]})
     verdict = judged(finished, **spoilt, faults=faults)
     assert (verdict.missed, verdict.missed_dropped) == (0, last_hop.served)
     operations = tables["operations"].to_pandas()

@@ -10,7 +10,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.transport import Link, Server, service_model
+from broker.transport import Link, LinkModel, Server, service_model
 from coverlay import CoverlayError
 from sim.bench import engine
 
@@ -21,10 +21,11 @@ class Parcel:
     size: int = 10
 
 
-def sent_through(gaps, **options):
+def sent_through(gaps, latency, seed=0, **model):
     """(number, time) of every parcel at the far end, sent with the given gaps between them."""
     env, arrived = simpy.Environment(), []
-    link = Link(env, lambda parcel: arrived.append((parcel.number, env.now)), **options)
+    rng = np.random.default_rng(seed)
+    link = Link(env, lambda parcel: arrived.append((parcel.number, env.now)), latency, LinkModel(**model), rng)
 
     def sender():
         for number, gap in enumerate(gaps):
@@ -36,15 +37,20 @@ def sent_through(gaps, **options):
     return arrived
 
 
-@given(gaps=st.lists(st.floats(0, 3), max_size=30), jitter=st.floats(0, 20), seed=st.integers(0, 99))
-def test_jitter_never_reorders(gaps, jitter, seed):
-    arrived = sent_through(gaps, latency=1.0, jitter=jitter, rng=np.random.default_rng(seed))
+@given(
+    gaps=st.lists(st.floats(0, 3), max_size=30),
+    jitter=st.floats(0, 20),
+    loss=st.sampled_from([0.0, 0.5]),
+    seed=st.integers(0, 99),
+)
+def test_neither_jitter_nor_retransmission_reorders_or_loses(gaps, jitter, loss, seed):
+    arrived = sent_through(gaps, 1.0, seed, jitter=jitter, loss=loss, retransmit_after=7.0)
     assert [number for number, _ in arrived] == list(range(len(gaps)))
     assert [time for _, time in arrived] == sorted(time for _, time in arrived)
 
 
 def test_bandwidth_spaces_parcels_by_their_transmission_time():
-    arrived = sent_through([0.0, 0.0, 0.0], latency=5.0, bandwidth=10.0)
+    arrived = sent_through([0.0, 0.0, 0.0], 5.0, bandwidth=10.0)
     assert arrived == [(0, 6.0), (1, 7.0), (2, 8.0)]
 
 
@@ -99,3 +105,23 @@ def test_the_fast_transport_does_what_the_naive_pipeline_does(service):
     processed, finished = engine.ours(20, 30, service)
     assert (processed, finished) == pytest.approx(engine.naive(20, 30, service))
     assert processed == 20 * 31
+
+
+def test_a_cut_link_loses_what_is_in_flight_and_nothing_later():
+    env, arrived, lost = simpy.Environment(), [], []
+    link = Link(env, lambda p: arrived.append((p.number, env.now)), 5.0, lose=lambda p: lost.append(p.number))
+
+    def story():
+        link.send(Parcel(0))
+        yield env.timeout(3)
+        link.send(Parcel(1))
+        link.cut()
+        link.send(Parcel(2))
+        yield env.timeout(1)
+        link.up = True
+        link.send(Parcel(3))
+
+    env.process(story())
+    env.run()
+    assert lost == [0, 1, 2]
+    assert arrived == [(3, 9.0)]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.network import Network, Settings
+from broker.transport import LinkModel
 from covering.residue import EMPTY, Residue
 from routing.filter import Filter
 from routing.link_strategy import RoutingOptions
@@ -47,6 +48,10 @@ steps = st.lists(
         st.tuples(st.just("unadvertise"), st.integers(0, 99), st.none()),
         st.tuples(st.just("publish"), st.integers(0, 99), st.tuples(event_value, event_value)),
         st.tuples(st.just("wait"), st.integers(1, 12), st.none()),
+        st.tuples(st.just("crash"), st.integers(0, 99), st.booleans()),
+        st.tuples(st.just("restart"), st.integers(0, 99), st.none()),
+        st.tuples(st.just("cut"), st.integers(0, 99), st.none()),
+        st.tuples(st.just("heal"), st.integers(0, 99), st.none()),
         st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)),
     ),
     max_size=40,
@@ -93,7 +98,7 @@ def test_deliveries_equal_brute_force(
             matcher="scan",
             semantics=semantics,
             k=k,
-            jitter=jitter,
+            links=LinkModel(jitter=jitter),
             service=service,
             advertisements=advertisements,
         ),
@@ -122,7 +127,10 @@ def test_deliveries_equal_brute_force(
             events += 1
         elif what == "wait":
             network.run(until=network.env.now + choice / 3)
+        elif what in ("crash", "restart", "cut", "heal"):
+            break_or_mend(network, what, choice, argument)
         elif what == "quiet":
+            repair_everything(network)
             network.run()
             network.check()
             announced = any(at == choice % brokers and f.matches(np.array(argument)) for at, f in adverts.values())
@@ -130,6 +138,7 @@ def test_deliveries_equal_brute_force(
                 continue  # nobody promised to deliver what was not announced
             assert_quiet_and_right(network, alive, choice % brokers, events, np.array(argument))
             events += 1
+    repair_everything(network)
     for gone in sorted(alive):
         network.unsubscribe(gone)
     for over in sorted(adverts):
@@ -148,3 +157,29 @@ def assert_quiet_and_right(network, alive, broker, event, values):
     delivered = [(row[1], row[7]) for row in rows]
     assert len(delivered) == len(set(delivered)), "delivered twice"
     assert set(delivered) == expected(alive, values, network.settings.semantics, network.settings.k)
+
+
+def break_or_mend(network, what, choice, keep_state):
+    """Do one of the faults or repairs that are possible now, if any."""
+    outages, links = network.outages, sorted(network.overlay.tree.edges)
+    crashed, cuts = sorted(outages.crashed), sorted(outages.cuts)
+    up = [b for b in range(len(network.brokers)) if b not in crashed]
+    whole = [link for link in links if link not in cuts]
+    if what == "crash" and up:
+        outages.crash(up[choice % len(up)], keep_state)
+    elif what == "restart" and crashed:
+        outages.restart(crashed[choice % len(crashed)])
+    elif what == "cut" and whole:
+        outages.cut(*whole[choice % len(whole)])
+    elif what == "heal" and cuts:
+        outages.heal(*cuts[choice % len(cuts)])
+
+
+def repair_everything(network):
+    for broker in sorted(network.outages.crashed):
+        network.outages.restart(broker)
+    for link in sorted(network.outages.cuts):
+        network.outages.heal(*link)
+    network.run()
+    broke = [row[1] for row in network.recorder.rows["faults"] if row[1] in ("crash", "cut", "converged")]
+    assert not broke or broke[-1] == "converged", "the network never noticed that it is whole again"

@@ -1,0 +1,174 @@
+"""Crashes and cuts: what goes down, what is lost with it, and when the network is whole again.
+
+A link is usable while nobody cut it and both its brokers are up. When it becomes unusable, what is in flight on
+it is lost; when it becomes usable again, both ends start to agree (recovery.py). A broker that crashes loses
+what waits in its queue, and its memory unless it keeps that on disk; its clients notice and repeat their
+requests when it is back.
+
+From the first fault until nothing is down and every exchange has ended, losses are the faults' doing. The end of
+such a time is written down as `converged`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.messages import Control, Message, Publication
+from broker.recovery import start_marker
+from broker.trace import CLIENT, NOBODY
+from coverlay import CoverlayError
+from routing.ledger import Kind
+
+if TYPE_CHECKING:
+    from broker.network import Network
+
+
+class Outages:
+    """The faults of one network, at the present simulated time."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.crashed: dict[int, bool] = {}  # broker → whether it keeps its memory
+        self._half_recovered: set[int] = set()  # crashed again before it had heard from everybody
+        self.cuts: set[tuple[int, int]] = set()
+        self._repeat: dict[int, list[Control]] = {}  # requests that clients of a crashed broker will repeat
+        self._unsettled = False  # something went wrong and the network has not converged since
+
+    # ── faults ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def crash(self, broker: int, keep_state: bool) -> None:
+        self._must_exist(broker)
+        if broker in self.crashed:
+            raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
+        self._begin("crash", broker, NOBODY)
+        self.crashed[broker] = keep_state
+        if not self.network.brokers[broker].recovery.complete:
+            self._half_recovered.add(broker)
+        for message in self.network.brokers[broker].server.clear():
+            self._lost_in_crash(broker, message)
+        self._refresh_links_of(broker)
+
+    def restart(self, broker: int) -> None:
+        self._must_exist(broker)
+        if broker not in self.crashed:
+            raise CoverlayError(f"broker {broker} cannot restart at {self.network.env.now:g} ms: it is not down")
+        kept = self.crashed.pop(broker)
+        network, node = self.network, self.network.brokers[broker]
+        self._record("restart", broker, NOBODY)
+        operation = network.new_operation("restart", NOBODY, broker)
+        repeated = self._repeat.pop(broker, [])
+        amnesia = not kept or broker in self._half_recovered
+        self._half_recovered.discard(broker)
+        if not kept:
+            node.forget()
+            network.clients_return(broker, {m.subscription for m in repeated if m.kind is Kind.SUBSCRIBE})
+        for message in repeated:
+            node.server.arrive(message)
+        if amnesia:
+            node.recovery.begin()
+            network.operation_sends(operation)
+            node.server.arrive(start_marker(operation, network.env.now))
+        self._refresh_links_of(broker, amnesia)
+
+    def cut(self, broker: int, neighbour: int) -> None:
+        link = self._must_be_linked(broker, neighbour)
+        if link in self.cuts:
+            raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: it is down")
+        self._begin("cut", *link)
+        self.cuts.add(link)
+        self._refresh(*link)
+
+    def heal(self, broker: int, neighbour: int) -> None:
+        link = self._must_be_linked(broker, neighbour)
+        if link not in self.cuts:
+            raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not down")
+        self.cuts.remove(link)
+        self._record("heal", *link)
+        self._refresh(*link)
+
+    # ── consequences ───────────────────────────────────────────────────────────────────────────────────
+
+    def is_up(self, broker: int) -> bool:
+        return broker not in self.crashed
+
+    def repeat_later(self, broker: int, message: Control) -> None:
+        """A client could not reach its broker; it tries again when the broker is back."""
+        self._repeat.setdefault(broker, []).append(message)
+
+    def lost_on_link(self, broker: int, neighbour: int, message: Message) -> None:
+        if isinstance(message, Publication):
+            self._record("link-down", broker, neighbour, message.event)
+        else:
+            self.network.operation_processed(message.operation)
+
+    def note_progress(self) -> None:
+        """Called when the last message under way was processed: are we whole again?"""
+        if self._unsettled and not self.crashed and not self.cuts:
+            self._unsettled = False
+            self._record("converged", NOBODY, NOBODY)
+
+    def _lost_in_crash(self, broker: int, message: Message) -> None:
+        if isinstance(message, Publication):
+            self._record("crashed", broker, message.source, message.event)
+        elif isinstance(message, Control) and message.source == CLIENT:
+            self.repeat_later(broker, message)
+        else:
+            self.network.operation_processed(message.operation)
+
+    def _refresh_links_of(self, broker: int, amnesia: bool = False) -> None:
+        for neighbour in self.network.brokers[broker].neighbours:
+            self._refresh(broker, neighbour, amnesia)
+        if self.is_up(broker):
+            self.network.brokers[broker].recovery.tell()
+        if not self.network.under_way:
+            self.note_progress()
+
+    def _refresh(self, broker: int, neighbour: int, amnesia: bool = False) -> None:
+        """Bring both directions of a link to the state that cuts and crashes imply."""
+        network = self.network
+        here, there = network.brokers[broker], network.brokers[neighbour]
+        both = (here.links[neighbour], there.links[broker])
+        link = (min(broker, neighbour), max(broker, neighbour))
+        usable = link not in self.cuts and self.is_up(broker) and self.is_up(neighbour)
+        if usable == both[0].up:
+            return
+        if not usable:
+            for one in both:
+                one.cut()
+            here.recovery.link_down(neighbour)
+            there.recovery.link_down(broker)
+            for node in (here, there):
+                if self.is_up(node.number):
+                    node.recovery.tell()  # what waited for the lost neighbour waits no more
+            return
+        operation = network.new_operation("reconnect", NOBODY, broker)
+        for one in both:
+            one.up = True
+        here.recovery.link_up(neighbour, operation, amnesia)
+        there.recovery.link_up(broker, operation, False)
+        there.recovery.tell()
+        if not amnesia:
+            here.recovery.tell()
+            if not network.under_way:
+                self.note_progress()
+
+    # ── checks and records ─────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, kind: str, broker: int, neighbour: int) -> None:
+        self._unsettled = True
+        self._record(kind, broker, neighbour)
+
+    def _record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
+        self.network.recorder.rows["faults"].append((self.network.env.now, kind, broker, neighbour, event))
+
+    def _must_exist(self, broker: int) -> None:
+        if not 0 <= broker < len(self.network.brokers):
+            last = len(self.network.brokers) - 1
+            raise CoverlayError(f"a fault names broker {broker}; there are brokers 0 to {last}")
+
+    def _must_be_linked(self, broker: int, neighbour: int) -> tuple[int, int]:
+        self._must_exist(broker)
+        self._must_exist(neighbour)
+        if neighbour not in self.network.brokers[broker].links:
+            raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is no link that is routed on")
+        return min(broker, neighbour), max(broker, neighbour)

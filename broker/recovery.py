@@ -1,0 +1,176 @@
+"""How brokers agree again after a link was down or a broker lost its memory: summaries, not everything.
+
+Per direction of a link and channel (advertisements, subscriptions), the sender A has a ledger of what the receiver B
+should know. When the link is usable again:
+
+    A → B  summary   a digest of the ledger's sent set, in about √n buckets by hash of the id
+    B → A  differs   the ids that B has in the buckets whose digests differ (nothing, if none differs)
+    A → B  subscribe for what B lacks, then unsubscribe for what B has too much: make before break
+    A → B  done
+
+Ordinary messages may cross these; receiving something known or removing something unknown changes nothing, and
+links are FIFO, so B ends with A's ledger.
+
+A broker that lost its memory must not tell B that nothing is left just because it has not heard from the others
+yet. So it sends a summary to B only after everybody else has told it what they want: advertisements first, then
+subscriptions, which depend on them. In a tree these waits form no cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.messages import Sync
+from broker.trace import CLIENT
+from routing.ledger import Kind, LinkLedger
+
+if TYPE_CHECKING:
+    from broker.node import Broker
+
+ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
+_MASK = (1 << 64) - 1
+
+
+def _mixed(identity: int) -> int:
+    """A 64-bit hash whose high bits choose the bucket (the finaliser of SplitMix64)."""
+    value = (identity + 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+def bucket_of(identity: int, buckets: int) -> int:
+    return _mixed(identity) % buckets
+
+
+def digests(ids: Iterable[int], buckets: int) -> tuple[int, ...]:
+    """Per bucket, a number that tells sets apart but for a chance of about 2⁻⁶³."""
+    sums = [0] * buckets
+    for identity in ids:
+        value = _mixed(identity)
+        sums[value % buckets] ^= _mixed(value)  # mixed again: the bucket already fixes the low bits
+    return tuple(total >> 1 for total in sums)  # fits a signed word
+
+
+class Recovery:
+    """One broker's side of the exchange."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._untold: dict[tuple[str, int], int] = {}  # (channel, neighbour) to summarise → operation
+        self._waiting: set[tuple[str, int]] = set()  # (channel, neighbour) that we have not heard from yet
+        self._started = True  # after a loss of memory: once our own clients are back
+
+    @property
+    def complete(self) -> bool:
+        """Everybody whom we waited for has told us what they want."""
+        return self._started and not self._waiting
+
+    def begin(self) -> None:
+        """The broker's memory is empty or incomplete: nobody is told anything before `start` has been processed."""
+        self._started = False
+        self._waiting.clear()
+        self._untold.clear()
+
+    def link_up(self, neighbour: int, operation: int, amnesia: bool) -> None:
+        """A link is usable again. `amnesia`: we lack memory, so we wait for what the neighbour knows."""
+        for channel in self._channels(self.broker):
+            if neighbour in self._ledgers(self.broker, channel):
+                self._untold[channel, neighbour] = operation
+        if amnesia:
+            other = self.broker.network.brokers[neighbour]
+            for channel in self._channels(other):
+                if self.broker.number in self._ledgers(other, channel):
+                    self._waiting.add((channel, neighbour))
+
+    def link_down(self, neighbour: int) -> None:
+        """Nothing will come from there for now; it counts as heard."""
+        for channel in (ADVERTS, SUBSCRIPTIONS):
+            self._waiting.discard((channel, neighbour))
+            self._untold.pop((channel, neighbour), None)
+
+    def tell(self) -> None:
+        """Send the summaries that nothing stands in the way of."""
+        if not self._started:
+            return
+        for channel, neighbour in list(self._untold):
+            if channel == ADVERTS:
+                blocked = any(c == ADVERTS and n != neighbour for c, n in self._waiting)
+            else:
+                blocked = any(c == ADVERTS or n != neighbour for c, n in self._waiting)
+            if not blocked:
+                operation = self._untold.pop((channel, neighbour))
+                sent = self._ledgers(self.broker, channel)[neighbour].sent
+                buckets = 1 << (len(sent).bit_length() // 2 + 2)  # about 4√n
+                self._send("summary", channel, neighbour, operation, digests(sent, buckets))
+
+    def receive(self, message: Sync) -> None:
+        if message.kind == "start":
+            self._started = True
+        elif message.kind == "summary":
+            self._compare(message)
+        elif message.kind == "differs":
+            self._mend(message)
+        else:
+            self._waiting.discard((message.channel, message.source))
+        self.tell()
+
+    def _compare(self, message: Sync) -> None:
+        own = self._known_from(message.source, message.channel)
+        buckets = len(message.payload)
+        ours = digests(own, buckets)
+        differing = tuple(b for b in range(buckets) if ours[b] != message.payload[b])
+        if not differing:
+            self._waiting.discard((message.channel, message.source))
+            return
+        ids = tuple(i for i in own if bucket_of(i, buckets) in set(differing))
+        self._send("differs", message.channel, message.source, message.operation, (buckets, *ids), differing)
+
+    def _mend(self, message: Sync) -> None:
+        buckets, listed = message.payload[0], set(message.payload[1:])
+        ledger = self._ledgers(self.broker, message.channel)[message.source]
+        asked = set(message.buckets)
+        should = {i: f for i, f in ledger.sent.items() if bucket_of(i, buckets) in asked}
+        joins, leaves = Kind.SUBSCRIBE, Kind.UNSUBSCRIBE
+        if message.channel == ADVERTS:
+            joins, leaves = Kind.ADVERTISE, Kind.UNADVERTISE
+        nothing = self.broker.nothing
+        answers = [(joins, i, f) for i, f in should.items() if i not in listed]
+        answers += [(leaves, i, nothing) for i in sorted(listed - should.keys())]
+        self.broker.send_control(message.source, answers, message.operation, 0)
+        self._send("done", message.channel, message.source, message.operation, ())
+
+    def _send(
+        self, kind: str, channel: str, neighbour: int, operation: int, payload: tuple[int, ...],
+        buckets: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        broker = self.broker
+        link = broker.links[neighbour]
+        broker.network.operation_sends(operation)
+        link.send(Sync(kind, channel, payload, buckets, operation, broker.number, broker.network.env.now, link.sent))
+
+    def _known_from(self, neighbour: int, channel: str) -> list[int]:
+        if channel == ADVERTS:
+            return self.broker.adverts[neighbour].advertisements
+        return self.broker.tables[neighbour].subscriptions
+
+    @staticmethod
+    def _channels(broker: Broker) -> list[str]:
+        if broker.network.settings.advertisements == "none":
+            return [SUBSCRIPTIONS]
+        return [ADVERTS, SUBSCRIPTIONS]
+
+    @staticmethod
+    def _ledgers(broker: Broker, channel: str) -> dict[int, LinkLedger]:
+        return broker.advert_ledgers if channel == ADVERTS else broker.ledgers
+
+    def check(self) -> None:
+        assert not self._waiting, "still waiting for a neighbour although nothing is under way"
+        assert not self._untold, "a neighbour was never told"
+        assert self._started
+
+
+def start_marker(operation: int, now: float) -> Sync:
+    """Queued behind the clients' own requests after a restart."""
+    return Sync("start", SUBSCRIPTIONS, (), (), operation, CLIENT, now, 0)
