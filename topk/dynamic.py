@@ -127,7 +127,7 @@ class LogStructured(TopKIndex):
         return id in self._buffer or any(run.holds(id) for run in self._runs)
 
     def _combined(self, weights: Floats) -> float:
-        return self._runs[0].index._combined(weights) if self._runs else super()._combined(weights)
+        return self._buffer._combined(weights)
 
     @property
     def runs(self) -> list[TopKIndex]:
@@ -198,7 +198,9 @@ class LogStructured(TopKIndex):
             return self._runs[0].search(low, high, k)
         parts = [run.search(low, high, k) for run in self._runs]
         if len(self._buffer):
-            parts.append(self._buffer._search_range(low, high, min(k, len(self._buffer))))
+            ask = min(k, len(self._buffer))
+            point = low is high
+            parts.append(self._buffer._search(low, ask) if point else self._buffer._search_range(low, high, ask))
         if not parts:
             return np.empty(0, np.int64), np.empty(0)
         ids, scores = best_first(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))

@@ -1,0 +1,127 @@
+"""Mistakes are refused in one sentence; options do what they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import topk
+from coverlay import CoverlayError
+from tests.topk import oracles
+from topk.streams import StreamIndex
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1.0]], [[0.0]], [1.0]), "greater than hi"),
+        (([[np.nan]], [[0.0]], [1.0]), "is NaN"),
+        (([[0.0]], [[0.0, 1.0]], [1.0]), "same shape"),
+        (([[0.0]], [[1.0]], [np.inf]), "finite"),
+        (([[0.0]], [[1.0]], [1.0, 2.0]), "shape"),
+    ],
+)
+def test_bad_catalogues(arguments: tuple[list, list, list], message: str) -> None:
+    with pytest.raises(CoverlayError, match=message):
+        topk.Catalogue.from_boxes(*arguments)
+
+
+def test_bad_ids_mentions_and_residues() -> None:
+    box = ([[0.0], [0.0]], [[1.0], [1.0]], [1.0, 2.0])
+    with pytest.raises(CoverlayError, match="7 occurs more than once"):
+        topk.Catalogue.from_boxes(*box, ids=[7, 7])
+    with pytest.raises(CoverlayError, match="without mentioning"):
+        topk.Catalogue.from_boxes(*box, mentioned=[[True], [False]])
+    with pytest.raises(CoverlayError, match="row 5"):
+        topk.Catalogue.from_boxes(*box, exclusions={5: (((0, (1.0,)),), ())})
+
+
+def test_weights_and_scores() -> None:
+    both = topk.Catalogue.from_boxes([[0.0, 0.0]], [[1.0, 1.0]], [[1.0, 2.0]])
+    assert both.scores.tolist() == [3.0]
+    shared = topk.Catalogue.from_boxes([[0.0, -np.inf]], [[1.0, np.inf]], [3.0])
+    assert shared.weights.tolist() == [[3.0, 0.0]]
+    negative = topk.Catalogue.from_boxes([[0.0]], [[1.0]], [-1.0])
+    assert topk.create("scan", negative).top([0.5], 1) == [(0, -1.0)]
+    with pytest.raises(CoverlayError, match="weights ≥ 0"):
+        topk.create("scan", negative, semantics="relaxed")
+
+
+def test_unknown_names_and_options_list_the_valid_ones() -> None:
+    empty = topk.Catalogue.empty(1)
+    with pytest.raises(CoverlayError, match="sopt-rtree"):
+        topk.create("btree", empty)
+    with pytest.raises(CoverlayError, match="it has: b, buffer, combine"):
+        topk.create("sopt-rtree", empty, fanout=3)
+    with pytest.raises(CoverlayError, match="exact, relaxed"):
+        topk.create("scan", empty, semantics="fuzzy")
+    with pytest.raises(CoverlayError, match="shape"):
+        topk.create("auto", empty).top([1.0, 2.0], 1)
+    with pytest.raises(CoverlayError, match="k must be"):
+        topk.create("auto", empty).top([1.0], -1)
+
+
+@pytest.mark.parametrize("name", ["scored-rtree", "ir-tree", "sopt-rtree"])
+@pytest.mark.parametrize("combine", ["max", math.hypot])
+def test_other_combinations(name: str, combine: object) -> None:
+    """Any monotone combination of the weights, also for rows still in the buffer of a static index."""
+    rng = np.random.default_rng(1)
+    n = 60
+    lo = rng.random((n, 2))
+    weights = rng.integers(1, 9, (n, 2)).astype(float)
+    monotone = (lambda w: math.hypot(*w)) if combine is math.hypot else combine
+    index = topk.create(
+        name, topk.Catalogue.from_boxes(lo[:40], lo[:40] + 0.4, weights[:40]), semantics="relaxed", combine=monotone
+    )
+    for i in range(40, n):
+        index.add(i, lo[i], lo[i] + 0.4, 1.0, weights[i])
+    for event in rng.random((10, 2)):
+        held = (lo <= event) & (event <= lo + 0.4)
+        value = {i: max(w) if combine == "max" else math.hypot(*w) for i, w in enumerate(weights * held)}
+        expected = sorted(((i, v) for i, v in value.items() if held[i].any()), key=lambda p: (-p[1], p[0]))
+        assert index.top(event, 5) == expected[:5]
+    with pytest.raises(CoverlayError, match="relaxed"):
+        topk.create(name, topk.Catalogue.empty(2), combine="max")
+
+
+def test_threshold_algorithm_stops_early() -> None:
+    """The k best of n matches must not cost n getnexts."""
+    rng = np.random.default_rng(4)
+    n = 4000
+    weights = rng.random((n, 2))
+    zeros = np.zeros((n, 2))
+    catalogue = topk.Catalogue.from_boxes(zeros, zeros + 1, weights)
+    index = topk.create("sopt-rtree", catalogue, semantics="relaxed")
+    assert index.top([0.5, 0.5], 5) == oracles.top(catalogue, [0.5, 0.5], 5, "relaxed")
+    assert index.stats.getnexts < n / 2
+    assert isinstance(index.runs[0], StreamIndex)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+def test_hundreds_of_dimensions(semantics: str) -> None:
+    rng = np.random.default_rng(2)
+    n, d = 800, 300
+    lo, hi = np.full((n, d), -np.inf), np.full((n, d), np.inf)
+    for i in range(n):
+        named = rng.choice(d, 3, replace=False)
+        lo[i, named] = rng.random(3)
+        hi[i, named] = lo[i, named] + 0.9
+    catalogue = topk.Catalogue.from_boxes(lo, hi, rng.integers(0, 9, n).astype(float))
+    events = rng.random((4, d)) + 0.5
+    events[:, ::7] = np.nan
+    for name in ("auto", "ir-tree"):
+        index = topk.create(name, catalogue, semantics=semantics)
+        for event in events:
+            assert index.top(event, 5) == oracles.top(catalogue, event, 5, semantics)
+
+
+def test_auto_changes_structure_with_size_and_dimensions() -> None:
+    rng = np.random.default_rng(0)
+    kinds = []
+    for n, d in ((10, 1), (5000, 1), (5000, 3)):
+        lo = rng.random((n, d))
+        index = topk.create("auto", topk.Catalogue.from_boxes(lo, lo + 0.1, rng.random(n)))
+        kinds.append(index.runs[0].name)  # type: ignore[attr-defined]
+    assert kinds == ["scan", "strata", "slices"]

@@ -1,0 +1,140 @@
+"""What the papers prove, measured on the structures themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import topk
+from coverlay import CoverlayError
+from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
+from tests.topk import oracles
+from topk.interval.arrangement import arrange, constraint_graph, to_slots
+from topk.interval.base import Entries
+from topk.interval.ir_tree import IRTree
+from topk.interval.segment_tree import SegmentTree
+from topk.interval.sopt_rtree import SoptRTree
+from topk.predicate import construct
+from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
+from topk.predicate.virtual import LciVirtual, LciVirtualTable
+from topk.strata import Strata
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def entries(n: int, seed: int, spread: float = 1.0) -> Entries:
+    rng = np.random.default_rng(seed)
+    middle, half = regional_zipf(rng, n, 1)[:, 0], zipf_lengths(rng, n, 1)[:, 0] * spread
+    return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
+
+
+# ---- VLDB 2008 ------------------------------------------------------------------------------------------
+
+
+@QUIET
+@given(INTERVALS)
+def test_constraint_graph_and_arrangement_by_definition(pairs: list[tuple[int, int]]) -> None:
+    intervals = [(float(a), float(a + w)) for a, w in pairs]
+    lo, hi = (np.array([i[side] for i in intervals], dtype=float) for side in (0, 1))
+    first, last, slots = to_slots(lo, hi)
+    tails, heads = constraint_graph(first, last, slots)
+    assert set(zip(tails.tolist(), heads.tolist(), strict=True)) == oracles.constraint_edges(intervals)
+    assert len(tails) <= 3 * len(intervals)
+    assert arrange(first, tails, heads).tolist() == oracles.arrangement(intervals)
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.02])
+@pytest.mark.parametrize("b", [2, 5, 50])
+def test_sopt_explores_at_most_2k_nodes_per_level(b: int, spread: float) -> None:
+    """Theorem 3.2: at most k holes, at most 2k nodes per level; on the paper's data and on short intervals."""
+    data = entries(4000, 11, spread)
+    tree = SoptRTree(data, b=b)
+    assert tree.edges <= 3 * len(tree)
+    for value in np.linspace(-0.2, 1.2, 60):
+        for k in (1, 2, 7, 20):
+            tree.explored[:] = 0
+            found = tree.stab(value).fetch(k)
+            assert (tree.explored <= 2 * k).all()
+            holes = tree.explored[1] - len({int(np.flatnonzero(tree._rows == r)[0]) // b for r in found})
+            assert holes <= k
+
+
+@pytest.mark.parametrize("b", [2, 10, 50])
+def test_space_of_sopt_and_ir_trees(b: int) -> None:
+    """Theorem 3.2: (1 + 2/(b−1)) × the interval data; Theorem 3.1 and the issue: IR ≤ 2 × (b > 2)."""
+    n = 20_000
+    data = entries(n, 5)
+    interval_bytes = n * (8 + 8 + 8)  # two bounds and the row, all in score order
+    assert SoptRTree(data, b=b).nbytes <= (1 + 2 / (b - 1)) * interval_bytes
+    if b > 2:
+        # The IR-tree also keeps score and id, by which it is updated.
+        assert IRTree(data, b=b).nbytes <= 2 * n * (8 + 8 + 8 + 8)
+
+
+def test_segment_tree_copies_are_at_most_two_per_level() -> None:
+    tree = SegmentTree(entries(3000, 2))
+    tree.check()
+    levels = np.ceil(np.log2(2 * len(tree._ends) + 1))
+    assert len(tree._members) <= 2 * levels * len(tree)
+    assert len(tree._members) > 4 * len(tree), "the order-of-magnitude overhead the paper complains about"
+
+
+def test_strata_copies_are_at_most_three() -> None:
+    data = entries(5000, 9)
+    index = Strata(topk.Catalogue.from_boxes(data.lo, data.hi, data.scores))
+    index.check()
+    assert index.nbytes <= 5000 * (32 + 3 * 4 + 16) + 80_000  # columns, copies, offsets, the map
+
+
+# ---- IBM 2004 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+@pytest.mark.parametrize("longest", [1, 2, 4, 16])
+def test_coordinates_and_covering_segments(logarithmic: bool, longest: int) -> None:
+    """Eq. 1–3: coordinates enumerate the construct intervals; segment and table sizes are the paper's."""
+    s = construct.shape(logarithmic, longest)
+    k = longest.bit_length() - 1
+    lengths = [1 << i for i in range(k + 1)] if logarithmic else list(range(1, longest + 1))
+    coordinates = [construct.find_coordinate(s, a, a + w) for a in range(3 * longest) for w in lengths]
+    assert coordinates == list(range(3 * longest * len(lengths)))
+    assert all(construct.decode(s, c) == (a, a + w) for c, (a, w) in zip(
+        coordinates, ((a, w) for a in range(3 * longest) for w in lengths), strict=True))  # fmt: skip
+    for j in (longest, 2 * longest):
+        low, high = construct.covering_segment(s, j, False)
+        assert high - low + 1 == (longest * (k + 1) + 1 if logarithmic else longest**2 + 1)
+        covering = [c for c in coordinates if construct.decode(s, c)[0] <= j <= construct.decode(s, c)[1]]
+        assert (covering[0], covering[-1]) == (low, high)
+        assert (construct.distance_table(s) + low).tolist() == covering
+    assert len(construct.distance_table(s)) == (2 * longest + k if logarithmic else longest * (longest + 3) // 2)
+    between = construct.distance_table(s, between=True)
+    assert len(between) == (2 * longest - 1 if logarithmic else longest * (longest + 1) // 2)
+
+
+def test_the_papers_own_examples() -> None:
+    sci, lci = construct.shape(False, 4), construct.shape(True, 16)
+    assert [construct.find_coordinate(sci, 0, 2), construct.find_coordinate(sci, 0, 4)] == [1, 3]
+    assert construct.find_coordinate(sci, 4, 6) == 17  # Figure 3(a): [a0+4, a0+6] has id 17
+    pieces, x = [], 3
+    while x < 10:  # "[a, a+4], [a+4, a+6] and [a+6, a+7]" for an interval of length 7
+        end = construct.piece(lci, x, 10)
+        pieces.append(end - x)
+        x = end
+    assert pieces == [4, 2, 1]
+
+
+@pytest.mark.parametrize("cls", [Sci, SciClipped, Lci, LciClipped, LciVirtual, LciVirtualTable])
+def test_storage_formula_is_what_is_allocated(cls: type) -> None:
+    index = cls(Entries.none(), length=8, cells=100)
+    bitmap = {"sci": "full", "lci": "full", "sci-bc": "clipped", "lci-bc": "clipped"}.get(cls.name, "none")
+    shape = construct.shape("sci" not in cls.name, 8)
+    tables = sum(t.nbytes for t in index.tables) if cls is LciVirtualTable else 0
+    assert index.nbytes - index._known_bytes - tables == construct.storage(shape, 100, bitmap)
+
+
+def test_lengths_that_are_not_powers_of_two_are_refused_by_lci() -> None:
+    with pytest.raises(CoverlayError, match="power of two, not 12"):
+        topk.create("lci", topk.Catalogue.empty(1), length=12).add(1, [0.0], [1.0], 1.0)
