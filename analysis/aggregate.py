@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,10 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
     many = len(sweep.runs)
     say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
     try:
-        summary = _aggregate(spark, sweep, say)
+        with warnings.catch_warnings():
+            # pyspark warns with the whole stack trace before it raises; the sentence below is enough.
+            warnings.filterwarnings("ignore", message="toPandas attempted Arrow")
+            summary = _aggregate(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
         broken = broken_file(sweep)
         if broken is None:

@@ -87,6 +87,8 @@ def _builder(master: str, quick: bool) -> Any:
         .config("spark.driver.memory", DRIVER_MEMORY)
         # Small aggregates reach pandas as Arrow batches, without a Python object per value.
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        # A second attempt without Arrow would only print the failure's stack trace and fail again.
+        .config("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
     if on_this_machine(master):

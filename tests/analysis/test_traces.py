@@ -88,7 +88,7 @@ def test_a_newer_table_with_more_columns_is_read(out: Path) -> None:
 @pytest.mark.parametrize("column", ["point", "parameters"])
 @pytest.mark.parametrize("text", ["{", "[1]", ""])
 def test_a_record_that_is_not_json_is_refused(tmp_path: Path, column: str, text: str) -> None:
-    handmade.write(tmp_path, "one", run=[handmade.record(**{column: text})])
+    handmade.write(tmp_path, "one", run=[{**handmade.record(), column: text}])
     with pytest.raises(CoverlayError, match=f"column '{column}' of .*run.parquet is not a JSON object"):
         find_runs(tmp_path)
 
