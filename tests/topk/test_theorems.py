@@ -138,3 +138,28 @@ def test_storage_formula_is_what_is_allocated(cls: type) -> None:
 def test_lengths_that_are_not_powers_of_two_are_refused_by_lci() -> None:
     with pytest.raises(CoverlayError, match="power of two, not 12"):
         topk.create("lci", topk.Catalogue.empty(1), length=12).add(1, [0.0], [1.0], 1.0)
+
+
+@pytest.mark.parametrize("name", ["sci", "sci-bc", "lci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list"])
+def test_locating_lists_does_not_depend_on_n(name: str) -> None:
+    """All stabbed rows come from the located lists, and their number does not grow with the predicates in them."""
+    cls = topk.interval_indexes()[name]
+    options = {} if name == "is-list" else {"cells": 64, "low": 0.0, "high": 63.0}
+    rng = np.random.default_rng(8)
+    lo = rng.integers(0, 50, 400).astype(float)
+    few = Entries(np.arange(400), lo, lo + rng.integers(0, 14, 400), np.zeros(400), np.arange(400))
+    tenfold = Entries(np.arange(4000), np.tile(few.lo, 10), np.tile(few.hi, 10), np.zeros(4000), np.arange(4000))
+    small, large = cls(few, **options), cls(tenfold, **options)
+    for value in (0.0, 17.0, 30.5):
+        located = small.locate(value)
+        assert sorted(located) == sorted(set(located))
+        assert len(large.locate(value)) == len(located)
+        rows = []
+        for which in located:
+            cell = (small._marks if name == "is-list" else small._lists).head[which]
+            while cell >= 0:
+                lists = small._marks if name == "is-list" else small._lists
+                rows.append(int(lists.row[cell]))
+                cell = lists.next[cell]
+        assert set(small.stabbed(value).tolist()) <= set(rows)
+        assert len(large.stabbed(value)) == 10 * len(small.stabbed(value))

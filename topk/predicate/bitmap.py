@@ -97,7 +97,10 @@ def _lowest_bit(word: Any) -> Any:
 
 
 @njit(cache=True)
-def _search(s: Any, bitmaps: Any, lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
+def _search(
+    s: Any, bitmaps: Any, lists: Any, known: Any, value: float, where: float, heads: bool, work: Any
+) -> Any:
+    """Rows that hold, or with `heads` only the coordinates whose lists have them."""
     j = np.int64(np.floor(where))
     between = where != j
     found = np.empty(64, np.int64)
@@ -111,6 +114,11 @@ def _search(s: Any, bitmaps: Any, lists: Any, known: Any, value: float, where: f
             if between and not _is_set(s, bitmaps, j + 1, c):
                 continue
             work[0] += 1
+            if heads:
+                found = room_for(found, size)
+                found[size] = c
+                size += 1
+                continue
             joint = (not between) and c // s.per_start == j
             cell = lists.head[c]
             while cell != END:
@@ -159,7 +167,11 @@ class BitmapIndex(PredicateIndex):
 
     def stabbed(self, value: float) -> Ints:
         where = self.position(value)
-        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, self.work)
+        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, False, self.work)
+
+    def locate(self, value: float) -> Ints:
+        where = self.position(value)
+        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, True, self.work)
 
     @property
     def nbytes(self) -> int:

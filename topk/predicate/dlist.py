@@ -72,6 +72,9 @@ class DirectList(PredicateIndex):
     def stabbed(self, value: float) -> Ints:
         return _search(self._lists, self._known, value, self.position(value), self.work)
 
+    def locate(self, value: float) -> Ints:
+        return np.array([int(self.position(value))])
+
     @property
     def nbytes(self) -> int:
         used = self._lists.meta[0]

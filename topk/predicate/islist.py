@@ -186,7 +186,8 @@ def _load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last:
 
 
 @njit(cache=True)
-def _search(s: Any, marks: Any, value: float, work: Any) -> Any:
+def _search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
+    """Rows that hold, or with `heads` only the marker lists that have them."""
     found = np.empty(64, np.int64)
     size = 0
     x = HEADER
@@ -197,10 +198,18 @@ def _search(s: Any, marks: Any, value: float, work: Any) -> Any:
         following = s.link[x, i]
         if following != NIL and s.key[following] == value:
             # Intervals that hold here either pass over this node on a higher edge or have a marker on it.
-            found, size = _collect(marks, s.key.shape[0] * TALL + following, found, size)
+            which = s.key.shape[0] * TALL + following
+        elif x != HEADER and following != NIL:
+            which = x * TALL + i
+        else:
+            continue
+        if heads:
+            found[size] = which
+            size += 1
+        else:
+            found, size = _collect(marks, which, found, size)
+        if s.key[following] == value:
             break
-        if x != HEADER and following != NIL:
-            found, size = _collect(marks, x * TALL + i, found, size)
     work[1] += size
     return found[:size]
 
@@ -245,7 +254,11 @@ class IntervalSkipList(IntervalIndex):
 
     def stabbed(self, value: float) -> Ints:
         """The rows whose interval contains the value, in no particular order."""
-        return _search(self._list, self._marks, value, self.work)
+        return _search(self._list, self._marks, value, False, self.work)
+
+    def locate(self, value: float) -> Ints:
+        """Only which marker lists hold them."""
+        return _search(self._list, self._marks, value, True, self.work)
 
     def _open(self, value: float) -> Any:
         rows = self.stabbed(value)

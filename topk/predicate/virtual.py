@@ -52,9 +52,15 @@ def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
 
 
 @njit(cache=True)
-def _take(lists: Any, known: Any, c: int, value: float, joint: int, found: Any, size: int, work: Any) -> Any:
+def _take(
+    lists: Any, known: Any, c: int, value: float, joint: int, heads: bool, found: Any, size: int, work: Any
+) -> Any:
     """The rows of one list whose true bounds hold; `joint` is the position that a right piece leaves out."""
     work[0] += 1
+    if heads:
+        found = room_for(found, size)
+        found[size] = c
+        return found, size + 1
     cell = lists.head[c]
     while cell != END:
         row = lists.row[cell]
@@ -68,7 +74,7 @@ def _take(lists: Any, known: Any, c: int, value: float, joint: int, found: Any, 
 
 
 @njit(cache=True)
-def _search(s: Any, lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
+def _search(s: Any, lists: Any, known: Any, value: float, where: float, heads: bool, work: Any) -> Any:
     j = np.int64(np.floor(where))
     between = where != j
     low, high = covering_segment(s, j, between)
@@ -81,13 +87,13 @@ def _search(s: Any, lists: Any, known: Any, value: float, where: float, work: An
         if b < (j + 1 if between else j):
             continue
         joint = j if a == j and not between else -1
-        found, size = _take(lists, known, c, value, joint, found, size, work)
+        found, size = _take(lists, known, c, value, joint, heads, found, size, work)
     return found[:size]
 
 
 @njit(cache=True)
 def _search_table(
-    s: Any, lists: Any, known: Any, tables: Any, value: float, where: float, work: Any
+    s: Any, lists: Any, known: Any, tables: Any, value: float, where: float, heads: bool, work: Any
 ) -> Any:
     j = np.int64(np.floor(where))
     between = where != j
@@ -100,7 +106,7 @@ def _search_table(
         c = low + table[t]
         if c >= 0 and lists.head[c] != END:
             joint = j if c >= own and not between else -1
-            found, size = _take(lists, known, c, value, joint, found, size, work)
+            found, size = _take(lists, known, c, value, joint, heads, found, size, work)
     return found[:size]
 
 
@@ -130,7 +136,13 @@ class LciVirtual(PredicateIndex):
         _unlink(self.shape, self._lists, row, x, y)
 
     def stabbed(self, value: float) -> Ints:
-        return _search(self.shape, self._lists, self._known, value, self.position(value), self.work)
+        return self._look(value, False)
+
+    def locate(self, value: float) -> Ints:
+        return self._look(value, True)
+
+    def _look(self, value: float, heads: bool) -> Ints:
+        return _search(self.shape, self._lists, self._known, value, self.position(value), heads, self.work)
 
     @property
     def nbytes(self) -> int:
@@ -149,9 +161,9 @@ class LciVirtualTable(LciVirtual):
         super()._allocate(expected)
         self.tables = (distance_table(self.shape), distance_table(self.shape, between=True))
 
-    def stabbed(self, value: float) -> Ints:
+    def _look(self, value: float, heads: bool) -> Ints:
         where = self.position(value)
-        return _search_table(self.shape, self._lists, self._known, self.tables, value, where, self.work)
+        return _search_table(self.shape, self._lists, self._known, self.tables, value, where, heads, self.work)
 
     @property
     def nbytes(self) -> int:
