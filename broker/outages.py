@@ -37,7 +37,7 @@ class Outages:
     # ── faults ─────────────────────────────────────────────────────────────────────────────────────────
 
     def crash(self, broker: int, keep_state: bool) -> None:
-        self._must_exist(broker)
+        self.must_exist(broker)
         if broker in self.crashed:
             raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
         self._begin("crash", broker, NOBODY)
@@ -49,7 +49,7 @@ class Outages:
         self._refresh_links_of(broker)
 
     def restart(self, broker: int) -> None:
-        self._must_exist(broker)
+        self.must_exist(broker)
         if broker not in self.crashed:
             raise CoverlayError(f"broker {broker} cannot restart at {self.network.env.now:g} ms: it is not down")
         kept = self.crashed.pop(broker)
@@ -71,7 +71,7 @@ class Outages:
         self._refresh_links_of(broker, amnesia)
 
     def cut(self, broker: int, neighbour: int) -> None:
-        link = self._must_be_linked(broker, neighbour)
+        link = self.must_be_linked(broker, neighbour)
         if link in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: it is down")
         self._begin("cut", *link)
@@ -79,7 +79,7 @@ class Outages:
         self._refresh(*link)
 
     def heal(self, broker: int, neighbour: int) -> None:
-        link = self._must_be_linked(broker, neighbour)
+        link = self.must_be_linked(broker, neighbour)
         if link not in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not down")
         self.cuts.remove(link)
@@ -161,14 +161,14 @@ class Outages:
     def _record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
         self.network.recorder.rows["faults"].append((self.network.env.now, kind, broker, neighbour, event))
 
-    def _must_exist(self, broker: int) -> None:
+    def must_exist(self, broker: int) -> None:
         if not 0 <= broker < len(self.network.brokers):
             last = len(self.network.brokers) - 1
             raise CoverlayError(f"a fault names broker {broker}; there are brokers 0 to {last}")
 
-    def _must_be_linked(self, broker: int, neighbour: int) -> tuple[int, int]:
-        self._must_exist(broker)
-        self._must_exist(neighbour)
+    def must_be_linked(self, broker: int, neighbour: int) -> tuple[int, int]:
+        self.must_exist(broker)
+        self.must_exist(neighbour)
         if neighbour not in self.network.brokers[broker].links:
             raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is no link that is routed on")
         return min(broker, neighbour), max(broker, neighbour)

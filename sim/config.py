@@ -22,6 +22,7 @@ from routing.options import reject_unknown
 from routing.overlay import overlay_options
 from routing.strategies import STRATEGIES
 from sim import workloads
+from sim.faults import read_faults
 from sim.workloads import arrivals
 
 Positive = Annotated[int, Field(ge=1)]
@@ -160,6 +161,25 @@ class MatchingSection(OpenSection):
         return self
 
 
+class FaultsSection(Section):
+    file: str | None = None  # a CSV table of faults, see sim/faults.py
+    crash_fraction: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the brokers, once each
+    cut_fraction: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the links, once each
+    downtime: Annotated[float, Field(gt=0)] = 200.0  # mean, in milliseconds
+    state: Literal["lost", "kept"] = "lost"  # what a crash does to a broker's memory
+    window: Annotated[list[float], Field(min_length=2, max_length=2)] = [0.0, 0.5]  # of the publishing period
+
+    @model_validator(mode="after")
+    def _known(self) -> FaultsSection:
+        if not 0 <= self.window[0] <= self.window[1] <= 1:
+            raise CoverlayError(f"window is {self.window}; it must be [start, end] with 0 ≤ start ≤ end ≤ 1")
+        if self.file is not None and (self.crash_fraction or self.cut_fraction):
+            raise CoverlayError("faults come from a file or from fractions, not from both")
+        if self.file is not None:
+            read_faults(self.file)
+        return self
+
+
 class RunSection(Section):
     engine: Literal["simpy"] = "simpy"
     samples: Count = 20  # how often table sizes are written down on the way
@@ -180,6 +200,7 @@ class Experiment(Section):
     routing: RoutingSection = Field(default_factory=RoutingSection)
     covering: CoveringSection = Field(default_factory=CoveringSection)
     matching: MatchingSection = Field(default_factory=MatchingSection)
+    faults: FaultsSection = Field(default_factory=FaultsSection)
     run: RunSection = Field(default_factory=RunSection)
 
     @field_validator("seeds")

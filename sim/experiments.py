@@ -142,7 +142,8 @@ def _assign(data: dict[str, Any], key: str, value: Any) -> None:
 
 def _resolve_files(data: dict[str, Any], folder: Path) -> None:
     """Files named in an experiment lie beside it, unless their path is absolute."""
-    for section, keys in {"overlay": ["file"], "workload": ["subscriptions_file", "events_file"]}.items():
+    files = {"overlay": ["file"], "workload": ["subscriptions_file", "events_file"], "faults": ["file"]}
+    for section, keys in files.items():
         table = data.get(section)
         if isinstance(table, dict):
             for key in keys:

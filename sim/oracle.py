@@ -69,6 +69,7 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k:
     delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
     faults = tables["faults"].to_pandas()
     dropped = set(faults["event"][faults["kind"] == "queue-full"])
+    lost = set(faults["event"][faults["kind"].isin(["link-down", "crashed"])])  # copies that were in flight
     broken = _broken_times(faults)
     verdict = Verdict()
     for event, values in enumerate(workload.events):
@@ -76,7 +77,7 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k:
             continue  # never published in this run
         scores = brute_force_scores(workload, values, semantics)
         published, ended = hops[event][0, 3], hops[event][:, 2].max()
-        faulty = any(start <= ended and published <= end for start, end in broken)
+        faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
         _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
     return verdict
 

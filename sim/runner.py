@@ -25,6 +25,7 @@ from routing.overlay import Overlay, build_overlay, load_overlay
 from sim import oracle
 from sim.config import Experiment
 from sim.experiments import Run
+from sim.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
 from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline, schedule
@@ -92,6 +93,23 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
 
 
+def faults_of(experiment: Experiment, stream: Stream, overlay: Overlay, timeline: Timeline) -> list[Fault]:
+    section = experiment.faults
+    if section.file is not None:
+        return read_faults(section.file)
+    published = timeline.time[timeline.kind == PUBLISH]
+    return draw_faults(
+        stream,
+        overlay.brokers,
+        sorted((min(a, b), max(a, b)) for a, b in overlay.tree.edges),
+        publishing_period(published, (section.window[0], section.window[1])),
+        crash_fraction=section.crash_fraction,
+        cut_fraction=section.cut_fraction,
+        downtime=section.downtime,
+        state=section.state,
+    )
+
+
 def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
     started = time.perf_counter()
@@ -105,6 +123,9 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
     network.env.process(_clients(network, workload, timeline))
+    faults = faults_of(experiment, stream, overlay, timeline)
+    check_faults(network, faults)
+    network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
     network.run()
