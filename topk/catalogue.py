@@ -15,13 +15,17 @@ Rules that all matchers share:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from coverlay import CoverlayError
+
+if TYPE_CHECKING:
+    from topk.sparse.catalogue import SparseCatalogue
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,6 +88,18 @@ class Catalogue:
         _check_bounds(low, high, named)
         score, gain = _scores(scores, weights, named)
         return cls(_ids(ids, n), low, high, score, gain, named, _check_residues(residues, n, d))
+
+    @staticmethod
+    def from_predicates(
+        expressions: Iterable[Sequence[tuple[Any, ...]]],
+        *,
+        dimensions: int | None = None,
+        ids: ArrayLike | None = None,
+    ) -> SparseCatalogue:
+        """Sparse: many attributes, few (attribute, operator, value, weight) predicates per subscription."""
+        from topk.sparse.catalogue import from_predicates  # the sparse family builds on this package
+
+        return from_predicates(expressions, dimensions=dimensions, ids=ids)
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:

@@ -1,0 +1,219 @@
+"""Boolean expressions and events like BEGen's: every parameter of Table III of Sadoghi & Jacobsen (ICDE 2012).
+
+BEGen itself is not published with enough detail to repeat, so this states its own model, with the paper's knobs:
+
+- attributes are chosen uniformly or by a Zipf law; a dimension has `cardinality` integer values; values scatter
+  within `cluster_size` around one of `clusters` centres per dimension (None: anywhere);
+- a predicate is BETWEEN over a handful of values, as in §VII-A;
+- independent expressions over hundreds of attributes never match, so `match_probability` needs correlation. A *topic*
+  is a set of about `event_size` attributes with a few *variants*, an anchor value per attribute. An event has all
+  attributes of its topic, at a variant's anchors. A share of the expressions belongs to a topic and variant: they take
+  a subset of its attributes and each predicate contains the anchor with probability q; the rest are independent.
+  q is solved from E[q^size], so that the expected share of matches is the one asked for.
+
+The number of topics × variants is 1/√match_probability: an event then meets about as many near misses as matches,
+instead of finding a group in which everything matches.
+
+Weights follow both papers: inverse frequency ξ of the attribute, weight = max(ξ, N(0.8 ξ, 0.05 ξ)), for expressions
+and events alike. ξ is scaled to 1 for the rarest attribute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from coverlay import CoverlayError
+from sim.streams import Stream, streams
+from sim.workloads.regional_zipf import zipf_probabilities
+from topk.sparse import Events, SparseCatalogue
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DISTRIBUTIONS = ("uniform", "zipf")
+_WIDEST = 9  # a range is 1 to this many values: k-index enumerates them
+_VARIANTS = 4  # anchors per topic: near misses that differ by value, not by attribute
+_TOPICAL = 0.5  # share of expressions that belong to a topic
+
+
+@dataclass(frozen=True)
+class Begen:
+    """One column of Table III."""
+
+    subscriptions: int = 100_000
+    events: int = 100
+    dimensions: int = 400
+    cardinality: int = 250_000_000
+    clusters: int | None = 4
+    cluster_size: int = 100
+    subscription_size: int = 8
+    event_size: int = 15
+    match_probability: float = 0.001
+    distribution: str = "uniform"
+    skew: float = 1.0  # of the Zipf law
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """What a generator returns."""
+
+    catalogue: SparseCatalogue
+    events: Events
+
+
+def begen(parameters: Begen) -> Expressions:
+    """Expressions and events; equal parameters give equal arrays."""
+    _check(parameters)
+    stream = streams(parameters.seed)
+    law = _popularity(parameters)
+    shape = (parameters.dimensions, parameters.clusters or 1)
+    centres = stream("begen.centres").integers(0, parameters.cardinality, shape)
+    topics = _Topics(parameters, stream, law, centres)
+    catalogue = _expressions(parameters, stream, law, centres, topics)
+    return Expressions(catalogue, _events(parameters, stream, law, centres, topics, catalogue))
+
+
+def varied(parameters: Begen, **changes: object) -> Begen:
+    """The same workload with some parameters changed."""
+    return replace(parameters, **changes)  # type: ignore[arg-type]
+
+
+def _check(p: Begen) -> None:
+    if p.distribution not in DISTRIBUTIONS:
+        raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {p.distribution!r}")
+    if not 0.0 < p.match_probability <= 0.25:
+        raise CoverlayError(f"match_probability must be above 0 and at most 0.25, not {p.match_probability}")
+    if not 1 <= p.subscription_size <= p.event_size <= p.dimensions:
+        raise CoverlayError(
+            "subscription_size ≤ event_size ≤ dimensions is needed, "
+            f"not {p.subscription_size}, {p.event_size} and {p.dimensions}"
+        )
+
+
+def _popularity(p: Begen) -> Floats:
+    skew = p.skew if p.distribution == "zipf" else 0.0
+    return np.asarray(zipf_probabilities(p.dimensions, skew), dtype=np.float64)
+
+
+class _Topics:
+    """Attribute sets with anchors, and the probability q that makes the matches come out as asked."""
+
+    def __init__(self, p: Begen, stream: Stream, law: Floats, centres: Ints) -> None:
+        groups = max(2, round(p.match_probability**-0.5))
+        self.variants = min(_VARIANTS, groups)
+        self.count = max(1, round(groups / self.variants))
+        self.attributes = _distinct(stream("begen.topics"), law, self.count, p.event_size)
+        shape = (self.count, self.variants, p.event_size)
+        named = np.broadcast_to(self.attributes[:, None, :], shape)
+        self.anchors = _values(stream("begen.anchors"), p, centres, named)
+        self.within = p.match_probability * self.count * self.variants / _TOPICAL
+
+    def hold_probability(self, sizes: Ints) -> float:
+        """q with mean(q ** sizes) = the share of a variant's expressions that its events must match."""
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if float(np.mean(middle**sizes)) < self.within else (low, middle)
+        return high
+
+
+def _distinct(random: np.random.Generator, law: Floats, rows: int, size: int) -> Ints:
+    """`size` distinct attributes per row, drawn by the law without replacement, ascending."""
+    chosen = np.empty((rows, size), dtype=np.int64)
+    _draw_distinct(random, np.cumsum(law), chosen)
+    chosen.sort(axis=1)
+    return chosen
+
+
+@njit(cache=True)
+def _draw_distinct(random: Any, cumulative: Any, chosen: Any) -> None:
+    """Draw until enough are distinct: rejection is drawing without replacement."""
+    taken = np.full(len(cumulative), -1, np.int64)
+    for row in range(len(chosen)):
+        count = 0
+        while count < chosen.shape[1]:
+            a = min(np.searchsorted(cumulative, random.random(), side="right"), len(cumulative) - 1)
+            if taken[a] != row:
+                taken[a] = row
+                chosen[row, count] = a
+                count += 1
+
+
+def _values(random: np.random.Generator, p: Begen, centres: Ints, attributes: Ints) -> Ints:
+    """A value per attribute: near one of its dimension's centres, or anywhere."""
+    if p.clusters is None:
+        return random.integers(0, p.cardinality, attributes.shape)
+    centre = centres[attributes, random.integers(0, p.clusters, attributes.shape)]
+    scatter = random.integers(-p.cluster_size // 2, p.cluster_size // 2 + 1, attributes.shape)
+    return np.clip(centre + scatter, 0, p.cardinality - 1)
+
+
+def _sizes(random: np.random.Generator, mean: int, largest: int, count: int) -> Ints:
+    """Sizes from mean−half to mean+half, cut to what is possible, symmetric so that the mean is kept."""
+    half = min(max(mean // 2, 0), largest - mean, mean - 1)
+    return random.integers(mean - half, mean + half + 1, count)
+
+
+def _expressions(p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _Topics) -> SparseCatalogue:
+    n = p.subscriptions
+    sizes = _sizes(stream("begen.sizes"), p.subscription_size, p.event_size, n)
+    topical = stream("begen.topical").random(n) < _TOPICAL
+    held = topics.hold_probability(sizes[topical]) if topical.any() else 1.0
+    random = stream("begen.expressions")
+    # All rows draw event_size attributes and use the first `size` of a random order: one array, no Python per row.
+    free = _distinct(random, law, n, p.event_size)
+    topic, variant = random.integers(0, topics.count, n), random.integers(0, topics.variants, n)
+    named = np.where(topical[:, None], topics.attributes[topic], free)
+    order = np.argsort(random.random((n, p.event_size)), axis=1)
+    used = np.take_along_axis(np.arange(p.event_size)[None, :] < sizes[:, None], np.argsort(order, axis=1), axis=1)
+    width = random.integers(1, _WIDEST + 1, named.shape)
+    anchor = topics.anchors[topic, variant]
+    contains = topical[:, None] & (random.random(named.shape) < held)
+    around = anchor - random.integers(0, _WIDEST, named.shape) % width
+    lo = np.where(contains, around, _values(random, p, centres, named))
+    # A near miss must miss: if it contains the anchor by accident, move it past.
+    accident = topical[:, None] & ~contains & (lo <= anchor) & (anchor < lo + width)
+    lo = np.clip(np.where(accident, anchor + 1, lo), 0, p.cardinality - 1)
+    hi = np.minimum(lo + width - 1, p.cardinality - 1)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    attributes = named[used].astype(np.int32)
+    weights = inverse_frequency_weights(stream("begen.weights"), attributes, attributes, p.dimensions)
+    low, high = lo[used].astype(np.float64), hi[used].astype(np.float64)
+    return SparseCatalogue(p.dimensions, np.arange(n), offsets, attributes, low, high, weights)
+
+
+def _events(
+    p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _Topics, catalogue: SparseCatalogue
+) -> Events:
+    """Events have their topic's attributes; the topics take turns, so that a few events are enough to measure."""
+    m = p.events
+    group = stream("begen.events").permutation(np.arange(m) % (topics.count * topics.variants))
+    topic, variant = group % topics.count, group // topics.count
+    attributes = topics.attributes[topic].astype(np.int32).ravel()
+    values = topics.anchors[topic, variant].astype(np.float64).ravel()
+    offsets = np.arange(m + 1, dtype=np.int64) * p.event_size
+    weights = inverse_frequency_weights(
+        stream("begen.event-weights"), attributes, catalogue.attributes, p.dimensions
+    )
+    return Events(offsets, attributes, values, values.copy(), weights)
+
+
+def inverse_frequency_weights(
+    random: np.random.Generator, attributes: NDArray[np.int32], population: NDArray[np.int32], dimensions: int
+) -> Floats:
+    """max(ξ, N(0.8 ξ, 0.05 ξ)) per predicate, ξ = 1 for the rarest attribute of the population."""
+    counts = np.maximum(np.bincount(population, minlength=dimensions), 1).astype(np.float64)
+    rarity = (counts[np.unique(population)].min() if len(population) else 1.0) / counts
+    own = rarity[attributes]
+    return np.maximum(own, random.normal(0.8 * own, 0.05 * own))
+
+
+def measured_match_probability(workload: Expressions, matches: Floats | Ints) -> float:
+    """Mean share of the expressions that an event matched."""
+    return float(np.mean(matches)) / max(len(workload.catalogue), 1)

@@ -1,0 +1,35 @@
+"""Ranked matching of Boolean expressions: many attributes, few predicates each (Sadoghi & Jacobsen, ICDE 2012).
+
+catalogue = topk.Catalogue.from_predicates([[(3, "between", (1, 5), 0.4), (7, "!=", 2.0, 0.1)]])
+index = topk.create("pivot", catalogue)
+index.top({3: 4.0, 7: 1.0}, k=5)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coverlay import CoverlayError, unknown_name
+from topk.sparse.base import SparseIndex
+from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
+from topk.sparse.event import Event, Events, weighted
+from topk.sparse.pivot import Pivot
+from topk.sparse.scan import SparseScan
+
+__all__ = [
+    "METHODS", "OPERATORS", "Event", "Events", "Predicate", "SparseCatalogue", "SparseIndex", "build",
+    "from_csr", "from_predicates", "weighted",
+]  # fmt: skip
+
+METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, Pivot)}
+
+
+def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:
+    """Build the matcher `name`; CoverlayError lists the valid names and options."""
+    if name not in METHODS:
+        raise unknown_name("sparse matching method", name, METHODS)
+    cls = METHODS[name]
+    for option in options:
+        if option not in cls.options:
+            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
+    return cls(catalogue, **options)

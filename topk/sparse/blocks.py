@@ -1,0 +1,165 @@
+"""Packed copies of expressions: 16 bytes per predicate in one run of memory per expression.
+
+A value becomes a 32-bit code by one monotone map per attribute (its range in the data onto 0 … 2³²−1, cut at the
+ends), so lo ≤ v ≤ hi implies code(lo) ≤ code(v) ≤ code(hi): a filter on codes loses nothing. Weights are
+rounded up to multiples of a common step, so a score from codes is an upper bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.sparse.store import SUM, Rows, Store
+
+_TOP = 2.0**32 - 1.0
+_SLACK = 1.0 + 1e-9  # the sum from codes is added in the same order but rounds differently
+
+
+class Packed(NamedTuple):
+    """What kernels receive. A block is a header (row, number of predicates) and (attribute, low, high, weight)."""
+
+    blocks: NDArray[np.uint32]  # (arena, 4)
+    origin: Floats  # (d,) value of code 0
+    scale: Floats  # (d,) codes per unit
+    step: Floats  # (1,) weight per unit of a weight code
+
+
+@njit(cache=True, inline="always")
+def code(packed: Packed, a: int, value: float) -> Any:
+    scaled = (value - packed.origin[a]) * packed.scale[a]
+    # ±inf minus the origin is ±inf; inf · 0 cannot happen, scale is positive.
+    return np.uint32(min(max(scaled, 0.0), _TOP))
+
+
+@njit(cache=True, nogil=True)
+def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
+    for i in range(len(columns[0])):
+        a = columns[0][i]
+        codes[0, a] = code(packed, a, columns[1][i])
+        codes[1, a] = code(packed, a, columns[2][i])
+
+
+@njit(cache=True, nogil=True)
+def survives(packed: Packed, at: int, codes: Any, event: Any, mode: int, least: float) -> bool:
+    """Whether the block may match (its attributes being present) with a score of at least `least`."""
+    blocks = packed.blocks
+    total = 0.0
+    for j in range(at + 1, at + 1 + blocks[at, 1]):
+        a = blocks[j, 0]
+        if blocks[j, 1] > codes[1, a] or codes[0, a] > blocks[j, 2]:
+            return False
+        product = blocks[j, 3] * event[2, a]
+        total = total + product if mode == SUM else max(total, product)
+    return not total * packed.step[0] * _SLACK < least  # NaN (an attribute is missing) survives to verification
+
+
+@njit(cache=True)
+def write_blocks(rows: Rows, which: Any, at: Any, packed: Packed) -> None:
+    for i in range(len(which)):
+        row, target = which[i], at[i]
+        packed.blocks[target, 0] = row
+        packed.blocks[target, 1] = rows.length[row]
+        for j in range(rows.length[row]):
+            p = rows.start[row] + j
+            a = rows.attribute[p]
+            packed.blocks[target + 1 + j, 0] = a
+            packed.blocks[target + 1 + j, 1] = code(packed, a, rows.lo[p])
+            packed.blocks[target + 1 + j, 2] = code(packed, a, rows.hi[p])
+            packed.blocks[target + 1 + j, 3] = np.uint32(min(np.ceil(rows.weight[p] / packed.step[0]), _TOP))
+
+
+class Codes:
+    """The arena of blocks of a store."""
+
+    def __init__(self, store: Store, order: Ints) -> None:
+        """Blocks of the given rows, in this order."""
+        self._store = store
+        rows = store.rows
+        lengths = rows.length[order].astype(np.int64)
+        ends = np.cumsum(lengths + 1)
+        self.used = int(ends[-1]) if len(order) else 0
+        self.wasted = 0
+        self.at = np.full(len(rows.ids), -1, np.int32)
+        self.at[order] = ends - lengths - 1
+        origin, scale = _ranges(rows, store.dimensions)
+        heaviest = float(rows.weight.max(initial=0.0)) or 1.0
+        self.packed = Packed(np.zeros((self.used, 4), np.uint32), origin, scale, np.array([2.0 * heaviest / _TOP]))
+        write_blocks(rows, order, self.at[order], self.packed)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.at.nbytes) + sum(int(column.nbytes) for column in self.packed)
+
+    @property
+    def mostly_waste(self) -> bool:
+        return 2 * self.wasted > max(self.used, 1024)
+
+    def add(self, row: int) -> int:
+        rows = self._store.rows
+        size = int(rows.length[row]) + 1
+        if self.used + size > len(self.packed.blocks):
+            larger = np.zeros((self.used + self.used // 2 + size + 256, 4), np.uint32)
+            larger[: self.used] = self.packed.blocks[: self.used]
+            self.packed = self.packed._replace(blocks=larger)
+        if row >= len(self.at):
+            self.at = np.concatenate([self.at, np.full(len(rows.ids) - len(self.at), -1, np.int32)])
+        self._keep_weights(row)
+        at = self.used
+        write_blocks(rows, np.array([row]), np.array([at]), self.packed)
+        self.at[row] = at
+        self.used += size
+        return at
+
+    def _keep_weights(self, row: int) -> None:
+        """A weight beyond the largest code: a coarser step, and the blocks written anew."""
+        rows = self._store.rows
+        begin = int(rows.start[row])
+        heaviest = float(rows.weight[begin : begin + int(rows.length[row])].max(initial=0.0))
+        if heaviest <= self.packed.step[0] * (_TOP - 1.0):
+            return
+        self.packed.step[0] = 2.0 * heaviest / _TOP
+        live = np.flatnonzero(self.at >= 0)
+        write_blocks(rows, live, self.at[live], self.packed)
+
+    def remove(self, row: int) -> None:
+        self.wasted += int(self._store.rows.length[row]) + 1
+        self.at[row] = -1
+
+    def check(self) -> None:
+        rows, blocks = self._store.rows, self.packed.blocks
+        for id, row in self._store.row_of.items():
+            at = int(self.at[row])
+            assert blocks[at, :2].tolist() == [row, rows.length[row]], f"subscription {id} has its block"
+            begin = int(rows.start[row])
+            for j in range(int(rows.length[row])):
+                attribute, low, high, weight = blocks[at + 1 + j].tolist()
+                assert attribute == rows.attribute[begin + j], f"block of {id} has its attributes"
+                assert low <= high, "codes keep the order"
+                assert weight * self.packed.step[0] >= rows.weight[begin + j] * (1 - 1e-12), "weights are rounded up"
+
+
+def _ranges(rows: Rows, dimensions: int) -> tuple[Floats, Floats]:
+    low, high = np.full(dimensions, np.inf), np.full(dimensions, -np.inf)
+    for bounds in (rows.lo, rows.hi):
+        finite = np.isfinite(bounds)
+        _extremes(rows.attribute, bounds, finite, low, high)
+    known = low <= high
+    origin = np.where(known, low, 0.0)
+    with np.errstate(over="ignore"):
+        width = np.where(known & (high > low), high - low, 1.0)
+    usable = np.isfinite(width) & (width > 1e-300)
+    return origin, _TOP / np.where(usable, width, 1.0)
+
+
+@njit(cache=True)
+def _extremes(attribute: Int32s, bounds: Floats, finite: Any, low: Floats, high: Floats) -> None:
+    for i in range(len(bounds)):
+        if finite[i]:
+            a = attribute[i]
+            low[a] = min(low[a], bounds[i])
+            high[a] = max(high[a], bounds[i])

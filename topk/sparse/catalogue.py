@@ -1,0 +1,179 @@
+"""Sparse subscriptions: Boolean expressions over many attributes, a handful of predicates each, as CSR arrays.
+
+A predicate is (attribute, operator, value, weight) and becomes a closed interval by Table I of Sadoghi & Jacobsen
+(ICDE 2012, "Relevance Matters"): `<` and `>` step to the next float, `≠` and `∉` span everything, `∈` spans its
+smallest to its largest value. What the interval cannot say is kept as an *exception* of its row and verified
+exactly, after the intervals have matched.
+
+An expression matches an event iff every one of its predicates meets the event's interval on the same attribute
+("stabbing subscription", §III-C); an attribute that the event lacks fails the predicate. Its score is the sum over
+its predicates of its weight times the event's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coverlay import CoverlayError, unknown_name
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+# Of one row: (attribute, whether the values are excluded (else they are the allowed ones), values)
+Exceptions = tuple[tuple[int, bool, tuple[float, ...]], ...]
+
+OPERATORS = ("<", "<=", "=", "!=", ">=", ">", "in", "not in", "between")
+
+
+class Predicate(NamedTuple):
+    """attribute operator value; `in` and `not in` take values, `between` takes (low, high)."""
+
+    attribute: int
+    operator: str
+    value: Any
+    weight: float = 1.0
+
+
+class Interval(NamedTuple):
+    """A predicate as Table I maps it, with the values that an exception must verify."""
+
+    lo: float
+    hi: float
+    excluded: tuple[float, ...] | None = None
+    allowed: tuple[float, ...] | None = None
+
+
+def mapped(operator: str, value: Any) -> Interval:
+    """γ of Table I."""
+    if operator not in OPERATORS:
+        raise unknown_name("operator", operator, OPERATORS)
+    if operator == "between":
+        low, high = (float(bound) for bound in value)
+        return Interval(low, high)
+    if operator in ("in", "not in"):
+        values = tuple(sorted({float(v) for v in value}))
+        if not values:
+            raise CoverlayError(f"'{operator}' needs at least one value")
+        if operator == "in":
+            return Interval(values[0], values[-1], allowed=values if len(values) > 1 else None)
+        return Interval(-np.inf, np.inf, excluded=values)
+    v = float(value)
+    if operator == "!=":
+        return Interval(-np.inf, np.inf, excluded=(v,))
+    low = v if operator in ("=", ">=") else float(np.nextafter(v, np.inf)) if operator == ">" else -np.inf
+    high = v if operator in ("=", "<=") else float(np.nextafter(v, -np.inf)) if operator == "<" else np.inf
+    return Interval(low, high)
+
+
+@dataclass(frozen=True)
+class SparseCatalogue:
+    """Rows of expressions; the predicates of row i are offsets[i] to offsets[i+1], by ascending attribute."""
+
+    dimensions: int
+    ids: Ints  # (n,)
+    offsets: Ints  # (n + 1,)
+    attributes: Int32s  # (number of predicates,)
+    lo: Floats
+    hi: Floats
+    weights: Floats
+    exceptions: Mapping[int, Exceptions] = field(default_factory=dict)  # row → what intervals cannot say
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.ids, self.offsets, self.attributes, self.lo, self.hi, self.weights)
+        return sum(array.nbytes for array in arrays)
+
+    @classmethod
+    def empty(cls, dimensions: int) -> SparseCatalogue:
+        return from_predicates([], dimensions=dimensions)
+
+
+def from_predicates(
+    expressions: Iterable[Sequence[Predicate | tuple[Any, ...]]],
+    *,
+    dimensions: int | None = None,
+    ids: ArrayLike | None = None,
+) -> SparseCatalogue:
+    """One sequence of predicates per subscription; `dimensions` defaults to the attributes mentioned."""
+    offsets, attributes, lo, hi, weights = [0], [], [], [], []
+    exceptions: dict[int, Exceptions] = {}
+    for row, expression in enumerate(expressions):
+        found: list[tuple[int, bool, tuple[float, ...]]] = []
+        for predicate in sorted((Predicate(*p) for p in expression), key=lambda p: p.attribute):
+            interval = mapped(predicate.operator, predicate.value)
+            attributes.append(predicate.attribute)
+            lo.append(interval.lo)
+            hi.append(interval.hi)
+            weights.append(predicate.weight)
+            for values, excluded in ((interval.excluded, True), (interval.allowed, False)):
+                if values is not None:
+                    found.append((predicate.attribute, excluded, values))
+        offsets.append(len(attributes))
+        if found:
+            exceptions[row] = tuple(found)
+    if dimensions is None:
+        dimensions = max(attributes, default=-1) + 1
+    return from_csr(dimensions, offsets, attributes, lo, hi, weights, ids=ids, exceptions=exceptions)
+
+
+def from_csr(
+    dimensions: int,
+    offsets: ArrayLike,
+    attributes: ArrayLike,
+    lo: ArrayLike,
+    hi: ArrayLike,
+    weights: ArrayLike,
+    *,
+    ids: ArrayLike | None = None,
+    exceptions: Mapping[int, Exceptions] | None = None,
+) -> SparseCatalogue:
+    """The same from arrays; within a row attributes must ascend."""
+    where = np.array(offsets, dtype=np.int64)
+    named = np.array(attributes, dtype=np.int32)
+    bounds = [np.array(values, dtype=np.float64) for values in (lo, hi, weights)]
+    n = len(where) - 1
+    if n < 0 or where[0] != 0 or where[-1] != len(named) or (np.diff(where) < 0).any():
+        raise CoverlayError(f"offsets must rise from 0 to the number of predicates, {len(named)}")
+    if any(values.shape != named.shape for values in bounds):
+        raise CoverlayError("attributes, lo, hi and weights must have one value per predicate")
+    _check_attributes(named, where, dimensions)
+    _check_values(*bounds)
+    numbers = np.arange(n, dtype=np.int64) if ids is None else np.array(ids, dtype=np.int64)
+    if numbers.shape != (n,):
+        raise CoverlayError(f"ids must have the shape ({n},), not {numbers.shape}")
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(values) != n:
+        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
+    return SparseCatalogue(
+        dimensions, numbers, where, named, bounds[0], bounds[1], bounds[2], dict(exceptions or {})
+    )
+
+
+def _check_attributes(named: Int32s, where: Ints, dimensions: int) -> None:
+    if len(named) and not (named.min() >= 0 and named.max() < dimensions):
+        wrong = named[(named < 0) | (named >= dimensions)][0]
+        raise CoverlayError(f"attribute {wrong} is not one of 0 to {dimensions - 1}")
+    rises = np.diff(named) > 0
+    starts = where[1:-1]
+    rises[starts[(starts > 0) & (starts < len(named))] - 1] = True  # a new row may begin anywhere
+    if not rises.all():
+        attribute = named[1:][~rises][0]
+        raise CoverlayError(f"a row's attributes must ascend, one predicate each; attribute {attribute} does not")
+
+
+def _check_values(lo: Floats, hi: Floats, weights: Floats) -> None:
+    if np.isnan(lo).any() or np.isnan(hi).any():
+        raise CoverlayError("bounds must not be NaN; use ±inf for unbounded")
+    if (lo > hi).any():
+        at = int(np.argmax(lo > hi))
+        raise CoverlayError(f"predicate {at}: lo {lo[at]} is greater than hi {hi[at]}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise CoverlayError("weights must be finite and not negative: upper bounds rely on it")

@@ -1,0 +1,61 @@
+"""SCAN: compare the event with every expression, leaving each at its first predicate that fails.
+
+The yardstick of both papers. Rows lie in one CSR arena, so a scan reads the attributes as one stream; most rows
+fail at their first attribute. O(n) per event whatever k is; nothing to maintain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from numba import njit
+
+from topk.select import push
+from topk.sparse.base import Scratch, SparseIndex, columns_of
+from topk.sparse.event import Event
+from topk.sparse.store import Rows, clear, exceptions_hold, row_score, spread
+
+
+@njit(cache=True, nogil=True)
+def scan_rows(rows: Rows, used: int, columns: Any, event: Any, k: int, mode: int, best: Any, ids: Any) -> int:
+    spread(event, *columns)
+    size = 0
+    scores, found = best[:k], ids[:k]
+    attribute, lo, hi, start, length = rows.attribute, rows.lo, rows.hi, rows.start, rows.length
+    low, high = event[0], event[1]
+    for row in range(used):
+        count = length[row]
+        matched = count >= 0
+        begin = start[row]
+        for p in range(begin, begin + count):
+            a = attribute[p]
+            if not (lo[p] <= high[a] and low[a] <= hi[p]):
+                matched = False
+                break
+        if matched and (rows.odd[row] < 0 or exceptions_hold(rows, row, event)):
+            size = push(scores, found, size, row_score(rows, row, event, mode), rows.ids[row])
+    clear(event, columns[0])
+    return size
+
+
+class SparseScan(SparseIndex):
+    """Every expression, every event."""
+
+    name = "scan"
+    options: ClassVar[Mapping[str, str]] = {"score": "how products of weights combine: sum or max"}
+
+    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+        store = self._store
+        scratch.counts[0] += store.used
+        columns = columns_of(event)
+        return int(
+            scan_rows(store.rows, store.used, columns, scratch.event, k, self._mode, scratch.scores, scratch.ids)
+        )
+
+    @property
+    def overhead(self) -> int:
+        return 0
+
+    def check(self) -> None:
+        self._store.check()
