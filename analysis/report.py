@@ -14,7 +14,6 @@ import os
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from analysis import plots
 from analysis.advisor import Advice, advise
 from analysis.metrics import CATALOGUE
 from analysis.overlay_data import overlays
+from analysis.page_assets import asset
 from analysis.summary import (
     Summary,
     Table,
@@ -99,11 +99,12 @@ def render(summary: Summary) -> str:
         "data": embed(_data(summary, shown, advice, nets)),
         "specs": embed({"lines": plots.lines(), "front": plots.front(), "overlay": plots.overlay()}),
         "vega": Markup(_drawing_library()),
-        "css": Markup(_asset("report.css")),
-        "js": Markup(_asset("report.js")),
+        "css": Markup(asset("report.css")),
+        "theme": Markup(asset("theme.js")),
+        "js": Markup(asset("report.js")),
     }
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_asset("report.html.jinja")).render(content)
+    return environment.from_string(asset("report.html.jinja")).render(content)
 
 
 def embed(value: Any) -> Markup:
@@ -122,10 +123,6 @@ def _without_nan(value: Any) -> Any:
     if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _asset(name: str) -> str:
-    return (files("analysis") / "page" / name).read_text(encoding="utf-8")
 
 
 @cache

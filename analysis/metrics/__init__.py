@@ -19,6 +19,7 @@ JOBS: tuple[Job, ...] = (
     delivery.WAITING_JOB,
     load.JOB,
     convergence.JOB,
+    convergence.REPAIR_JOB,
     truth.TRUTH_JOB,
     truth.DROPS_JOB,
 )

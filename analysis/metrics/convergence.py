@@ -1,4 +1,4 @@
-"""Convergence: how long a client request keeps the network busy.
+"""Convergence: how long a client request keeps the network busy, and a failure keeps it broken.
 
 An operation is finished when its last message, exposures included, has been processed; until then an event
 may miss the subscription. One that needs no message at all took no time.
@@ -22,8 +22,28 @@ def convergence(operations: DataFrame) -> DataFrame:
     return operations.groupBy("run").agg(
         F.avg(F.when(subscribe, lasted)).alias("convergence_mean"),
         F.percentile(F.when(subscribe, lasted), 0.95).alias("convergence_p95"),
-        F.avg(F.when(~subscribe, lasted)).alias("unsubscribe_mean"),
+        F.avg(F.when(F.col("kind") == "unsubscribe", lasted)).alias("unsubscribe_mean"),
         F.avg(F.when(subscribe, F.col("messages"))).alias("messages_per_subscribe"),
+    )
+
+
+def repair(faults: DataFrame) -> DataFrame:
+    """From each failure, and from each repair's start, to the moment when everything is whole again."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    later = Window.partitionBy("run").orderBy("time").rangeBetween(0, Window.unboundedFollowing)
+    whole = F.min(F.when(F.col("kind") == "converged", F.col("time"))).over(later)
+    lasted = F.col("whole") - F.col("time")
+    failed, repaired = F.col("kind").isin("crash", "cut"), F.col("kind").isin("restart", "heal")
+    return (
+        faults.withColumn("whole", whole)
+        .groupBy("run")
+        .agg(
+            F.count_if(failed).cast("double").alias("failures"),
+            F.avg(F.when(failed, lasted)).alias("outage_mean"),
+            F.avg(F.when(repaired, lasted)).alias("repair_mean"),
+        )
     )
 
 
@@ -65,6 +85,42 @@ JOB = Job(
             "Link messages that an average subscribe causes.",
             "mean of messages over subscribe operations",
             ("operations.kind", "operations.messages"),
+        ),
+    ),
+)
+
+_FAULTS = ("faults.kind", "faults.time")
+
+REPAIR_JOB = Job(
+    "repair",
+    ("faults",),
+    repair,
+    (
+        Metric(
+            "failures",
+            "failures",
+            "failures",
+            "Brokers that crashed and links that were cut.",
+            "count of faults of kind crash or cut",
+            _FAULTS,
+            "neither",
+            empty=0,
+        ),
+        Metric(
+            "outage_mean",
+            "outage, mean",
+            "ms",
+            "Time from a failure until everything is whole again.",
+            "mean over crash and cut of time of the next converged − time",
+            _FAULTS,
+        ),
+        Metric(
+            "repair_mean",
+            "repair, mean",
+            "ms",
+            "Time from a restart or a healed link until everything is whole again.",
+            "mean over restart and heal of time of the next converged − time",
+            _FAULTS,
         ),
     ),
 )

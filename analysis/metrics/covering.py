@@ -1,8 +1,9 @@
 """Covering: how often brokers asked, what the search cost, and how many covers it found.
 
-A *check* is one decision whether to send a subscription over a link (forwarded, exposed or suppressed). A
-retraction is a consequence of such a decision, not a question of its own: it counts neither as a check nor
-in the recall, only its search cost does.
+A *check* is one decision whether to send a subscription over a link (forwarded, exposed or suppressed). The
+other outcomes answer no question of covering: a retraction follows from such a decision, a merger invents a
+cover, and a dormant subscription waits for an advertisement. They count neither as checks nor in the recall,
+only their search cost does.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ JOB = Job(
             "probes",
             "probes",
             "probes",
-            "Stored entries or key ranges looked at by all covering searches, retractions included.",
+            "Stored entries or key ranges looked at by all searches, those of retractions and mergers included.",
             "Σ probes over decisions",
             ("decisions.probes",),
             empty=0,

@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+# The control messages by what they are for; the kinds are those of the trace.
+KINDS = {
+    "subscribe_messages": ("subscribe",),
+    "unsubscribe_messages": ("unsubscribe",),
+    "advertise_messages": ("advertise", "unadvertise"),
+    "recovery_messages": ("start", "summary", "differs", "done"),
+}
+
+
 def control_traffic(control: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     over_links = control.where(F.col("source") != CLIENT)
     return over_links.groupBy("run").agg(
         F.count("*").cast("double").alias("control_messages"),
-        F.count_if(F.col("kind") == "unsubscribe").cast("double").alias("unsubscribe_messages"),
+        *(F.count_if(F.col("kind").isin(*kinds)).cast("double").alias(name) for name, kinds in KINDS.items()),
     )
 
 
@@ -65,19 +74,27 @@ CONTROL_JOB = Job(
             "control_messages",
             "control messages",
             "messages",
-            "Subscribe and unsubscribe messages over links.",
+            "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
             "count of control messages whose source is a broker",
             ("control.source",),
             empty=0,
         ),
-        Metric(
-            "unsubscribe_messages",
-            "unsubscribe messages",
-            "messages",
-            "The unsubscribe messages among the control messages.",
-            "count of control messages of kind unsubscribe whose source is a broker",
-            ("control.source", "control.kind"),
-            empty=0,
+        *(
+            Metric(
+                name,
+                name.replace("_", " "),
+                "messages",
+                f"The part of the control messages that {what}.",
+                f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker",
+                ("control.source", "control.kind"),
+                empty=0,
+            )
+            for name, what in (
+                ("subscribe_messages", "spread subscriptions, newly exposed ones included"),
+                ("unsubscribe_messages", "take subscriptions back"),
+                ("advertise_messages", "spread or take back advertisements"),
+                ("recovery_messages", "compare and repair tables after a failure"),
+            )
         ),
     ),
 )

@@ -1,7 +1,8 @@
 """Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
 
 `missed`, `duplicates` and `spurious` must be 0 in every run. Losses while a subscription was still on its
-way, or because a bounded queue was full, are expected consequences of the scenario and are counted apart.
+way, or because a bounded queue was full or something had failed, are expected consequences of the scenario
+and are counted apart.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+# The faults that lose one copy of an event each.
+LOST = ("queue-full", "link-down", "crashed", "publisher-down")
+
+
 def truth(run: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    counts = ["missed", "duplicates", "spurious", "missed_transient", "missed_dropped"]
-    lost = F.col("missed") + F.col("missed_transient") + F.col("missed_dropped")
+    counts = ["missed", "duplicates", "spurious", "missed_transient", "missed_dropped", "missed_fault"]
+    lost = F.col("missed") + F.col("missed_transient") + F.col("missed_dropped") + F.col("missed_fault")
     return run.select(
         "run",
         *(F.col(name).cast("double").alias(name) for name in counts),
@@ -31,8 +36,8 @@ def truth(run: DataFrame) -> DataFrame:
 def drops(faults: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    full = faults.where(F.col("kind") == "queue-full")
-    return full.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
+    lost = faults.where(F.col("kind").isin(*LOST))
+    return lost.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
 
 
 def _oracle(name: str, title: str, definition: str) -> Metric:
@@ -57,13 +62,24 @@ TRUTH_JOB = Job(
             "missed after a drop",
             "Deliveries missed because a full queue dropped a copy of the event.",
         ),
+        _oracle(
+            "missed_fault",
+            "missed during a failure",
+            "Deliveries missed while something was down or being repaired.",
+        ),
         Metric(
             "delivery_ratio",
             "delivery ratio",
             "share",
             "Deliveries made, of those made or lost for whatever reason.",
-            "deliveries ÷ (deliveries + missed + missed while converging + missed after a drop)",
-            ("run.deliveries", "run.missed", "run.missed_transient", "run.missed_dropped"),
+            "deliveries ÷ (deliveries + missed + missed while converging, after a drop, during a failure)",
+            (
+                "run.deliveries",
+                "run.missed",
+                "run.missed_transient",
+                "run.missed_dropped",
+                "run.missed_fault",
+            ),
             "higher",
         ),
         Metric(
@@ -93,10 +109,10 @@ DROPS_JOB = Job(
     (
         Metric(
             "dropped",
-            "dropped messages",
+            "lost event messages",
             "messages",
-            "Event messages that a full queue dropped.",
-            "count of faults of kind queue-full",
+            "Copies of events lost to a full queue, a cut link or a crashed broker.",
+            f"count of faults of kind {', '.join(LOST)}",
             ("faults.kind",),
             empty=0,
         ),

@@ -5,15 +5,7 @@
   const specs = read("report-specs");
   const $ = (id) => document.getElementById(id);
 
-  // ---- theme: the system's, unless the reader chose one -------------------------------------------------
   const root = document.documentElement;
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  let chosen = null;
-  try { chosen = localStorage.getItem("coverlay-theme"); } catch { /* opened from disk, storage refused */ }
-  const applyTheme = () => {
-    root.dataset.theme = chosen || (system.matches ? "dark" : "light");
-    $("theme").textContent = root.dataset.theme === "dark" ? "Light" : "Dark";
-  };
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const SERIES = {
     light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#3d5a80", "#d1495b", "#5f7470"],
@@ -223,13 +215,6 @@
     slider.max = slider.value = Math.max(0, data.overlays[data.defaultOverlay].times.length - 1);
     $("overlay-point").onchange = $("overlay-measure").onchange = slider.oninput = drawOverlay;
   }
-  $("theme").onclick = () => {
-    chosen = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("coverlay-theme", chosen); } catch { /* then only for this visit */ }
-    applyTheme();
-    drawAll();
-  };
-  system.addEventListener("change", () => { applyTheme(); drawAll(); });
-  applyTheme();
+  root.addEventListener("theme", drawAll);
   drawAll().then(() => { root.dataset.ready = "yes"; });
 })();

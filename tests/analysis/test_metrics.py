@@ -81,8 +81,11 @@ def test_control_traffic_leaves_out_the_clients(spark: Any, frame: Any) -> None:
         {"source": -1, "target": 0, "kind": "subscribe"},
         {"source": 0, "target": 1, "kind": "subscribe"},
         {"source": 1, "target": 0, "kind": "unsubscribe"},
+        {"source": 1, "target": 0, "kind": "unadvertise"},
+        {"source": 1, "target": 0, "kind": "summary"},
     ]
-    expected = expect(spark, "control_messages unsubscribe_messages", ("a", 2.0, 1.0))
+    columns = "control_messages subscribe_messages unsubscribe_messages advertise_messages recovery_messages"
+    expected = expect(spark, columns, ("a", 4.0, 1.0, 1.0, 1.0, 1.0))
     assertDataFrameEqual(traffic.control_traffic(frame("control", rows)), expected)
 
 
@@ -143,6 +146,7 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: An
         {"kind": "subscribe", "time": 1.0, "finished": 1.0, "messages": 0},
         {"kind": "subscribe", "time": 1.0, "finished": 11.0, "messages": 4},
         {"kind": "unsubscribe", "time": 5.0, "finished": 8.0, "messages": 9},
+        {"kind": "restart", "time": 5.0, "finished": 99.0, "messages": 9},
     ]
     columns = "convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
     found = convergence.convergence(frame("operations", rows))
@@ -150,16 +154,28 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: An
 
 
 def test_truth_is_the_run_record(spark: Any, frame: Any) -> None:
-    record = handmade.record(missed=1, duplicates=2, spurious=3, missed_transient=4, missed_dropped=5)
+    record = handmade.record(
+        missed=1, duplicates=2, spurious=3, missed_transient=3, missed_dropped=5, missed_fault=1
+    )
     run = frame("run", [{**record, "deliveries": 30, "finished": 9.0, "wall_seconds": 0.5}])
-    columns = "missed duplicates spurious missed_transient missed_dropped delivery_ratio simulated_time wall_seconds"
-    expected = expect(spark, columns, ("a", 1.0, 2.0, 3.0, 4.0, 5.0, 0.75, 9.0, 0.5))
+    columns = "missed duplicates spurious missed_transient missed_dropped missed_fault delivery_ratio"
+    columns += " simulated_time wall_seconds"
+    expected = expect(spark, columns, ("a", 1.0, 2.0, 3.0, 3.0, 5.0, 1.0, 0.75, 9.0, 0.5))
     assertDataFrameEqual(truth.truth(run), expected)
 
 
-def test_drops_count_full_queues_only(spark: Any, frame: Any) -> None:
-    faults = frame("faults", [{"kind": "queue-full"}, {"kind": "other"}])
-    assertDataFrameEqual(truth.drops(faults), expect(spark, "dropped", ("a", 1.0)))
+def test_repair_runs_to_the_next_time_everything_is_whole(spark: Any, frame: Any) -> None:
+    times = [("crash", 10.0), ("cut", 20.0), ("restart", 30.0), ("heal", 35.0), ("converged", 40.0)]
+    times += [("crash", 50.0), ("restart", 60.0), ("converged", 61.0), ("crash", 90.0), ("queue-full", 1.0)]
+    faults = frame("faults", [{"kind": kind, "time": time} for kind, time in times])
+    # Failures at 10, 20 and 50 lasted 30, 20 and 11 ms; the one at 90 never ended. Repairs took 10, 5 and 1.
+    found = convergence.repair(faults)
+    assertDataFrameEqual(found, expect(spark, "failures outage_mean repair_mean", ("a", 4.0, 61 / 3, 16 / 3)))
+
+
+def test_drops_count_lost_copies_only(spark: Any, frame: Any) -> None:
+    faults = frame("faults", [{"kind": "queue-full"}, {"kind": "link-down"}, {"kind": "crash"}])
+    assertDataFrameEqual(truth.drops(faults), expect(spark, "dropped", ("a", 2.0)))
 
 
 def test_the_catalogue_describes_what_the_jobs_compute(frame: Any) -> None:
