@@ -6,6 +6,8 @@ only towards the root of a tree, and sends every event to the root.
 
 from __future__ import annotations
 
+import inspect
+
 import covering
 from covering.filters import FilterIndex
 from routing.filter import Filter
@@ -20,8 +22,9 @@ class Covering(LinkStrategy):
         self.index = FilterIndex(
             options.method, options.domain, options.epsilon, options.integral, **options.method_options
         )
-        # A method with an ε may miss even at ε = 0: it has a probe cap.
-        self.approximate = covering.METHODS[options.method].takes_epsilon
+        # A method with a probe cap may miss even at ε = 0.
+        capped = "probe_cap" in inspect.signature(covering.METHODS[options.method]).parameters
+        self.approximate = options.epsilon > 0 or capped
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, group_of(self.options, filter))

@@ -126,7 +126,7 @@ class RoutingSection(Section):
 
 
 class CoveringSection(OpenSection):
-    method: str = "scan"
+    method: str = "auto"
     epsilon: float = 0.0
     recall: bool = True  # beside an approximate search, ask what an exact one would have said
     epsilon_per_level: list[float] = []  # by distance from the root; the last holds for all below
@@ -151,7 +151,7 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    method: str = "scan"
+    method: str = "auto"
     semantics: Literal["exact", "relaxed"] = "exact"
     k: Positive | None = None
 
