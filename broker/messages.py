@@ -25,6 +25,7 @@ class Control:
     sent: float
     sequence: int
     hop: int
+    tree: int  # the routing tree it travels on
 
     @property
     def size(self) -> int:
@@ -43,6 +44,7 @@ class Sync:
     source: int
     sent: float
     sequence: int
+    tree: int
 
     @property
     def size(self) -> int:
@@ -60,6 +62,7 @@ class Publication:
     sent: float
     hop: int
     parent: int  # trace row of the hop before, −1 at the publisher
+    tree: int
 
     @property
     def size(self) -> int:

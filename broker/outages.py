@@ -42,7 +42,7 @@ class Outages:
             raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
         self._begin("crash", broker, NOBODY)
         self.crashed[broker] = keep_state
-        if not self.network.brokers[broker].recovery.complete:
+        if not all(plane.recovery.complete for plane in self.network.brokers[broker].planes.values()):
             self._half_recovered.add(broker)
         for message in self.network.brokers[broker].server.clear():
             self._lost_in_crash(broker, message)
@@ -65,7 +65,8 @@ class Outages:
         for message in repeated:
             node.server.arrive(message)
         if amnesia:
-            node.recovery.begin()
+            for plane in node.planes.values():
+                plane.recovery.begin()
             network.operation_sends(operation)
             node.server.arrive(start_marker(operation, network.env.now))
         self._refresh_links_of(broker, amnesia)
@@ -116,10 +117,9 @@ class Outages:
             self.network.operation_processed(message.operation)
 
     def _refresh_links_of(self, broker: int, amnesia: bool = False) -> None:
-        for neighbour in self.network.brokers[broker].neighbours:
+        for neighbour in self.network.brokers[broker].links:
             self._refresh(broker, neighbour, amnesia)
-        if self.is_up(broker):
-            self.network.brokers[broker].recovery.tell()
+        self._tell(broker)
         if not self.network.under_way:
             self.note_progress()
 
@@ -132,25 +132,32 @@ class Outages:
         usable = link not in self.cuts and self.is_up(broker) and self.is_up(neighbour)
         if usable == both[0].up:
             return
+        shared = [name for name, tree in network.trees.items() if tree.graph.has_edge(broker, neighbour)]
         if not usable:
             for one in both:
                 one.cut()
-            here.recovery.link_down(neighbour)
-            there.recovery.link_down(broker)
-            for node in (here, there):
-                if self.is_up(node.number):
-                    node.recovery.tell()  # what waited for the lost neighbour waits no more
+            for name in shared:
+                here.planes[name].recovery.link_down(neighbour)
+                there.planes[name].recovery.link_down(broker)
+            self._tell(broker)  # what waited for the lost neighbour waits no more
+            self._tell(neighbour)
             return
         operation = network.new_operation("reconnect", NOBODY, broker)
         for one in both:
             one.up = True
-        here.recovery.link_up(neighbour, operation, amnesia)
-        there.recovery.link_up(broker, operation, False)
-        there.recovery.tell()
+        for name in shared:
+            here.planes[name].recovery.link_up(neighbour, operation, amnesia)
+            there.planes[name].recovery.link_up(broker, operation, False)
+        self._tell(neighbour)
         if not amnesia:
-            here.recovery.tell()
+            self._tell(broker)
             if not network.under_way:
                 self.note_progress()
+
+    def _tell(self, broker: int) -> None:
+        if self.is_up(broker):
+            for plane in self.network.brokers[broker].planes.values():
+                plane.recovery.tell()
 
     # ── checks and records ─────────────────────────────────────────────────────────────────────────────
 

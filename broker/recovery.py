@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 from broker.messages import Sync
 from broker.trace import CLIENT
 from routing.ledger import Kind, LinkLedger
+from routing.trees import SHARED
 
 if TYPE_CHECKING:
-    from broker.node import Broker
+    from broker.plane import Plane
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
 _MASK = (1 << 64) - 1
@@ -54,10 +55,10 @@ def digests(ids: Iterable[int], buckets: int) -> tuple[int, ...]:
 
 
 class Recovery:
-    """One broker's side of the exchange."""
+    """One broker's side of the exchange, in one tree."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
         self._untold: dict[tuple[str, int], int] = {}  # (channel, neighbour) to summarise → operation
         self._waiting: set[tuple[str, int]] = set()  # (channel, neighbour) that we have not heard from yet
         self._started = True  # after a loss of memory: once our own clients are back
@@ -75,14 +76,12 @@ class Recovery:
 
     def link_up(self, neighbour: int, operation: int, amnesia: bool) -> None:
         """A link is usable again. `amnesia`: we lack memory, so we wait for what the neighbour knows."""
-        for channel in self._channels(self.broker):
-            if neighbour in self._ledgers(self.broker, channel):
+        here, there = self.plane, self.plane.at(neighbour)
+        for channel in self._channels():
+            if neighbour in _ledgers(here, channel):
                 self._untold[channel, neighbour] = operation
-        if amnesia:
-            other = self.broker.network.brokers[neighbour]
-            for channel in self._channels(other):
-                if self.broker.number in self._ledgers(other, channel):
-                    self._waiting.add((channel, neighbour))
+            if amnesia and here.broker.number in _ledgers(there, channel):
+                self._waiting.add((channel, neighbour))
 
     def link_down(self, neighbour: int) -> None:
         """Nothing will come from there for now; it counts as heard."""
@@ -101,14 +100,17 @@ class Recovery:
                 blocked = any(c == ADVERTS or n != neighbour for c, n in self._waiting)
             if not blocked:
                 operation = self._untold.pop((channel, neighbour))
-                sent = self._ledgers(self.broker, channel)[neighbour].sent
+                sent = _ledgers(self.plane, channel)[neighbour].sent
                 buckets = 1 << (len(sent).bit_length() // 2 + 2)  # about 4√n
                 self._send("summary", channel, neighbour, operation, digests(sent, buckets))
 
+    def start(self) -> None:
+        """Our own clients are back."""
+        self._started = True
+        self.tell()
+
     def receive(self, message: Sync) -> None:
-        if message.kind == "start":
-            self._started = True
-        elif message.kind == "summary":
+        if message.kind == "summary":
             self._compare(message)
         elif message.kind == "differs":
             self._mend(message)
@@ -129,41 +131,34 @@ class Recovery:
 
     def _mend(self, message: Sync) -> None:
         buckets, listed = message.payload[0], set(message.payload[1:])
-        ledger = self._ledgers(self.broker, message.channel)[message.source]
+        ledger = _ledgers(self.plane, message.channel)[message.source]
         asked = set(message.buckets)
         should = {i: f for i, f in ledger.sent.items() if bucket_of(i, buckets) in asked}
         joins, leaves = Kind.SUBSCRIBE, Kind.UNSUBSCRIBE
         if message.channel == ADVERTS:
             joins, leaves = Kind.ADVERTISE, Kind.UNADVERTISE
-        nothing = self.broker.nothing
+        nothing = self.plane.broker.nothing
         answers = [(joins, i, f) for i, f in should.items() if i not in listed]
         answers += [(leaves, i, nothing) for i in sorted(listed - should.keys())]
-        self.broker.send_control(message.source, answers, message.operation, 0)
+        self.plane.send_control(message.source, answers, message.operation, 0)
         self._send("done", message.channel, message.source, message.operation, ())
 
     def _send(
         self, kind: str, channel: str, neighbour: int, operation: int, payload: tuple[int, ...],
         buckets: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
-        broker = self.broker
-        link = broker.links[neighbour]
+        broker, tree = self.plane.broker, self.plane.tree.name
+        link, now = broker.links[neighbour], broker.network.env.now
         broker.network.operation_sends(operation)
-        link.send(Sync(kind, channel, payload, buckets, operation, broker.number, broker.network.env.now, link.sent))
+        link.send(Sync(kind, channel, payload, buckets, operation, broker.number, now, link.sent, tree))
 
     def _known_from(self, neighbour: int, channel: str) -> list[int]:
-        if channel == ADVERTS:
-            return self.broker.adverts[neighbour].advertisements
-        return self.broker.tables[neighbour].subscriptions
+        return (self.plane.adverts if channel == ADVERTS else self.plane.tables)[neighbour].ids
 
-    @staticmethod
-    def _channels(broker: Broker) -> list[str]:
-        if broker.network.settings.advertisements == "none":
+    def _channels(self) -> list[str]:
+        if self.plane.broker.network.settings.advertisements == "none":
             return [SUBSCRIPTIONS]
         return [ADVERTS, SUBSCRIPTIONS]
-
-    @staticmethod
-    def _ledgers(broker: Broker, channel: str) -> dict[int, LinkLedger]:
-        return broker.advert_ledgers if channel == ADVERTS else broker.ledgers
 
     def check(self) -> None:
         assert not self._waiting, "still waiting for a neighbour although nothing is under way"
@@ -171,6 +166,10 @@ class Recovery:
         assert self._started
 
 
+def _ledgers(plane: Plane, channel: str) -> dict[int, LinkLedger]:
+    return plane.advert_ledgers if channel == ADVERTS else plane.ledgers
+
+
 def start_marker(operation: int, now: float) -> Sync:
-    """Queued behind the clients' own requests after a restart."""
-    return Sync("start", SUBSCRIPTIONS, (), (), operation, CLIENT, now, 0)
+    """Queued behind the clients' own requests after a restart; it concerns all trees."""
+    return Sync("start", SUBSCRIPTIONS, (), (), operation, CLIENT, now, 0, SHARED)

@@ -59,7 +59,7 @@ class LinkTable:
         return subscription in self._filters
 
     @property
-    def subscriptions(self) -> list[int]:
+    def ids(self) -> list[int]:
         return sorted(self._filters)
 
     def add(self, subscription: int, filter: Filter) -> None:

@@ -44,6 +44,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         sent=pa.float64(),  # when the source handed it to the link
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
         target=pa.int32(),
+        tree=pa.int32(),  # the source whose tree it travels on, −1: the one spanning tree
         kind=_label,  # subscribe, unsubscribe, advertise, unadvertise; start, summary, differs, done (recovery)
         subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
@@ -55,6 +56,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         time=pa.float64(),
         broker=pa.int32(),
         neighbour=pa.int32(),
+        tree=pa.int32(),
         subscription=pa.int64(),
         operation=pa.int64(),
         # forwarded | suppressed | exposed (sent, its cover left) | retracted (covered by a later one) |
@@ -119,12 +121,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         neighbour=pa.int32(),
         event=pa.int64(),  # the event that was dropped, or NOBODY
     ),
-    # The overlay that messages travelled on (the spanning tree of a cyclic graph), for pictures.
+    # The links of the overlay, for pictures.
     "links": _schema(
         broker=pa.int32(),
         neighbour=pa.int32(),
         latency=pa.float64(),
-        routed=pa.bool_(),  # False: in the given graph, but not in the spanning tree
+        routed=pa.bool_(),  # False: in the given graph, but in no tree that messages follow
     ),
     "brokers": _schema(
         broker=pa.int32(),

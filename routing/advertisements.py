@@ -32,7 +32,7 @@ class AdvertTable:
         return advertisement in self._filters
 
     @property
-    def advertisements(self) -> list[int]:
+    def ids(self) -> list[int]:
         return sorted(self._filters)
 
     def add(self, advertisement: int, filter: Filter) -> None:

@@ -114,6 +114,7 @@ class RoutingSection(Section):
     strategy: str = "covering"
     mode: Literal["lazy", "active"] = "lazy"
     advertisements: Literal["none", "simple", "covering"] = "none"
+    trees: Literal["spanning", "per-source"] = "spanning"
     root: Count | None = None  # of `hierarchical` and of levels; absent: the middle of the tree
     merge_waste: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of a merger that nobody asked for
 
@@ -123,6 +124,12 @@ class RoutingSection(Section):
         if name not in STRATEGIES:
             raise unknown_name("routing strategy", name, STRATEGIES)
         return name
+
+    @model_validator(mode="after")
+    def _fits(self) -> RoutingSection:
+        if self.trees == "per-source" and (self.strategy == "hierarchical" or self.root is not None):
+            raise CoverlayError('trees = "per-source" has one root per source: no root and no hierarchical beside it')
+        return self
 
 
 class CoveringSection(OpenSection):

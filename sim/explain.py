@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,16 @@ import pyarrow.parquet as pq
 
 from broker.trace import CLIENT, NOBODY
 from coverlay import CoverlayError
+from routing.overlay import Overlay
+from routing.trees import SHARED, shortest_paths
+
+# What happened to a lost copy of an event, in words.
+FAULTS = {
+    "queue-full": "dropped there: its queue was full",
+    "link-down": "lost: the link was down",
+    "crashed": "lost in the queue of a broker that crashed",
+    "publisher-down": "never published: its broker was down",
+}
 
 
 class RunTrace:
@@ -28,10 +39,8 @@ class RunTrace:
         self.others = len(runs) - 1
         self._folder = folder / "runs" / f"run={self.run_id}"
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
-        links = self.read("links")
-        self.tree: Any = nx.Graph()
-        self.tree.add_nodes_from(self.names)
-        self.tree.add_edges_from(links[links["routed"]][["broker", "neighbour"]].to_numpy().tolist())
+        record = self.read("run").iloc[0]
+        self._trees = json.loads(record.parameters)["routing"]["trees"]
 
     def read(self, table: str) -> pd.DataFrame:
         path = self._folder / f"{table}.parquet"
@@ -47,6 +56,19 @@ class RunTrace:
         return frame
 
 
+    def path(self, publisher: int, home: int) -> list[int]:
+        """The brokers that an event passes from its publisher to a subscriber's broker."""
+        graph: Any = nx.Graph()
+        graph.add_nodes_from(sorted(self.names))
+        links = self.read("links")
+        for link in links[links["routed"]].itertuples():
+            graph.add_edge(link.broker, link.neighbour, latency=link.latency)
+        if self._trees == "per-source":
+            graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
+        found: list[int] = nx.shortest_path(graph, publisher, home)
+        return found
+
+
 def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
     """Sentences, one per hop."""
     trace = RunTrace(folder, run_id)
@@ -54,7 +76,9 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
     hops = trace.read("publications")
     hops = hops[hops["event"] == event]
     if hops.empty:
-        raise CoverlayError(f"event {event} was not published in run {trace.run_id}")
+        faults = _faults(trace, event)
+        why = f": {FAULTS[faults.iloc[0].kind]}" if len(faults) else ""
+        raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
     deliveries = trace.read("deliveries")
     deliveries = deliveries[deliveries["event"] == event]
     yield f"run {trace.run_id}{others}"
@@ -78,7 +102,7 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
         )
     for fault in _faults(trace, event).itertuples():
-        yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: dropped, its queue was full"
+        yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: {FAULTS[fault.kind]}"
 
 
 def _walk_to_subscriber(
@@ -93,10 +117,11 @@ def _walk_to_subscriber(
     if len(mine) > 1:
         yield f"  it left at {mine.iloc[1].time:.3f} ms"
     yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
-    path = nx.shortest_path(trace.tree, int(hops.iloc[0].target), home)
+    path = trace.path(int(hops.iloc[0].target), home)
     rows: list[Any] = list(hops.itertuples())
     reached = {int(hop.target): hop for hop in rows}
     decisions = trace.read("decisions")
+    decisions = decisions[decisions["tree"].isin([SHARED, path[0]])]
     for here, following in zip(path, [*path[1:], None], strict=True):
         if here not in reached:
             break
@@ -151,22 +176,20 @@ def _representative(
 
 
 def _why_not(
-    trace: RunTrace,
-    decisions: pd.DataFrame,
-    behind: int,
-    here: int,
-    subscription: int,
-    time: float,
-    event: int,
+    trace: RunTrace, decisions: pd.DataFrame, behind: int, here: int, subscription: int, time: float, event: int
 ) -> str:
     faults = _faults(trace, event)
-    if len(faults[faults["broker"] == behind]):
-        return f"or rather dropped there: the queue of {trace.names[behind]} was full"
+    dropped = faults[faults["broker"].isin([here, behind]) & faults["neighbour"].isin([here, behind, CLIENT])]
+    if len(dropped):
+        fault = dropped.iloc[0]
+        return f"or rather {FAULTS[fault.kind]} at {fault.time:.3f} ms"
     decision = _standing(decisions, behind, here, subscription, time)
     if decision is None:
-        return "the subscription had not come this far yet, or events do not match anything behind"
+        return "the subscription had not come this far yet, or no longer stood there"
+    if decision.outcome == "dormant":
+        return "the subscription was dormant: nothing advertised behind the link overlapped it"
     if decision.witness != NOBODY:
-        return f"neither it nor its cover {decision.witness} matches the event"
+        return f"neither it nor {decision.witness}, which stands for it here, matches the event"
     return "the subscription does not match the event"
 
 

@@ -76,6 +76,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
             integral=workload.schema.integral,
             merge_waste=experiment.routing.merge_waste,
         ),
+        trees=experiment.routing.trees,
         root=experiment.routing.root,
         epsilon_per_level=tuple(covering.epsilon_per_level),
         epsilon_per_link=covering.links(),
@@ -93,15 +94,15 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
 
 
-def faults_of(experiment: Experiment, stream: Stream, overlay: Overlay, timeline: Timeline) -> list[Fault]:
+def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline: Timeline) -> list[Fault]:
     section = experiment.faults
     if section.file is not None:
         return read_faults(section.file)
     published = timeline.time[timeline.kind == PUBLISH]
     return draw_faults(
         stream,
-        overlay.brokers,
-        sorted((min(a, b), max(a, b)) for a, b in overlay.tree.edges),
+        network.overlay.brokers,
+        network.links,
         publishing_period(published, (section.window[0], section.window[1])),
         crash_fraction=section.crash_fraction,
         cut_fraction=section.cut_fraction,
@@ -123,7 +124,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
     network.env.process(_clients(network, workload, timeline))
-    faults = faults_of(experiment, stream, overlay, timeline)
+    faults = faults_of(experiment, stream, network, timeline)
     check_faults(network, faults)
     network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
@@ -142,7 +143,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "engine": experiment.run.engine,
         "trace_hash": trace.trace_hash(tables),
         "brokers": overlay.brokers,
-        "links": overlay.tree.number_of_edges(),
+        "links": len(network.links),
         "subscriptions": len(workload.lo),
         "active": network.active_subscriptions,
         "events": len(workload.events),

@@ -1,0 +1,178 @@
+"""A broker's part in one routing tree: what each neighbour wants, and what each neighbour was told.
+
+A network on one spanning tree has one plane per broker; with a tree per source of events, every broker takes part
+in every tree, and nothing crosses from one plane to another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.messages import Control
+from broker.recovery import Recovery
+from broker.tables import LinkTable
+from broker.trace import CLIENT, NOBODY
+from routing.advertisements import AdvertTable
+from routing.basic import Simple
+from routing.covering_strategy import Covering
+from routing.ledger import Decision, Kind, LinkLedger
+from routing.ledger import Message as LedgerMessage
+from routing.link_strategy import LinkStrategy
+from routing.strategies import make_ledger, strategy
+from routing.trees import SHARED, Tree
+
+if TYPE_CHECKING:
+    from broker.node import Broker
+
+AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
+
+
+class Plane:
+    """Tables and ledgers of one broker in one tree."""
+
+    def __init__(self, broker: Broker, tree: Tree) -> None:
+        self.broker = broker
+        self.tree = tree
+        self.neighbours = tree.neighbours(broker.number)
+        parent, everybody = tree.towards_root(broker.number), self.neighbours
+        sends_to = strategy(broker.network.settings.strategy).sends_to
+        # Who learns of our subscriptions, and who never tells us of theirs and so gets every event.
+        if sends_to == "nobody":
+            self.learn, silent = [], everybody
+        elif tree.name != SHARED:  # all events come from the root, so only the way to it matters
+            self.learn, silent = parent, []
+        elif sends_to == "root":
+            self.learn, silent = parent, parent
+        else:
+            self.learn, silent = everybody, []
+        self.gets_everything = set(silent)
+        self.recovery = Recovery(self)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with empty tables and ledgers: at first, and after a crash that took the memory."""
+        settings, dimensions = self.broker.network.settings, len(self.broker.network.settings.routing.domain)
+        self.tables = {n: LinkTable(dimensions, settings.semantics) for n in self.neighbours}
+        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *self.neighbours]}
+        self.ledgers = {n: self._ledger(n) for n in self.learn}
+        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
+
+    def wants(self, source: int, values: NDArray[np.float64]) -> list[int]:
+        """The neighbours that an event from `source` goes on to."""
+        others = [n for n in self.neighbours if n != source]
+        return [n for n in others if n in self.gets_everything or self.tables[n].matches(values)]
+
+    # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
+
+    def subscription(self, message: Control) -> None:
+        """A neighbour subscribes or unsubscribes."""
+        table = self.tables[message.source]
+        joins = message.kind is Kind.SUBSCRIBE
+        if joins == (message.subscription in table):
+            return  # known already, or gone already: repeated while two brokers agree again
+        if joins:
+            table.add(message.subscription, message.filter)
+        else:
+            table.remove(message.subscription)
+        self.pass_on(message)
+
+    def pass_on(self, message: Control) -> None:
+        """Tell the neighbours of a subscription that came or left, as far as they need to know."""
+        for neighbour, ledger in self.ledgers.items():
+            if neighbour == message.source:
+                continue  # what came from there needs not go back
+            if message.kind is Kind.SUBSCRIBE:
+                answers = ledger.subscribe(message.subscription, message.filter)
+            else:
+                answers = ledger.unsubscribe(message.subscription)
+            self.send_control(neighbour, answers, message.operation, message.hop + 1)
+
+    def advertisement(self, message: Control) -> None:
+        """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
+        begins = message.kind is Kind.ADVERTISE
+        table = self.adverts[message.source]
+        if begins == (message.subscription in table):
+            return
+        if begins:
+            table.add(message.subscription, message.filter)
+        else:
+            table.remove(message.subscription)
+        for neighbour, ledger in self.advert_ledgers.items():
+            if neighbour == message.source:
+                continue
+            if begins:
+                answers = ledger.subscribe(message.subscription, message.filter)
+            else:
+                answers = ledger.unsubscribe(message.subscription)
+            adverts = [(AS_ADVERT[kind], id, filter) for kind, id, filter in answers]
+            self.send_control(neighbour, adverts, message.operation, message.hop + 1)
+        if message.source in self.ledgers:
+            followers = self.ledgers[message.source].reconsider()
+            self.send_control(message.source, followers, message.operation, message.hop + 1)
+
+    def send_control(self, neighbour: int, answers: list[LedgerMessage], operation: int, hop: int) -> None:
+        network, link = self.broker.network, self.broker.links[neighbour]
+        for kind, subscription, filter in answers:
+            network.operation_sends(operation)
+            link.send(
+                Control(
+                    kind, subscription, filter, operation, self.broker.number, network.env.now, link.sent, hop,
+                    self.tree.name,
+                )
+            )  # fmt: skip
+
+    # ── construction and checks ────────────────────────────────────────────────────────────────────────
+
+    def _ledger(self, neighbour: int) -> LinkLedger:
+        broker, network = self.broker, self.broker.network
+        settings, rows = network.settings, network.recorder.rows["decisions"]
+
+        def record(decision: Decision) -> None:
+            search = decision.search
+            rows.append(
+                (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,
+                 decision.outcome, NOBODY if search.witness is None else search.witness, search.probes,
+                 search.cubes, search.runs, search.volume, search.capped, decision.exact)
+            )  # fmt: skip
+
+        return make_ledger(
+            settings.strategy,
+            network.routing_on(self.tree, broker.number, neighbour),
+            settings.exact_routing if settings.ask_exact else None,
+            network.new_merger,
+            active=settings.active,
+            on_decision=record,
+            wanted=self.adverts[neighbour].overlaps if settings.advertisements != "none" else None,
+        )
+
+    def _advert_strategy(self) -> LinkStrategy:
+        settings = self.broker.network.settings
+        return (Covering if settings.advertisements == "covering" else Simple)(settings.exact_routing)
+
+    def check(self) -> None:
+        """Raise AssertionError when a table or ledger contradicts itself or another."""
+        self.recovery.check()
+        for table in self.tables.values():
+            table.check()
+        for neighbour, ledger in self.ledgers.items():
+            ledger.check()
+            known = set(self.broker.local.subscriptions)
+            known.update(*(self.tables[n].ids for n in self.neighbours if n != neighbour))
+            assert known == ledger.known, "a subscription without a decision, or a decision about nobody"
+            self._check_agreement(neighbour, ledger, self.at(neighbour).tables)
+        for neighbour, ledger in self.advert_ledgers.items():
+            ledger.check()
+            self._check_agreement(neighbour, ledger, self.at(neighbour).adverts)
+
+    def at(self, neighbour: int) -> Plane:
+        """The other end of a link, in the same tree."""
+        return self.broker.network.brokers[neighbour].planes[self.tree.name]
+
+    def _check_agreement(
+        self, neighbour: int, ledger: LinkLedger, tables: dict[int, LinkTable] | dict[int, AdvertTable]
+    ) -> None:
+        here = self.broker.number
+        assert sorted(ledger.sent) == tables[here].ids, f"link {here}→{neighbour}, tree {self.tree.name} disagrees"

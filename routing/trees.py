@@ -1,0 +1,75 @@
+"""The trees that messages follow: one for the whole overlay, or one per source of events.
+
+One spanning tree serves all publishers; subscriptions travel along it in every direction. With a tree per source,
+the events of broker p follow the tree of shortest paths from p, which uses all links of a cyclic overlay and never
+delivers twice; subscriptions travel only towards p in it, and covering happens inside one tree only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import networkx as nx
+
+from coverlay import CoverlayError, unknown_name
+from routing.overlay import Overlay
+
+SHARED = -1  # the name of the one spanning tree; a source's tree is called like the source
+TREES = ("spanning", "per-source")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A rooted tree over all brokers."""
+
+    name: int
+    root: int
+    graph: nx.Graph
+    parent: dict[int, int]  # broker → the next one on the way to the root
+    level: dict[int, int]  # broker → its distance from the root, in links
+
+    def neighbours(self, broker: int) -> list[int]:
+        return sorted(self.graph[broker])
+
+    def towards_root(self, broker: int) -> list[int]:
+        """The neighbour on the way to the root; empty at the root itself."""
+        return [self.parent[broker]] if broker in self.parent else []
+
+
+def spanning(overlay: Overlay, root: int | None) -> Tree:
+    """The overlay's own tree, rooted in its middle unless told otherwise."""
+    if root is None:
+        root = min(nx.center(overlay.tree))
+    elif root not in overlay.tree:
+        raise CoverlayError(f"routing.root is {root}; the overlay has brokers 0 to {overlay.brokers - 1}")
+    return _rooted(SHARED, root, overlay.tree)
+
+
+def shortest_paths(overlay: Overlay, source: int) -> Tree:
+    """Least latency from the source to everybody; equal latencies go by the smaller predecessor."""
+    distance = nx.single_source_dijkstra_path_length(overlay.graph, source, weight="latency")
+    tree = nx.Graph()
+    tree.add_nodes_from(range(overlay.brokers))
+    hops = nx.single_source_shortest_path_length(overlay.graph, source)
+    for broker in sorted(distance, key=lambda b: (distance[b], hops[b], b)):
+        if broker == source:
+            continue
+        # A link without latency joins brokers at equal distance; only one that is in the tree already will do.
+        candidates = [n for n in overlay.graph[broker] if n == source or tree.degree(n)]
+        best = min(candidates, key=lambda n: (distance[n] + overlay.latency(n, broker), n))
+        tree.add_edge(best, broker, latency=overlay.latency(best, broker))
+    return _rooted(source, source, tree)
+
+
+def trees_of(overlay: Overlay, kind: str, root: int | None) -> dict[int, Tree]:
+    """The trees of a network by name."""
+    if kind not in TREES:
+        raise unknown_name("kind of routing trees", kind, TREES)
+    if kind == "spanning":
+        return {SHARED: spanning(overlay, root)}
+    return {source: shortest_paths(overlay, source) for source in range(overlay.brokers)}
+
+
+def _rooted(name: int, root: int, graph: nx.Graph) -> Tree:
+    parent = dict(nx.bfs_predecessors(graph, root))
+    return Tree(name, root, graph, parent, dict(nx.single_source_shortest_path_length(graph, root)))
