@@ -105,7 +105,7 @@ def dominates(points: Floats, slot: int, query: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _next_block(row: Any, start: int, stop: int, wanted: Any, guard: Any) -> int:
+def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> int:
     """Start of the next whole block of 64 words in which one passes, or of what is left after whole blocks.
 
     Unsigned indices, a constant trip count and a loop of its own: without any of these it did not vectorise.
@@ -114,7 +114,7 @@ def _next_block(row: Any, start: int, stop: int, wanted: Any, guard: Any) -> int
         hit = np.uint64(0)
         base = np.uint64(start)
         for i in range(SCAN_BLOCK):
-            hit |= np.uint64(((row[base + np.uint64(i)] - wanted) & guard) == guard)
+            hit |= np.uint64(((words[0, base + np.uint64(i)] - wanted) & guard) == guard)
         if hit:
             return start
         start += SCAN_BLOCK
@@ -138,10 +138,10 @@ def scan_fields(
     points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int
 ) -> tuple[int, int]:
     """(first slot in first … stop−1 that dominates, or −1; entries looked at)."""
-    row, guard, wanted = words[0], guards[0], packed[0]
+    guard, wanted = guards[0], packed[0]
     start = first
     while start < stop:
-        start = _next_block(row, start, stop, wanted, guard)
+        start = _next_block(words, start, stop, wanted, guard)
         end = min(start + SCAN_BLOCK, stop)
         slot = _first_cover(points, words, guards, query, packed, start, end)
         if slot >= 0:

@@ -175,6 +175,8 @@ class Ids:
             names = self._names
             return [names[slot] if slot >= 0 else None for slot in slots.tolist()]
         missing = slots < 0
+        if missing.all():
+            return [None] * len(slots)
         found: list[Any] = self._array[np.where(missing, 0, slots)].tolist()
         for i in np.flatnonzero(missing).tolist():
             found[i] = None

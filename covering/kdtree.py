@@ -1,15 +1,16 @@
 """A k-d tree over the dominance points with the coordinate-wise maximum of every subtree.
 
 A subtree whose maximum is below the query in some coordinate holds no cover. The tree is balanced by medians
-on the coordinate that spreads most (of a sample, within the domain), down to buckets of 64 points that
+on the coordinate that spreads most in relation to the width of the boxes, down to buckets of 64 points that
 lie together and are scanned by packed words (fields.py). Nodes are numbered as in a heap and nothing but
-their maxima is stored: node i has children 2i and 2i+1, and the range of buckets is halved on the way.
+their maxima is stored: node i has children 2i and 2i+1, and the range of buckets is halved on the way. Row 0
+of the maxima is that of the whole static part.
 
 The boxes of largest volume lie in front of the tree and are scanned first: most covered queries end there, and
 the others lose 20 ns.
 
 Additions and removals: layered.py. A search that has visited `node_cap` nodes stops descending and scans the
-packed words of the whole static part instead, so that adversarial inputs cost no more than `packed`.
+packed words of the whole static part instead (less for small sets, see below), so that adversarial inputs cost no more than `packed`.
 
 With ε (the slides' open question "does approximation help k-d trees?"): a node is skipped when the part of the
 search region below its maximum, in cells of the packed words' grid, is at most what is left of a
@@ -36,27 +37,42 @@ from covering.packed import volumes
 from coverlay import CoverlayError
 
 BUCKET = 64  # points per leaf: one vectorised block
-FRONT = 128  # largest boxes scanned before anything else
+FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
+_CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting one costs more than scanning one
+_CAP_LEAST = 64
+_NARROWEST = 0.02  # width, relative to the domain, below which narrower makes no difference
 _SAMPLE = 32  # points that decide the split coordinate
 _STACK = 128  # a path of at most 64 nodes, and a sibling for each
 
 
 @njit(cache=True, nogil=True)
-def _spread(points: Floats, order: Slots, low: int, high: int, box: Floats) -> int:
-    """The coordinate whose sampled values, clipped to the domain, spread widest relative to it."""
+def _split_on(points: Floats, order: Slots, low: int, high: int, box: Floats) -> int:
+    """The coordinate to split on: widest spread of a sample, divided by the mean width of its attribute.
+
+    Both relative to the domain and clipped to it. Where boxes are narrow, the two bounds of a box say nearly the
+    same and a query is ruled out by position, so such an attribute deserves more splits.
+    """
     step = max(1, (high - low) // _SAMPLE)
-    best, widest = 0, -1.0
-    for j in range(points.shape[1]):
-        least, most = np.inf, -np.inf
+    best, highest = 0, -1.0
+    for a in range(points.shape[1] // 2):
+        domain = box[2 * a + 1, 1] - box[2 * a + 1, 0]
+        if not domain > 0.0:
+            continue
+        width, count = 0.0, 0
         for i in range(low, high, step):
-            value = min(max(points[order[i], j], box[j, 0]), box[j, 1])
-            least, most = min(least, value), max(most, value)
-        # Beyond the domain counts as one more step: else all-unbounded coordinates would look alike.
-        width = box[j, 1] - box[j, 0]
-        spread = (most - least) / width if width > 0.0 else 0.0
-        if spread > widest:
-            best, widest = j, spread
+            bottom = max(-points[order[i], 2 * a], box[2 * a + 1, 0])
+            top = min(points[order[i], 2 * a + 1], box[2 * a + 1, 1])
+            width += max(top - bottom, 0.0) / domain
+            count += 1
+        for j in range(2 * a, 2 * a + 2):
+            least, most = np.inf, -np.inf
+            for i in range(low, high, step):
+                value = min(max(points[order[i], j], box[j, 0]), box[j, 1])
+                least, most = min(least, value), max(most, value)
+            score = (most - least) / domain / (width / count + _NARROWEST)
+            if score > highest:
+                best, highest = j, score
     return best
 
 
@@ -101,7 +117,7 @@ def _build(points: Floats, box: Floats) -> Slots:
             continue
         half = (a + b) >> 1
         low, high = a * BUCKET, min(b * BUCKET, n)
-        j = _spread(points, order, low, high, box)
+        j = _split_on(points, order, low, high, box)
         for i in range(low, high):
             values[i] = points[order[i], j]
         _select(values, order, low, high, half * BUCKET)
@@ -137,9 +153,9 @@ def _below(maxima: Floats, node: int, query: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _share(maxima: Floats, node: int, fields: Any, bits: int, corner: Slots, codes: Slots) -> float:
+def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, corner: Slots, codes: Slots) -> float:
     """Fraction of the search region (mirrored codes 0 … corner) that lies below the node's maximum."""
-    mirror(maxima[node], fields[0], fields[1], bits, codes)
+    mirror(maxima[node], offset, scale, bits, codes)
     share = 1.0
     for j in range(codes.shape[0]):
         share *= (corner[j] - codes[j] + 1) / (corner[j] + 1)
@@ -147,68 +163,73 @@ def _share(maxima: Floats, node: int, fields: Any, bits: int, corner: Slots, cod
 
 
 @njit(cache=True, nogil=True)
-def _find(state: Any, built: int, used: int, cap: int, epsilon: float, query: Floats) -> tuple[int, int, float]:
-    """(slot or −1, probes, fraction of the region skipped)."""
+def _find(
+    state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats, found: Slots
+) -> tuple[int, int, float]:
+    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped).
+
+    One function, because each call that passes the tuple on costs a reference count per array, and the
+    scratch arrays are shared by a batch.
+    """
     points, words, maxima, offset, scale, guards = state
-    packed = np.empty(guards.shape[0], guards.dtype)
-    pack(query, offset, scale, guards, packed)
+    dimensions = queries.shape[1]
+    packed, stack = np.empty(guards.shape[0], guards.dtype), np.empty((_STACK, 3), np.int64)
+    room = dimensions if epsilon > 0.0 else 0
+    corner, codes = np.empty(room, np.int64), np.empty(room, np.int64)
+    bits = 15 if dimensions < 5 else 7  # code bits of a field, see fields.py
     front = min(FRONT, built)
-    slot, probes = scan_fields(points, words, guards, query, packed, 0, front)
-    if slot >= 0:
-        return slot, probes, 0.0
-    slot, looked = scan_fields(points, words, guards, query, packed, built, used)
-    probes += looked
-    if slot >= 0 or built == front or _below(maxima, 1, query):
-        return slot, probes, 0.0
-    bits, skipped = (15 if query.shape[0] < 5 else 7), 0.0  # code bits of a field, see fields.py
-    if epsilon > 0.0:
-        corner, codes = np.empty(query.shape[0], np.int64), np.empty(query.shape[0], np.int64)
-        mirror(query, offset, scale, bits, corner)
-        fields = (offset, scale)
-    stack = np.empty((_STACK, 3), np.int64)
-    stack[0, 0], stack[0, 1], stack[0, 2] = 1, 0, (built - front + BUCKET - 1) // BUCKET
-    top, visited = 1, 0
-    while top:
-        top -= 1
-        node, a, b = stack[top, 0], stack[top, 1], stack[top, 2]
-        visited += 1
-        if visited > cap:
-            slot, looked = scan_fields(points, words, guards, query, packed, front, built)
-            return slot, probes + visited + looked, 0.0
-        if epsilon > 0.0:
-            share = _share(maxima, node, fields, bits, corner, codes)
-            if skipped + share <= epsilon:
-                skipped += share
-                continue
-        if b - a == 1:
-            low = front + a * BUCKET
-            slot, looked = scan_fields(points, words, guards, query, packed, low, min(low + BUCKET, built))
-            probes += looked
-            if slot >= 0:
-                return slot, probes + visited, skipped
-            continue
-        half = (a + b) >> 1
-        # The upper child goes on the stack last and is searched first: its boxes are larger.
-        if not _below(maxima, 2 * node, query):
-            stack[top, 0], stack[top, 1], stack[top, 2] = 2 * node, a, half
-            top += 1
-        if not _below(maxima, 2 * node + 1, query):
-            stack[top, 0], stack[top, 1], stack[top, 2] = 2 * node + 1, half, b
-            top += 1
-    return -1, probes + visited, skipped
-
-
-@njit(cache=True, nogil=True)
-def _find_many(
-    state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats
-) -> tuple[Slots, int, float]:
-    found = np.empty(queries.shape[0], np.int64)
-    probes, skipped = 0, 0.0
+    buckets = (built - front + BUCKET - 1) // BUCKET
+    cap = min(cap, max(_CAP_LEAST, buckets // _CAP_SHARE))
+    slot, probes, skipped = -1, 0, 0.0
     for i in range(queries.shape[0]):
-        found[i], looked, left_out = _find(state, built, used, cap, epsilon, queries[i])
-        probes += looked
+        query = queries[i]
+        pack(query, offset, scale, guards, packed)
+        slot = -1
+        if built > 0 and not _below(maxima, 0, query):
+            slot, looked = scan_fields(points, words, guards, query, packed, 0, front)
+            probes += looked
+        if slot < 0 and built < used:
+            slot, looked = scan_fields(points, words, guards, query, packed, built, used)
+            probes += looked
+        top, visited, left_out = 0, 0, 0.0
+        if slot < 0 and buckets > 0 and not _below(maxima, 1, query):
+            stack[0, 0], stack[0, 1], stack[0, 2] = 1, 0, buckets
+            top = 1
+            if epsilon > 0.0:
+                mirror(query, offset, scale, bits, corner)
+        while top:
+            top -= 1
+            node, a, b = stack[top, 0], stack[top, 1], stack[top, 2]
+            visited += 1
+            if visited > cap:
+                slot, looked = scan_fields(points, words, guards, query, packed, front, built)
+                probes += looked
+                left_out = 0.0
+                break
+            if epsilon > 0.0:
+                share = _share(maxima, node, offset, scale, bits, corner, codes)
+                if left_out + share <= epsilon:
+                    left_out += share
+                    continue
+            if b - a == 1:
+                low = front + a * BUCKET
+                slot, looked = scan_fields(points, words, guards, query, packed, low, min(low + BUCKET, built))
+                probes += looked
+                if slot >= 0:
+                    break
+                continue
+            half = (a + b) >> 1
+            # The upper child goes on the stack last and is searched first: its boxes are larger.
+            if not _below(maxima, 2 * node, query):
+                stack[top, 0], stack[top, 1], stack[top, 2] = 2 * node, a, half
+                top += 1
+            if not _below(maxima, 2 * node + 1, query):
+                stack[top, 0], stack[top, 1], stack[top, 2] = 2 * node + 1, half, b
+                top += 1
+        found[i] = slot
+        probes += visited
         skipped += left_out
-    return found, probes, skipped
+    return slot, probes, skipped
 
 
 class KdTreeIndex(LayeredIndex):
@@ -221,6 +242,7 @@ class KdTreeIndex(LayeredIndex):
             raise CoverlayError(f"node_cap {node_cap!r} must be a whole number of at least 1")
         self.node_cap = node_cap
         self._maxima: Floats = np.empty((0, 2 * self.attributes))
+        self._one = np.empty(1, np.int64)
         self._arrays_moved()
 
     def _arranged(self, points: Floats) -> Slots:
@@ -233,7 +255,9 @@ class KdTreeIndex(LayeredIndex):
     def _arrange_done(self) -> None:
         buckets = -(-max(0, self._built - FRONT) // BUCKET)
         height = max(0, buckets - 1).bit_length()
-        self._maxima = np.full((2 << height if buckets else 0, 2 * self.attributes), -np.inf)
+        self._maxima = np.full((2 << height if buckets else 1, 2 * self.attributes), -np.inf)
+        if self._built:
+            self._maxima[0] = self._points[: self._built].max(axis=0)
         if buckets:
             _fill(self._points[FRONT : self._built], self._maxima, 1, 0, buckets)
 
@@ -241,13 +265,16 @@ class KdTreeIndex(LayeredIndex):
         self._state = (self._points, self._words, self._maxima, *self._fields.kernel)
 
     def _search(self, query: Floats) -> int:
-        slot, probes, skipped = _find(self._state, self._built, self._used, self.node_cap, self.epsilon, query)
+        slot, probes, skipped = _find(
+            self._state, self._built, self._used, self.node_cap, self.epsilon, query.reshape(1, -1), self._one
+        )
         self.stats.probes += probes
         self.stats.volume += 1.0 - skipped
         return slot
 
     def _search_many(self, queries: Floats) -> Slots:
-        slots, probes, skipped = _find_many(self._state, self._built, self._used, self.node_cap, self.epsilon, queries)
+        slots = np.empty(len(queries), np.int64)
+        _, probes, skipped = _find(self._state, self._built, self._used, self.node_cap, self.epsilon, queries, slots)
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
         return slots
@@ -257,7 +284,9 @@ class KdTreeIndex(LayeredIndex):
 
     def _check(self) -> None:
         super()._check()
-        treed = self._points[FRONT : self._built]
+        static = self._points[: self._built]
+        assert (static[~np.isnan(static[:, 0])] <= self._maxima[:1]).all()
+        treed = static[FRONT:]
         buckets = -(-len(treed) // BUCKET)
         stack = [(1, 0, buckets)] if buckets else []
         while stack:

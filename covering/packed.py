@@ -46,33 +46,29 @@ def volumes(points: Floats, domain: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _find(state: Any, built: int, used: int, query: Floats) -> tuple[int, int]:
+def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> tuple[int, int]:
+    """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
     points, words, offset, scale, guards, domain, largest = state
     packed = np.empty(guards.shape[0], guards.dtype)
-    pack(query, offset, scale, guards, packed)
-    slot, probes = scan_fields(points, words, guards, query, packed, built, used)
-    if slot >= 0 or built == 0:
-        return slot, probes
-    least = volume(query, domain)
-    low, high = 0, largest.shape[0]
-    while low < high:  # blocks whose largest volume is at least the query's
-        middle = (low + high) >> 1
-        if largest[middle] >= least:
-            low = middle + 1
-        else:
-            high = middle
-    slot, looked = scan_fields(points, words, guards, query, packed, 0, min(low * SCAN_BLOCK, built))
-    return slot, probes + looked
-
-
-@njit(cache=True, nogil=True)
-def _find_many(state: Any, built: int, used: int, queries: Floats) -> tuple[Slots, int]:
-    found = np.empty(queries.shape[0], np.int64)
-    probes = 0
+    slot, probes = -1, 0
     for i in range(queries.shape[0]):
-        found[i], looked = _find(state, built, used, queries[i])
+        query = queries[i]
+        pack(query, offset, scale, guards, packed)
+        slot, looked = scan_fields(points, words, guards, query, packed, built, used)
         probes += looked
-    return found, probes
+        if slot < 0 and built > 0:
+            least = volume(query, domain)
+            low, high = 0, largest.shape[0]
+            while low < high:  # blocks whose largest volume is at least the query's
+                middle = (low + high) >> 1
+                if largest[middle] >= least:
+                    low = middle + 1
+                else:
+                    high = middle
+            slot, looked = scan_fields(points, words, guards, query, packed, 0, min(low * SCAN_BLOCK, built))
+            probes += looked
+        found[i] = slot
+    return slot, probes
 
 
 class PackedIndex(LayeredIndex):
@@ -81,6 +77,7 @@ class PackedIndex(LayeredIndex):
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)
         self._largest: Floats = np.empty(0)  # volume of the first entry of each block of the static part
+        self._one = np.empty(1, np.int64)
         self._arrays_moved()
 
     def _arranged(self, points: Floats) -> Slots:
@@ -97,13 +94,14 @@ class PackedIndex(LayeredIndex):
         self._state = (self._points, self._words, offset, scale, guards, self.domain, self._largest)
 
     def _search(self, query: Floats) -> int:
-        slot, probes = _find(self._state, self._built, self._used, query)
+        slot, probes = _find(self._state, self._built, self._used, query.reshape(1, -1), self._one)
         self.stats.probes += probes
         self.stats.volume += 1.0
         return slot
 
     def _search_many(self, queries: Floats) -> Slots:
-        slots, probes = _find_many(self._state, self._built, self._used, queries)
+        slots = np.empty(len(queries), np.int64)
+        _, probes = _find(self._state, self._built, self._used, queries, slots)
         self.stats.probes += probes
         self.stats.volume += len(queries)
         return slots

@@ -9,11 +9,11 @@ Invariants, verified by `check`:
    not be a stored row any more.
 3. No block in use is empty.
 
-An update moves at most half a block of 256 rows and, once in about 128 insertions, the directory. A plain
-sorted array moves everything above the row; log-structured runs are cheaper to update and dearer to search,
-because each run is searched. `coverlay bench covering` measures all three beside each other (rows
-"sfc-upkeep"); blocks win when at least about a third of the operations are searches, which routing always
-has: each insertion is preceded by its own covering check.
+An update moves at most half a block of 256 rows and, once in about 128 insertions, the directory. The choice,
+measured by `coverlay bench covering` (rows "sfc-upkeep", µs per insertion / per look-up at 100k keys):
+tiered blocks .57 / .23, log-structured runs .13 / .53, one sorted array 40 / .2–.9. Runs are cheaper to fill
+and dearer to look into, as each run is looked into; blocks win from about 1.5 look-ups per insertion on, and
+one search makes tens of them, so blocks it is.
 
 Cost: search O(log n), update O(log n + 256), memory 8·(words + 1) bytes per row at 50–100 % fill.
 """
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from covering.keys import Words
 
 BLOCK = 256  # rows: measured flat from 128 to 512 at 100k keys
+_BULK_FILL = 224  # rows per block after a bulk build: room for a while before every block splits at once
 _DONE, _NO_ROOM, _ABSENT = 0, 1, 2
 
 # One tuple, because every array argument costs about 0.2 µs per call from Python:
@@ -89,6 +90,19 @@ def locate(arrays: Arrays, row: Words) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
+def _shift(rows: Words, first: int, stop: int, step: int) -> None:
+    """Move rows first … stop−1 by one place, up or down. Word by word: a row assignment costs ten times more."""
+    if step > 0:
+        for i in range(stop, first, -1):
+            for w in range(rows.shape[1]):
+                rows[i, w] = rows[i - 1, w]
+    else:
+        for i in range(first, stop):
+            for w in range(rows.shape[1]):
+                rows[i - 1, w] = rows[i, w]
+
+
+@njit(cache=True, nogil=True)
 def _new_block(arrays: Arrays, at: int) -> int:
     """Take a free block into the directory before position `at`; −1 if there is no room."""
     heads, order, count, meta, spare = arrays[1], arrays[2], arrays[3], arrays[4], arrays[5]
@@ -100,9 +114,9 @@ def _new_block(arrays: Arrays, at: int) -> int:
         meta[1] += 1
     else:
         return -1
+    _shift(heads, at, meta[0], 1)
     for i in range(meta[0], at, -1):
         order[i] = order[i - 1]
-        heads[i] = heads[i - 1]
     order[at] = block
     count[block] = 0
     meta[0] += 1
@@ -129,15 +143,15 @@ def insert(arrays: Arrays, row: Words) -> int:
         if upper < 0:
             return _NO_ROOM
         for i in range(half):
-            rows[upper * BLOCK + i] = rows[block * BLOCK + half + i]
+            for w in range(rows.shape[1]):
+                rows[upper * BLOCK + i, w] = rows[block * BLOCK + half + i, w]
         count[block], count[upper] = half, half
         heads[at + 1] = rows[upper * BLOCK]
         if compare(heads[at + 1], row) <= 0:
             at, block = at + 1, upper
     inside = _within(arrays, block, row)
     base = block * BLOCK
-    for i in range(base + count[block], base + inside, -1):
-        rows[i] = rows[i - 1]
+    _shift(rows, base + inside, base + count[block], 1)
     rows[base + inside] = row
     count[block] += 1
     if compare(row, heads[at]) < 0:
@@ -156,13 +170,12 @@ def delete(arrays: Arrays, row: Words) -> int:
     base = block * BLOCK
     if compare(rows[base + inside], row) != 0:
         return _ABSENT
-    for i in range(base + inside, base + count[block] - 1):
-        rows[i] = rows[i + 1]
+    _shift(rows, base + inside + 1, base + count[block], -1)
     count[block] -= 1
     if count[block] == 0:
+        _shift(heads, at + 1, meta[0], -1)
         for i in range(at, meta[0] - 1):
             order[i] = order[i + 1]
-            heads[i] = heads[i + 1]
         meta[0] -= 1
         spare[meta[2]] = block
         meta[2] += 1
@@ -194,14 +207,15 @@ class SfcArray:
         merged = np.concatenate([self.rows(), fresh]) if held else fresh
         columns = tuple(merged[:, w] for w in range(self.words, -1, -1))
         merged = merged[np.lexsort(columns)]
-        blocks = max(1, -(-len(merged) // BLOCK))
-        rows, heads, order, count, meta, _ = self.arrays = self._allocate(blocks)
-        rows[: len(merged)] = merged
-        heads[:blocks] = rows[::BLOCK]
+        blocks = -(-len(merged) // _BULK_FILL)
+        rows, heads, order, count, meta, _ = self.arrays = self._allocate(max(1, blocks))
+        for block in range(blocks):
+            part = merged[block * _BULK_FILL : (block + 1) * _BULK_FILL]
+            rows[block * BLOCK : block * BLOCK + len(part)] = part
+            count[block] = len(part)
+        heads[:blocks] = rows[: blocks * BLOCK : BLOCK]
         order[:blocks] = np.arange(blocks)
-        count[:blocks] = BLOCK
-        count[blocks - 1] = len(merged) - BLOCK * (blocks - 1)
-        meta[:] = (blocks, blocks, 0) if len(merged) else (0, 0, 0)
+        meta[:] = (blocks, blocks, 0)
 
     def rows(self) -> Words:
         """All rows, ascending (a copy)."""

@@ -6,5 +6,7 @@ only when used: peers and compiled kernels are slow to load.
 """
 
 BENCHMARKS: dict[str, str] = {
+    "covering": "sim.bench.covering",
     "engine": "sim.bench.engine",
+    "topk": "sim.bench.topk",
 }

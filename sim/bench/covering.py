@@ -1,0 +1,285 @@
+"""`coverlay bench covering`: every exact method of ours beside its peers, in one run, as ratios.
+
+Cases: `uncovered` and `covered` queries over a static set; `mixed` (50 % queries, 25 % additions, 25 %
+removals, queries uncovered); `adversarial` (every entry fails in exactly one bound); `sfc-upkeep`. Times are
+the least of several repeats, the methods of one case measured in turn within each repeat, so that a busy
+machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
+
+Every method must give the same found / not found as the k-d tree on every query: a speed-up cannot change
+answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import covering
+from sim.bench import sfc_upkeep
+from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
+from sim.bench.covering_peers import LIBRARIES, PEERS
+
+Row = dict[str, Any]
+Progress = Callable[[str], None]
+
+EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
+SMALL_ONLY = ("poset", "zorder")  # measured where they can be built or can finish
+REPEATS = 5
+QUERIES = 200
+AUTO_WARM_UP = 10_000  # checks: auto reviews its choice every 4096
+PEER_LIMIT = 100_000  # entries beyond which building libspatialindex takes minutes
+_SLOW_CALLS = 20  # queries per repeat for methods slower than 100 µs
+
+
+class Ours:
+    """A method of covering/ behind the peers' interface."""
+
+    def __init__(self, name: str, boxes: Boxes) -> None:
+        self.index = covering.create(name, [[0, 1]] * boxes.shape[1])
+        self.index.add_many(np.arange(len(boxes)), boxes)
+
+    @property
+    def nbytes(self) -> int:
+        return self.index.nbytes
+
+    def single(self, box: Boxes) -> bool:
+        return self.index.find_cover(box) is not None
+
+    def batch(self, boxes: Boxes) -> list[bool]:
+        return [found is not None for found in self.answers(boxes)]
+
+    def answers(self, boxes: Boxes) -> list[Any]:
+        return self.index.find_cover_many(boxes)
+
+
+def run(quick: bool, progress: Progress) -> list[Row]:
+    """The whole table; `quick` leaves out sizes other than 100k and most workloads."""
+    rows: list[Row] = []
+    for n, d, workload in _grid(quick):
+        progress(f"{workload}, n = {n:,}, d = {d}")
+        rows += _static(workload, n, d)
+    for d in (2, 4) if quick else (1, 2, 3, 4, 8):
+        for workload in ("narrow",) if quick else ("narrow", "zipf", "mixture"):
+            progress(f"mixed operations, {workload}, d = {d}")
+            rows += _mixed(workload, 100_000, d)
+        progress(f"adversarial, d = {d}")
+        rows += _adversarial(100_000, d)
+    for n in (10_000,) if quick else (10_000, 100_000, 1_000_000):
+        progress(f"upkeep of the SFC array, n = {n:,}")
+        rows += sfc_upkeep.measure(n)
+    return rows
+
+
+def _grid(quick: bool) -> Iterator[tuple[int, int, str]]:
+    if quick:
+        yield from ((100_000, d, workload) for d in (1, 2, 4) for workload in ("narrow", "zipf"))
+        return
+    for d in (1, 2, 3, 4, 8):
+        yield 10_000, d, "zipf"
+        for workload in WORKLOADS:
+            yield 100_000, d, workload
+        yield 1_000_000, d, "zipf"
+
+
+def _static(workload: str, n: int, d: int) -> list[Row]:
+    rng = np.random.default_rng([n, d])
+    stored = WORKLOADS[workload](n, d, rng)
+    queries = dict(
+        zip(("uncovered", "covered"), split_queries(stored, WORKLOADS[workload](4000, d, rng), QUERIES), strict=True)
+    )
+    built: dict[str, tuple[Any, float]] = {}
+    for name in [*PEERS, *EXACT, *(SMALL_ONLY if n <= 10_000 and d <= 2 else ())]:
+        if name in LIBRARIES and n > PEER_LIMIT:
+            continue
+        start = time.perf_counter()
+        try:
+            made: Any = PEERS[name](stored) if name in PEERS else Ours(name, stored)
+        except ImportError:
+            continue  # a peer that is not installed is left out
+        built[name] = (made, time.perf_counter() - start)
+    rows = []
+    for case, asked in queries.items():
+        if len(asked) >= 10:  # a workload may have (nearly) no such query
+            rows += _measure(case, workload, n, d, asked, built)
+    return rows
+
+
+def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict[str, tuple[Any, float]]) -> list[Row]:
+    single: dict[str, float] = {}
+    batch: dict[str, float] = {}
+    share: dict[str, Boxes] = {}
+    probes: dict[str, float] = {}
+    for name, (made, _) in built.items():
+        if name == "auto":
+            for _ in range(AUTO_WARM_UP // len(asked)):
+                made.batch(asked)
+        made.single(asked[0])
+        start = time.perf_counter()
+        answers = made.batch(asked[:_SLOW_CALLS])
+        slow = (time.perf_counter() - start) / _SLOW_CALLS > 100e-6
+        share[name] = asked[:_SLOW_CALLS] if slow else asked
+        if name not in ("zorder",) and answers != [case == "covered"] * len(answers):
+            raise AssertionError(f"{name} is wrong on a {case} query of {workload}, n = {n}, d = {d}")
+    for _ in range(REPEATS):
+        for name, (made, _) in built.items():
+            some = share[name]
+            before = made.index.stats.probes if isinstance(made, Ours) else 0
+            ask = made.answers if isinstance(made, Ours) else made.batch
+            start = time.perf_counter()
+            ask(some)
+            middle = time.perf_counter()
+            for box in some:
+                made.single(box)
+            end = time.perf_counter()
+            batch[name] = min(batch.get(name, np.inf), (middle - start) / len(some) * 1e6)
+            single[name] = min(single.get(name, np.inf), (end - middle) / len(some) * 1e6)
+            if isinstance(made, Ours):
+                probes[name] = (made.index.stats.probes - before) / (2 * len(some))
+    libraries = [name for name in LIBRARIES if name in built]
+    raw = n * (16 * d + 8)
+    return [
+        {
+            "case": case,
+            "workload": workload,
+            "n": n,
+            "d": d,
+            "method": name + (f" ({made.index.choice})" if name == "auto" else ""),
+            "build_s": building,
+            "bytes": made.nbytes,
+            "bytes_to_raw": made.nbytes / raw if made.nbytes else None,
+            "us_single": single[name],
+            "us_batch": batch[name],
+            "probes": probes.get(name),
+            "ratio_to_scalar_scan": batch["scalar-scan"] / batch[name],
+            "ratio_to_best_peer_single": min(single[p] for p in libraries) / single[name] if libraries else None,
+            "ratio_to_best_peer_batch": min(batch[p] for p in libraries) / batch[name] if libraries else None,
+        }
+        for name, (made, building) in built.items()
+    ]
+
+
+def _mixed(workload: str, n: int, d: int) -> list[Row]:
+    """µs per operation of the same sequence for each method; the scan does a prefix of it."""
+    rng = np.random.default_rng([n, d, 1])
+    operations = 20_000 if n >= 100_000 else 4000
+    stored = WORKLOADS[workload](n + operations, d, rng)
+    asked, _ = split_queries(stored, WORKLOADS[workload](8000, d, rng), 1000)
+    kinds = rng.integers(0, 4, operations)
+    victims = rng.permutation(n).tolist()
+    rows: list[Row] = []
+    for name in ("scan", *EXACT):
+        index = covering.create(name, [[0, 1]] * d)
+        index.add_many(np.arange(n), stored[:n])
+        index.find_cover(asked[0])
+        some = kinds[:400] if name == "scan" else kinds
+        added, gone = n, 0
+        start = time.perf_counter()
+        for i, kind in enumerate(some.tolist()):
+            if kind < 2:
+                index.find_cover(asked[i % len(asked)])
+            elif kind == 2:
+                index.add(added, stored[added])
+                added += 1
+            else:
+                index.remove(victims[gone])
+                gone += 1
+        each = (time.perf_counter() - start) / len(some) * 1e6
+        rows.append(
+            {
+                "case": "mixed",
+                "workload": workload,
+                "n": n,
+                "d": d,
+                "method": name,
+                "us_operation": each,
+                "bytes": index.nbytes,
+                "bytes_to_raw": index.nbytes / (len(index) * (16 * d + 8)),
+                "ratio_to_scalar_scan": rows[0]["us_operation"] / each if rows else 1.0,
+            }
+        )
+    return rows
+
+
+def _adversarial(n: int, d: int) -> list[Row]:
+    stored, asked = adversarial(n, d, np.random.default_rng([n, d, 2]))
+    built: dict[str, tuple[Any, float]] = {"scalar-scan": (PEERS["scalar-scan"](stored), 0.0)}
+    built |= {name: (Ours(name, stored), 0.0) for name in EXACT}
+    rows = _measure("uncovered", "adversarial", n, d, asked, built)
+    for row in rows:
+        row["case"] = "adversarial"
+    return rows
+
+
+def verdicts(rows: list[Row]) -> list[Row]:
+    """What issue and design ask for, what this run measured, and whether it was met."""
+    size = max((row["n"] for row in rows if row["case"] == "uncovered" and row["n"] <= 100_000), default=0)
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["case"] in ("uncovered", "covered", "adversarial", "mixed"):
+            cells.setdefault((row["case"], row["workload"], row["n"], row["d"]), []).append(row)
+
+    def least(case: str, key: str, most_d: int = 4) -> tuple[float, str]:
+        """The worst cell's best ratio among our methods, and where that is."""
+        best = [
+            (max(row[key] for row in group if _ours(row)), f"{workload}, d = {d}")
+            for (kind, workload, n, d), group in cells.items()
+            if kind == case and n == size and d <= most_d and group[0].get(key) is not None
+        ]
+        return min(best, default=(float("nan"), "not measured"))
+
+    result = [
+        _verdict(
+            f"uncovered at {size:,}, d ≤ 4: times the scalar scan, batch",
+            50,
+            *least("uncovered", "ratio_to_scalar_scan"),
+        ),
+        _verdict(
+            "the same against the best library, single calls", 4, *least("uncovered", "ratio_to_best_peer_single")
+        ),
+        _verdict("the same against the best library, batch", 15, *least("uncovered", "ratio_to_best_peer_batch")),
+        _verdict("mixed operations: times the scan", 15, *least("mixed", "ratio_to_scalar_scan", 8)),
+        _verdict("adversarial: times the scalar scan, auto", 1, *_auto_adversarial(cells)),
+    ]
+    heaviest = max(
+        (row["bytes_to_raw"], f"{row['workload']}, n = {row['n']:,}, d = {row['d']}")
+        for row in rows
+        if row["case"] == "uncovered" and str(row["method"]).startswith("auto")
+    )
+    result.append(_verdict("memory of auto against raw bounds and ids, at most", 1.5, *heaviest, at_most=True))
+    for key, kind in (("us_single", "single calls"), ("us_batch", "batch")):
+        result.append(
+            _verdict(f"auto against our best method, {kind}, at most", 1.5, *_auto_worst(cells, key), at_most=True)
+        )
+    return result
+
+
+def _ours(row: Row) -> bool:
+    return str(row["method"]).split(" ")[0] in EXACT
+
+
+def _auto_adversarial(cells: dict[tuple[Any, ...], list[Row]]) -> tuple[float, str]:
+    return min(
+        (row["ratio_to_scalar_scan"], f"d = {d}")
+        for (case, _, _, d), group in cells.items()
+        for row in group
+        if case == "adversarial" and str(row["method"]).startswith("auto")
+    )
+
+
+def _auto_worst(cells: dict[tuple[Any, ...], list[Row]], key: str) -> tuple[float, str]:
+    """Where auto is furthest behind the best exact method of ours."""
+    return max(
+        (row[key] / min(other[key] for other in group if _ours(other)), f"{case}, {workload}, n = {n:,}, d = {d}")
+        for (case, workload, n, d), group in cells.items()
+        if case != "mixed"
+        for row in group
+        if str(row["method"]).startswith("auto")
+    )
+
+
+def _verdict(target: str, asked: float, measured: float, where: str, at_most: bool = False) -> Row:
+    met = measured <= asked if at_most else measured >= asked
+    return {"target": target, "asked": asked, "measured": measured, "worst at": where, "met": bool(met)}
