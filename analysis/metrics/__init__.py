@@ -16,6 +16,7 @@ JOBS: tuple[Job, ...] = (
     covering.JOB,
     traffic.EVENT_JOB,
     delivery.DELIVERY_JOB,
+    delivery.TOP_K_JOB,
     delivery.WAITING_JOB,
     load.JOB,
     convergence.JOB,

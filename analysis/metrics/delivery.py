@@ -35,6 +35,20 @@ def deliveries(deliveries: DataFrame) -> DataFrame:
     )
 
 
+def top_k(deliveries: DataFrame, run: DataFrame) -> DataFrame:
+    """How much of what the brokers' own top k delivered belongs to the k best of the whole network."""
+    from pyspark.sql import functions as F
+
+    per_event = deliveries.groupBy("run", "event").agg(F.count("*").alias("delivered"))
+    k = F.get_json_object("parameters", "$.matching.k").try_cast("int")
+    best = F.when(F.col("k").isNotNull(), F.least("delivered", "k"))
+    return (
+        per_event.join(run.select("run", k.alias("k")), "run")
+        .groupBy("run")
+        .agg(F.try_divide(F.sum(best), F.sum("delivered")).alias("topk_overlap"))
+    )
+
+
 def waiting(publications: DataFrame, links: DataFrame) -> DataFrame:
     """Time an event message spends per hop beyond the latency of the link."""
     from pyspark.sql import functions as F
@@ -115,6 +129,24 @@ WAITING_JOB = Job(
             "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
             "0.95 quantile of time − sent − link latency over publications with hop > 0",
             ("publications.time", "publications.sent", "publications.hop", "links.latency"),
+        ),
+    ),
+)
+
+TOP_K_JOB = Job(
+    "top_k",
+    ("deliveries", "run"),
+    top_k,
+    (
+        Metric(
+            "topk_overlap",
+            "overlap with the global top k",
+            "share",
+            "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
+            "whole network; this is the part of the deliveries that a network-wide top k would have made.",
+            "Σ min(k, deliveries of the event) ÷ deliveries",
+            ("deliveries.event", "run.parameters"),
+            "neither",
         ),
     ),
 )

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+BYTES_PER_BOUND = 16  # a lower and an upper bound of eight bytes each, per attribute
+BYTES_PER_ID = 8
+
+
 def per_broker(tables: DataFrame) -> DataFrame:
     """Remote entries of each broker at the final sample: run, broker, entries."""
     from pyspark.sql import functions as F
@@ -27,6 +31,10 @@ def per_broker(tables: DataFrame) -> DataFrame:
 def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
+    # Local entries take memory too, though no strategy can save them.
+    stored = tables.where("final").groupBy("run").agg(F.sum("entries").alias("stored"))
+    attributes = F.get_json_object("parameters", "$.workload.attributes").try_cast("int")
+    entry = BYTES_PER_BOUND * attributes + BYTES_PER_ID
     totals = (
         per_broker(tables)
         .groupBy("run")
@@ -34,12 +42,17 @@ def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
     )
     entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
     simple = F.col("active") * (F.col("brokers") - 1)
-    return run.join(totals, "run", "left").select(
-        "run",
-        entries.alias("entries"),
-        F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
-        F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
-        (1 - F.try_divide(entries, simple)).alias("reduction"),
+    return (
+        run.join(totals, "run", "left")
+        .join(stored, "run", "left")
+        .select(
+            "run",
+            entries.alias("entries"),
+            F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
+            F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
+            (1 - F.try_divide(entries, simple)).alias("reduction"),
+            F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
+        )
     )
 
 
@@ -84,6 +97,15 @@ JOB = Job(
             "1 − entries ÷ (active × (brokers − 1))",
             ("tables.entries", "tables.neighbour", "tables.final", "run.active", "run.brokers"),
             "higher",
+        ),
+        Metric(
+            "memory_per_broker",
+            "memory per broker",
+            "bytes",
+            "What the entries of an average broker, its clients' included, take at least: bounds and ids, "
+            "without any index over them.",
+            f"Σ entries × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
+            ("tables.entries", "tables.final", "run.parameters", "run.brokers"),
         ),
     ),
 )

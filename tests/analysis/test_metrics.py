@@ -37,9 +37,9 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, f
     run = frame("run", [handmade.record(active=4, brokers=3), {**handmade.record(active=0), "run": "empty"}])
     expected = expect(
         spark,
-        "entries entries_per_broker entries_max reduction",
-        ("a", 7.0, 7 / 3, 5.0, 1 - 7 / 8),  # broker 1 has 3 + 2; simple routing would have 4 × 2
-        ("empty", 0.0, 0.0, 0.0, None),  # nothing to save
+        "entries entries_per_broker entries_max reduction memory_per_broker",
+        ("a", 7.0, 7 / 3, 5.0, 1 - 7 / 8, 13 * 40 / 3),  # broker 1 has 3 + 2; simple routing would have 4 × 2
+        ("empty", 0.0, 0.0, 0.0, None, 0.0),  # nothing to save
     )
     assertDataFrameEqual(table_size.table_size(tables, run), expected)
 
@@ -123,6 +123,16 @@ def test_deliveries_and_exact_percentiles(spark: Any, frame: Any) -> None:
         ("a", 101.0, 50 / 101, 50.0, 50.0, 95.0, 99.0),
     )
     assertDataFrameEqual(delivery.deliveries(frame("deliveries", rows)), expected)
+
+
+def test_overlap_with_the_global_top_k(spark: Any, frame: Any) -> None:
+    # Event 1 reached three subscriptions and event 2 one: of these four, a global top 2 would have made three.
+    deliveries = frame("deliveries", [{"event": e, "run": r} for r in "ab" for e in (1, 1, 1, 2)])
+    limited = handmade.record(parameters='{"matching": {"k": 2}}')
+    run = frame("run", [limited, {**handmade.record(), "run": "b"}])
+    assertDataFrameEqual(
+        delivery.top_k(deliveries, run), expect(spark, "topk_overlap", ("a", 0.75), ("b", None))
+    )
 
 
 def test_load_counts_idle_brokers(spark: Any, frame: Any) -> None:
