@@ -101,8 +101,8 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
         )
-    for fault in _faults(trace, event).itertuples():
-        yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: {FAULTS[fault.kind]}"
+    for time, broker, kind in _faults(trace, event)[["time", "broker", "kind"]].to_numpy().tolist():
+        yield f"  {time:10.3f} ms  {trace.names[broker]}: {FAULTS[kind]}"
 
 
 def _walk_to_subscriber(
