@@ -47,6 +47,7 @@ class Settings:
     k: int | None = None
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     queue_capacity: int | None = None
+    overflow: str = "drop"  # what a full queue does to events: drop, shed or hold
     links: LinkModel = field(default_factory=LinkModel)
     trees: str = "spanning"  # or per-source
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
@@ -126,6 +127,7 @@ class Network:
             self.settings.links,
             self.stream(f"link/{source}/{target}") if self.settings.links.is_random else None,
             partial(self.outages.lost_on_link, source, target),
+            self.brokers[target].server.wait,
         )
 
     # ── what clients do, at the present simulated time ─────────────────────────────────────────────────
@@ -159,11 +161,16 @@ class Network:
 
     def publish(self, broker: int, event: int, values: NDArray[np.float64]) -> None:
         now = self.env.now
-        if self.outages.is_up(broker):
-            message = Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker))
-            self.brokers[broker].server.arrive(message)
-        else:
-            self.recorder.rows["faults"].append((now, "publisher-down", broker, CLIENT, event))
+        self._offer(broker, Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker)))
+
+    def _offer(self, broker: int, message: Publication) -> None:
+        """Publish now; a publisher whose broker has no room waits until it has."""
+        server = self.brokers[broker].server
+        if not self.outages.is_up(broker):
+            row = (self.env.now, "publisher-down", broker, CLIENT, message.event)
+            self.recorder.rows["faults"].append(row)
+        elif not server.arrive(message):
+            server.wait(partial(self._offer, broker, message))
 
     def clients_return(self, broker: int, asking: set[int]) -> None:
         """After a broker lost its memory its clients repeat what is in force, but for what they ask for anyway."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication, Sync
@@ -37,6 +38,8 @@ class Broker:
             settings.queue_capacity,
             droppable=lambda message: isinstance(message, Publication),
             drop=self._drop,
+            overflow=settings.overflow,
+            worth=self._worth,
         )
 
     def _empty_table(self) -> LocalTable:
@@ -115,6 +118,14 @@ class Broker:
                     message.tree,
                 )
             )  # fmt: skip
+
+    def _worth(self, message: Message) -> float:
+        """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""
+        assert isinstance(message, Publication)
+        best = [score for _, score in self.local.top(message.values, 1)]
+        for neighbour in self.planes[message.tree].wants(message.source, message.values):
+            best.append(self.planes[message.tree].tables[neighbour].best_score(message.values))
+        return max(best, default=-math.inf)
 
     def _drop(self, message: Message) -> None:
         assert isinstance(message, Publication)

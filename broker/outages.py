@@ -44,9 +44,9 @@ class Outages:
         self.crashed[broker] = keep_state
         if not all(plane.recovery.complete for plane in self.network.brokers[broker].planes.values()):
             self._half_recovered.add(broker)
+        self._refresh_links_of(broker)
         for message in self.network.brokers[broker].server.clear():
             self._lost_in_crash(broker, message)
-        self._refresh_links_of(broker)
 
     def restart(self, broker: int) -> None:
         self.must_exist(broker)

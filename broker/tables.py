@@ -7,6 +7,7 @@ the arrays, many at a time, when the next event asks: subscriptions usually come
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,11 @@ class LinkTable:
             filter = self._filters[self._ids[row]]
             if filter.plain or self._admits(filter, event):
                 return True
+
+    def best_score(self, event: Floats) -> float:
+        """The highest score of an entry that matches; −inf if none does."""
+        scores = (filter.score for filter in self._filters.values() if self._admits(filter, event))
+        return max(scores, default=-math.inf)
 
     def _admits(self, filter: Filter, event: Floats) -> bool:
         return filter.relaxed_score(event) is not None if self._relaxed else filter.matches(event)

@@ -30,6 +30,9 @@ class Sized(Protocol):
 M = TypeVar("M", bound=Sized)
 
 
+OVERFLOWS = ("drop", "shed", "hold")
+
+
 class Signal:
     """A kernel event that calls one function and can be scheduled any number of times at once.
 
@@ -73,14 +76,18 @@ class Link(Generic[M]):
     def __init__(
         self,
         env: simpy.Environment,
-        deliver: Callable[[M], None],
+        deliver: Callable[[M], bool | None],
         latency: float,
         model: LinkModel | None = None,
         rng: np.random.Generator | None = None,
         lose: Callable[[M], None] = lambda message: None,
+        wait: Callable[[Callable[[], None]], None] = lambda resume: None,
     ) -> None:
         self._env = env
-        self._deliver = deliver
+        self._deliver = deliver  # False: no room, keep the message and `wait` for some
+        self._wait = wait
+        self._held = False
+        self._behind = 0  # messages that arrived behind one that is held
         self.latency = latency
         self._model = model or LinkModel()
         self._rng = rng if self._model.is_random else None
@@ -117,19 +124,43 @@ class Link(Generic[M]):
     def cut(self) -> None:
         """Go down; what is in flight is lost."""
         self.up = False
-        self._void += len(self._in_flight)
+        self._void += len(self._in_flight) - self._behind - self._held  # those have left the calendar
+        self._held, self._behind = False, 0
         while self._in_flight:
             self._lose(self._in_flight.popleft())
 
     def _arrive(self, _event: object) -> None:
         if self._void:  # arrivals happen in the order of sending, so the void ones come first
             self._void -= 1
+        elif self._held:
+            self._behind += 1
         else:
-            self._deliver(self._in_flight.popleft())
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        message = self._in_flight.popleft()
+        if self._deliver(message) is False:
+            self._in_flight.appendleft(message)
+            self._held = True
+            self._wait(self._resume)
+
+    def _resume(self) -> None:
+        """The receiver has room again; go on with what was held, and with what arrived behind it."""
+        if not self._held:
+            return  # the link was cut meanwhile
+        self._held = False
+        self._hand_over()
+        while self._behind and not self._held:
+            self._behind -= 1
+            self._hand_over()
 
 
 class Server(Generic[M]):
-    """One worker with a queue in front. `droppable` messages are lost when the queue is full."""
+    """One worker with a queue in front; control messages are always admitted, events while there is room.
+
+    When there is none: `drop` the event that arrives, `shed` the one that is worth least to subscribers (ranked
+    load shedding), or `hold` it on its link, and everything behind it, until there is room.
+    """
 
     def __init__(
         self,
@@ -139,7 +170,14 @@ class Server(Generic[M]):
         capacity: int | None = None,
         droppable: Callable[[M], bool] = lambda message: False,
         drop: Callable[[M], None] = lambda message: None,
+        overflow: str = "drop",
+        worth: Callable[[M], float] = lambda message: 0.0,
     ) -> None:
+        if overflow not in OVERFLOWS:
+            raise unknown_name("overflow rule", overflow, OVERFLOWS)
+        self._overflow = overflow
+        self._worth = worth
+        self._waiting: deque[Callable[[], None]] = deque()
         self._env = env
         self._process = process
         self._service = service  # None: processing takes no time and nothing ever queues
@@ -151,17 +189,35 @@ class Server(Generic[M]):
         self._void = 0  # ends of service still in the calendar whose messages were lost
         self._end_of_service = Signal(self._finish)
 
-    def arrive(self, message: M) -> None:
+    def arrive(self, message: M) -> bool:
+        """Take a message in; False if the sender has to hold it (see `wait`)."""
         if self._service is None:
             self._process(message)
-            return
+            return True
         if self._capacity is not None and len(self._queue) >= self._capacity and self._droppable(message):
-            self._drop(message)
-            return
+            if self._overflow == "shed":
+                self._shed(message)
+            elif self._overflow == "drop":
+                self._drop(message)
+            return self._overflow != "hold"
         now = self._env.now
         self._busy_until = max(now, self._busy_until) + self._service()
         self._queue.append(message)
         self._env.schedule(self._end_of_service, NORMAL, self._busy_until - now)
+        return True
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Call `resume` once there is room again; first come, first served."""
+        self._waiting.append(resume)
+
+    def _shed(self, message: M) -> None:
+        """Drop whichever event is worth least, the latest among equals; the newcomer takes the free slot."""
+        candidates = [*(m for m in self._queue if self._droppable(m)), message]
+        victim = min(reversed(candidates), key=self._worth)
+        if victim is not message:
+            self._queue.remove(victim)
+            self._queue.append(message)
+        self._drop(victim)
 
     def clear(self) -> list[M]:
         """Forget everything that waits, and say what it was."""
@@ -169,13 +225,18 @@ class Server(Generic[M]):
         self._void += len(waiting)
         self._queue.clear()
         self._busy_until = self._env.now
+        held, self._waiting = self._waiting, deque()
+        for resume in held:  # links are cut by now and ignore it; publishers learn that nobody answers
+            resume()
         return waiting
 
     def _finish(self, _event: object) -> None:
         if self._void:
             self._void -= 1
-        else:
-            self._process(self._queue.popleft())
+            return
+        self._process(self._queue.popleft())
+        while self._waiting and (self._capacity is None or len(self._queue) < self._capacity):
+            self._waiting.popleft()()
 
 
 Entries = Callable[[], int]  # how many entries the broker's tables hold now

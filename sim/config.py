@@ -71,7 +71,8 @@ class LinksSection(Section):
 
 class BrokerSection(Section):
     service: dict[str, Any] = Field(default_factory=lambda: {"kind": "none"})
-    queue: Positive | None = None  # messages waiting before events are dropped; absent: unbounded
+    queue: Positive | None = None  # messages waiting before events find no room; absent: unbounded
+    overflow: Literal["drop", "shed", "hold"] = "drop"  # what then happens to an event
 
     @model_validator(mode="after")
     def _known(self) -> BrokerSection:

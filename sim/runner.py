@@ -90,6 +90,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         k=matching.k,
         service=experiment.broker.service,
         queue_capacity=experiment.broker.queue,
+        overflow=experiment.broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),
     )
 

@@ -111,3 +111,30 @@ def test_a_full_queue_is_reported_apart():
     assert tables["faults"].num_rows > 0
     assert record["missed_dropped"] > 0
     assert record["missed"] == record["spurious"] == 0
+
+
+def overloaded(overflow: str):
+    data = {
+        **DATA,
+        "workload": {**DATA["workload"], "events": 60},
+        "broker": {"service": {"kind": "constant", "value": 3.0}, "queue": 2, "overflow": overflow},
+        "arrivals": {"kind": "static", "publish_rate": 1.0},
+        "matching": {"method": "scan", "k": 1},
+    }
+    tables, _ = simulate(plan(data).runs[0])
+    record = tables["run"].to_pylist()[0]
+    assert record["missed"] == record["spurious"] == record["duplicates"] == 0
+    return record, tables
+
+
+def test_holding_events_loses_none_and_costs_latency():
+    dropped, tables_when_dropping = overloaded("drop")
+    held, tables_when_holding = overloaded("hold")
+    assert dropped["missed_dropped"] > 0 == held["missed_dropped"]
+    slow, fast = (t["deliveries"].to_pandas()["latency"].mean() for t in (tables_when_holding, tables_when_dropping))
+    assert slow > fast
+
+
+def test_shedding_by_rank_serves_better_subscriptions_than_dropping_the_last():
+    score = {rule: overloaded(rule)[1]["deliveries"].to_pandas()["score"].mean() for rule in ("drop", "shed")}
+    assert score["shed"] > score["drop"]

@@ -125,3 +125,35 @@ def test_a_cut_link_loses_what_is_in_flight_and_nothing_later():
     env.run()
     assert lost == [0, 1, 2]
     assert arrived == [(3, 9.0)]
+
+
+def test_shedding_drops_the_event_that_is_worth_least():
+    env, done, dropped = simpy.Environment(), [], []
+    server = Server(
+        env, lambda p: done.append(p.number), lambda: 1.0, 2, lambda p: True, lambda p: dropped.append(p.number),
+        "shed", lambda p: p.number % 10,
+    )  # fmt: skip
+    for number in (5, 7, 3, 9, 17):
+        server.arrive(Parcel(number))
+    env.run()
+    assert dropped == [3, 5, 17]  # 17 is worth as much as 7, which came first
+    assert done == [7, 9]
+
+
+@given(numbers=st.lists(st.integers(0, 2), min_size=1, max_size=40), service=st.sampled_from([0.5, 2.0]))
+def test_holding_loses_nothing_and_keeps_every_link_in_order(numbers, service):
+    env, done = simpy.Environment(), []
+    server = Server(env, lambda p: done.append(p.number), lambda: service, 2, lambda p: True, overflow="hold")
+    links = [Link(env, server.arrive, 1.0 + n, wait=server.wait) for n in range(3)]
+
+    def story():
+        for step, link in enumerate(numbers):
+            links[link].send(Parcel(10 * step + link))
+            yield env.timeout(0.3)
+
+    env.process(story())
+    env.run()
+    assert len(done) == len(numbers)
+    for link in range(3):
+        mine = [number for number in done if number % 10 == link]
+        assert mine == sorted(mine)

@@ -81,6 +81,7 @@ def expected(alive: dict[int, tuple[int, Filter]], event: np.ndarray, semantics:
     jitter=st.sampled_from([0.0, 5.0]),
     merge_waste=st.sampled_from([0.0, 0.5]),
     cyclic=st.booleans(),
+    capacity=st.sampled_from([None, 1]),
     advertisements=st.sampled_from(["none", "simple", "covering"]),
     service=st.sampled_from([{"kind": "none"}, {"kind": "exponential", "mean": 0.5}]),
 )
@@ -97,6 +98,7 @@ def test_deliveries_equal_brute_force(
     jitter,
     merge_waste,
     cyclic,
+    capacity,
     advertisements,
     service,
 ):
@@ -117,6 +119,8 @@ def test_deliveries_equal_brute_force(
             links=LinkModel(jitter=jitter),
             service=service,
             advertisements=advertisements,
+            queue_capacity=capacity,
+            overflow="hold",
             trees="per-source" if per_source else "spanning",
         ),
         stream,
