@@ -144,7 +144,8 @@ class LogStructured(TopKIndex):
         return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        return super().top(event, k) if self._clean is None else self._clean.top(event, k)
+        clean = self._clean
+        return super().top(event, k) if clean is None else clean.top(event, k)
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         return super().top_many(events, k) if self._clean is None else self._clean.top_many(events, k)

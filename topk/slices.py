@@ -30,15 +30,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from topk.base import Found
+from topk.bits import FULL, ONE, ZERO, count_bits, lowest_bit
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.ranked import RankedIndex, ranked_order
 from topk.select import best_first, push
 from topk.strata import encode, position_map
 from topk.threads import WORKERS, in_threads
 
-_ZERO = np.uint64(0)
-_ONE = np.uint64(1)
-_FULL = ~np.uint64(0)
 _BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
 _MIN_CELLS, _MAX_CELLS = 16, 128
 _ROUNDING = 1e-9  # relative; d additions err by d·2⁻⁵³ at most
@@ -71,11 +69,11 @@ def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> N
         end[:] = 0
         current[:] = 0
         for b in range(size):
-            mentioned = _ZERO
-            present = _ZERO
+            mentioned = ZERO
+            present = ZERO
             base = (group + b) * 64
             for i in range(min(64, n - base)):
-                bit = _ONE << np.uint64(i)
+                bit = ONE << np.uint64(i)
                 present |= bit
                 if named[base + i]:
                     mentioned |= bit
@@ -84,7 +82,7 @@ def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> N
                 begin[cells[base + i, 0], b] |= bit
                 end[cells[base + i, 1] + 1, b] |= bit
             mentions[group + b] = mentioned
-            slices[missing, group + b] = present & ~mentioned if exact else _ZERO
+            slices[missing, group + b] = present & ~mentioned if exact else ZERO
         for g in range(missing):
             for b in range(size):
                 current[b] = (current[b] | begin[g, b]) & ~end[g, b]
@@ -92,24 +90,10 @@ def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> N
 
 
 @njit(cache=True, nogil=True)
-def _count_bits(word: Any) -> Any:
-    word = word - ((word >> _ONE) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit(cache=True, nogil=True)
 def _fill_counts(slices: Any, filled: Any) -> None:
     for g in range(slices.shape[0]):
         for b in range(slices.shape[1]):
-            filled[g] += np.int64(_count_bits(slices[g, b]))
-
-
-@njit(cache=True, nogil=True)
-def _lowest(word: Any) -> Any:
-    """The position of the lowest set bit: the bits below it, counted."""
-    return np.int64(_count_bits((word & (~word + _ONE)) - _ONE))
+            filled[g] += np.int64(count_bits(slices[g, b]))
 
 
 @njit(cache=True, nogil=True)
@@ -152,12 +136,12 @@ def _exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
     for b in range(slices.shape[2]):
         word = first[b]
         t = 1
-        while word != _ZERO and t < d:
+        while word != ZERO and t < d:
             word &= slices[order[t], cells[order[t]], b]
             t += 1
-        while word != _ZERO:
-            r = 64 * b + _lowest(word)
-            word &= word - _ONE
+        while word != ZERO:
+            r = 64 * b + lowest_bit(word)
+            word &= word - ONE
             work[0] += 1
             if _inside(bounds, event, r):
                 out[found] = r
@@ -188,16 +172,16 @@ def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     worst = np.inf
     found = 0
     for b in range(slices.shape[2]):
-        word = _FULL
-        some = _ZERO
+        word = FULL
+        some = ZERO
         for j in range(len(event)):
             held = slices[j, cells[j], b]
             some |= held
             word &= held | ~named[j, b]
         word &= some
-        while word != _ZERO:
-            r = 64 * b + _lowest(word)
-            word &= word - _ONE
+        while word != ZERO:
+            r = 64 * b + lowest_bit(word)
+            word &= word - ONE
             work[0] += 1
             score, held_count = _total(layout.bounds, event, r)
             if held_count > 0:
@@ -215,15 +199,15 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
     """The bits of block b that may still reach the floor, by the limits of the block."""
     d = len(held)
     most = 0.0
-    word = _ZERO
+    word = ZERO
     for j in range(d):
         word |= held[j]
-        if held[j] != _ZERO:
+        if held[j] != ZERO:
             most += limits[b, j]
     if most < floor:
-        return _ZERO
+        return ZERO
     for j in range(d):
-        gain = limits[b, j] if held[j] != _ZERO else 0.0
+        gain = limits[b, j] if held[j] != ZERO else 0.0
         if most - gain < floor:
             word &= held[j]
         if limits[b, 2 * d] - limits[b, d + j] < floor:
@@ -252,13 +236,13 @@ def _relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, w
             held[j] = slices[j, cells[j], b]
         word = _possible(held, layout.named, limits, b, reach)
         work[1] += 1
-        while word != _ZERO:
-            bit = _lowest(word)
-            word &= word - _ONE
+        while word != ZERO:
+            bit = lowest_bit(word)
+            word &= word - ONE
             r = 64 * b + bit
             bound = 0.0
             for j in range(d):
-                bound += np.float64(codes[r, j] * np.int64((held[j] >> np.uint64(bit)) & _ONE)) * units[j]
+                bound += np.float64(codes[r, j] * np.int64((held[j] >> np.uint64(bit)) & ONE)) * units[j]
             if bound < reach:
                 continue
             work[0] += 1
@@ -368,7 +352,7 @@ class Slices(RankedIndex):
                 indexed = mentioned or self.semantics == "exact"
                 lo, hi = bounds[r, j, :2]
                 first, last = (encode(tables[j], lo), encode(tables[j], hi)) if indexed else (1, 0)
-                bits = (slices[j, :-1, block] >> np.uint64(bit)) & _ONE
+                bits = (slices[j, :-1, block] >> np.uint64(bit)) & ONE
                 expected = (np.arange(len(bits)) >= first) & (np.arange(len(bits)) <= last)
                 assert (bits.astype(np.bool_) == expected).all(), f"the slices of rank {r}, attribute {j}"
 

@@ -17,12 +17,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from topk.bits import ONE, ZERO, lowest_bit
 from topk.catalogue import Ints
 from topk.interval.base import Entries, array_bytes
 from topk.predicate.base import END, PredicateIndex, new_lists, prepend, room_for, unlink, with_cells
 from topk.predicate.construct import Shape, covering_segment, find_coordinate, piece, shape
-
-_ONE = np.uint64(1)
 
 
 class Bitmaps(NamedTuple):
@@ -42,9 +41,9 @@ def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
     for j in range(a, min(b + 1, bitmaps.words.shape[0])):
         bit = c - _first_bit(s, bitmaps.clipped, j)
         if on:
-            bitmaps.words[j, bit >> 6] |= _ONE << np.uint64(bit & 63)
+            bitmaps.words[j, bit >> 6] |= ONE << np.uint64(bit & 63)
         else:
-            bitmaps.words[j, bit >> 6] &= ~(_ONE << np.uint64(bit & 63))
+            bitmaps.words[j, bit >> 6] &= ~(ONE << np.uint64(bit & 63))
 
 
 @njit(cache=True)
@@ -80,56 +79,63 @@ def _is_set(s: Any, bitmaps: Any, j: int, c: int) -> Any:
     bit = c - _first_bit(s, bitmaps.clipped, j)
     if bit < 0 or bit >= 64 * bitmaps.words.shape[1]:
         return False
-    return (bitmaps.words[j, bit >> 6] >> np.uint64(bit & 63)) & _ONE != 0
+    return (bitmaps.words[j, bit >> 6] >> np.uint64(bit & 63)) & ONE != 0
 
 
 @njit(cache=True)
-def _lowest_bit(word: Any) -> Any:
-    """Position of the lowest set bit, by halves."""
-    at = np.int64(0)
-    half = np.int64(32)
-    while half > 0:
-        if word & ((_ONE << np.uint64(half)) - _ONE) == np.uint64(0):
-            at += half
-            word >>= np.uint64(half)
-        half >>= 1
-    return at
+def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where: float, work: Any) -> Any:
+    """The rows in the lists of these coordinates whose true bounds hold, each once.
+
+    Neighbouring pieces of a predicate share a position: there the right piece is silent.
+    """
+    head, row_at, following = lists.head, lists.row, lists.next
+    lo, hi, left = known.lo, known.hi, known.left
+    j = np.int64(np.floor(where))
+    between = where != j
+    found = np.empty(64, np.int64)
+    size = 0
+    for t in range(len(located)):
+        joint = (not between) and located[t] // s.per_start == j
+        cell = head[located[t]]
+        while cell != END:
+            row = row_at[cell]
+            work[1] += 1
+            if lo[row] <= value and value <= hi[row] and not (joint and left[row] != j):
+                if size == len(found):
+                    found = room_for(found, size)
+                found[size] = row
+                size += 1
+            cell = following[cell]
+    return found[:size]
 
 
 @njit(cache=True)
-def _search(
-    s: Any, bitmaps: Any, lists: Any, known: Any, value: float, where: float, heads: bool, work: Any
-) -> Any:
-    """Rows that hold, or with `heads` only the coordinates whose lists have them."""
+def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
+    """The coordinates of the active construct intervals that cover a position, or the gap behind it."""
+    words = bitmaps.words
     j = np.int64(np.floor(where))
     between = where != j
     found = np.empty(64, np.int64)
     size = 0
     first = _first_bit(s, bitmaps.clipped, j)
-    for w in range(bitmaps.words.shape[1]):
-        word = bitmaps.words[j, w]
-        while word != np.uint64(0):
-            c = first + 64 * w + _lowest_bit(word)
-            word &= word - _ONE
+    for w in range(words.shape[1]):
+        word = words[j, w]
+        while word != ZERO:
+            c = first + 64 * w + lowest_bit(word)
+            word &= word - ONE
             if between and not _is_set(s, bitmaps, j + 1, c):
                 continue
-            work[0] += 1
-            if heads:
+            if size == len(found):
                 found = room_for(found, size)
-                found[size] = c
-                size += 1
-                continue
-            joint = (not between) and c // s.per_start == j
-            cell = lists.head[c]
-            while cell != END:
-                row = lists.row[cell]
-                work[1] += 1
-                if known.lo[row] <= value and value <= known.hi[row] and not (joint and known.left[row] != j):
-                    found = room_for(found, size)
-                    found[size] = row
-                    size += 1
-                cell = lists.next[cell]
+            found[size] = c
+            size += 1
+    work[0] += size
     return found[:size]
+
+
+@njit(cache=True)
+def _search(s: Any, bitmaps: Any, lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
+    return read_lists(s, lists, known, _locate(s, bitmaps, where, work), value, where, work)
 
 
 class BitmapIndex(PredicateIndex):
@@ -167,11 +173,10 @@ class BitmapIndex(PredicateIndex):
 
     def stabbed(self, value: float) -> Ints:
         where = self.position(value)
-        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, False, self.work)
+        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, self.work)
 
     def locate(self, value: float) -> Ints:
-        where = self.position(value)
-        return _search(self.shape, self._bitmaps, self._lists, self._known, value, where, True, self.work)
+        return _locate(self.shape, self._bitmaps, self.position(value), self.work)
 
     @property
     def nbytes(self) -> int:

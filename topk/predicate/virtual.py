@@ -16,8 +16,8 @@ from numba import njit
 
 from topk.catalogue import Ints
 from topk.interval.base import Entries, array_bytes
-from topk.predicate.base import END, PredicateIndex, new_lists, prepend, room_for, unlink, with_cells
-from topk.predicate.bitmap import check_lists, load_known
+from topk.predicate.base import END, PredicateIndex, new_lists, prepend, unlink, with_cells
+from topk.predicate.bitmap import check_lists, load_known, read_lists
 from topk.predicate.construct import (
     Shape,
     covering_segment,
@@ -52,61 +52,37 @@ def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
 
 
 @njit(cache=True)
-def _take(
-    lists: Any, known: Any, c: int, value: float, joint: int, heads: bool, found: Any, size: int, work: Any
-) -> Any:
-    """The rows of one list whose true bounds hold; `joint` is the position that a right piece leaves out."""
-    work[0] += 1
-    if heads:
-        found = room_for(found, size)
-        found[size] = c
-        return found, size + 1
-    cell = lists.head[c]
-    while cell != END:
-        row = lists.row[cell]
-        work[1] += 1
-        if known.lo[row] <= value and value <= known.hi[row] and (joint < 0 or known.left[row] == joint):
-            found = room_for(found, size)
-            found[size] = row
-            size += 1
-        cell = lists.next[cell]
-    return found, size
-
-
-@njit(cache=True)
-def _search(s: Any, lists: Any, known: Any, value: float, where: float, heads: bool, work: Any) -> Any:
+def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
+    """Active coordinates of the covering segment that do cover the position, or the gap behind it."""
     j = np.int64(np.floor(where))
     between = where != j
     low, high = covering_segment(s, j, between)
-    found = np.empty(64, np.int64)
+    reach = j + 1 if between else j
+    found = np.empty(high - low + 1, np.int64)
     size = 0
     for c in range(max(low, 0), high + 1):
-        if lists.head[c] == END:
-            continue
-        a, b = decode(s, c)
-        if b < (j + 1 if between else j):
-            continue
-        joint = j if a == j and not between else -1
-        found, size = _take(lists, known, c, value, joint, heads, found, size, work)
+        if head[c] != END and decode(s, c)[1] >= reach:
+            found[size] = c
+            size += 1
+    work[0] += size
     return found[:size]
 
 
 @njit(cache=True)
-def _search_table(
-    s: Any, lists: Any, known: Any, tables: Any, value: float, where: float, heads: bool, work: Any
-) -> Any:
+def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) -> Any:
+    """The same, with the distance table in place of the divisions."""
     j = np.int64(np.floor(where))
     between = where != j
     low = covering_segment(s, j, between)[0]
     table = tables[1] if between else tables[0]
-    found = np.empty(64, np.int64)
+    found = np.empty(len(table), np.int64)
     size = 0
-    own = j * s.per_start  # coordinates from here on start at j itself
     for t in range(len(table)):
         c = low + table[t]
-        if c >= 0 and lists.head[c] != END:
-            joint = j if c >= own and not between else -1
-            found, size = _take(lists, known, c, value, joint, heads, found, size, work)
+        if c >= 0 and head[c] != END:
+            found[size] = c
+            size += 1
+    work[0] += size
     return found[:size]
 
 
@@ -136,13 +112,11 @@ class LciVirtual(PredicateIndex):
         _unlink(self.shape, self._lists, row, x, y)
 
     def stabbed(self, value: float) -> Ints:
-        return self._look(value, False)
+        located, where = self.locate(value), self.position(value)
+        return read_lists(self.shape, self._lists, self._known, located, value, where, self.work)
 
     def locate(self, value: float) -> Ints:
-        return self._look(value, True)
-
-    def _look(self, value: float, heads: bool) -> Ints:
-        return _search(self.shape, self._lists, self._known, value, self.position(value), heads, self.work)
+        return _locate(self.shape, self._lists.head, self.position(value), self.work)
 
     @property
     def nbytes(self) -> int:
@@ -161,9 +135,9 @@ class LciVirtualTable(LciVirtual):
         super()._allocate(expected)
         self.tables = (distance_table(self.shape), distance_table(self.shape, between=True))
 
-    def _look(self, value: float, heads: bool) -> Ints:
+    def locate(self, value: float) -> Ints:
         where = self.position(value)
-        return _search_table(self.shape, self._lists, self._known, self.tables, value, where, heads, self.work)
+        return _locate_by_table(self.shape, self._lists.head, self.tables, where, self.work)
 
     @property
     def nbytes(self) -> int:
