@@ -10,7 +10,8 @@ The boxes of largest volume lie in front of the tree and are scanned first: most
 the others lose 20 ns.
 
 Additions and removals: layered.py. A search that has visited `node_cap` nodes stops descending and scans the
-packed words of the whole static part instead (less for small sets, see below), so that adversarial inputs cost no more than `packed`.
+packed words of the whole static part instead (or fewer nodes, an eighth of the buckets), so that adversarial
+inputs cost hardly more than `packed`.
 
 With ε (the slides' open question "does approximation help k-d trees?"): a node is skipped when the part of the
 search region below its maximum, in cells of the packed words' grid, is at most what is left of a

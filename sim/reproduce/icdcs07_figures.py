@@ -1,0 +1,116 @@
+"""Pictures for the reproduction of the ICDCS 2007 slides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+from covering.cubes import cube_rows
+from covering.zorder import as_integer
+from sim.reproduce.icdcs07_measure import Cost, Recall
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.patches import Rectangle
+
+
+def cubes_of(lengths: Sequence[int], bits: int) -> list[tuple[int, tuple[int, ...]]]:
+    """(side, corner) of the standard cubes in the order the search meets them, from the kernel that walks them."""
+    rows, levels = cube_rows(np.array(lengths), bits, False, 10**6)
+    dimensions = len(lengths)
+    shift = 64 * (rows.shape[1] - 1) - dimensions * bits
+    cubes = []
+    for row, level in zip(rows, levels.tolist(), strict=True):
+        key = as_integer(row) >> shift
+        corner = [0] * dimensions
+        for t in range(dimensions * bits):
+            corner[t % dimensions] = corner[t % dimensions] << 1 | (key >> (dimensions * bits - 1 - t) & 1)
+        cubes.append((1 << level, tuple(corner)))
+    return cubes
+
+
+def decompositions(out: Path) -> str:
+    """The slides' two rectangles, cut into standard cubes; the picture is mirrored as the search sees it."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 5))
+    for axis, (lengths, bits) in zip(axes, (((5, 7), 3), ((33, 33), 6)), strict=True):
+        for rank, (side, (x, y)) in enumerate(cubes_of(lengths, bits)):
+            colour = plt.get_cmap("viridis")(np.log2(side) / bits)
+            axis.add_patch(Rectangle((x, y), side, side, facecolor=colour, edgecolor="white", linewidth=0.6))
+            if lengths[0] < 10:
+                axis.text(x + side / 2, y + side / 2, str(rank + 1), ha="center", va="center", color="white")
+        axis.set_xlim(0, max(lengths))
+        axis.set_ylim(0, max(lengths))
+        axis.set_aspect("equal")
+        axis.set_title(f"{lengths[0]} × {lengths[1]}: {len(cubes_of(lengths, bits))} standard cubes")
+    axes[1].set_xlabel("the 257 × 257 example, at an eighth of its size")
+    return _save(figure, out, "decomposition.png")
+
+
+def costs(measured: Sequence[Cost], out: Path) -> str:
+    """Cubes that approximate search needs, the slides' upper bound, and what exact search needs."""
+    dimensions = sorted({cost.dimensions for cost in measured})
+    figure, axes = plt.subplots(1, len(dimensions), figsize=(3.4 * len(dimensions), 4), squeeze=False)
+    for axis, d in zip(axes[0], dimensions, strict=True):
+        for alpha, colour in zip((0, 2, 4), ("tab:blue", "tab:orange", "tab:red"), strict=True):
+            rows = [cost for cost in measured if cost.dimensions == d and cost.alpha == alpha]
+            epsilon = [cost.epsilon for cost in rows]
+            axis.plot(epsilon, [c.approximate_cubes for c in rows], "o-", color=colour, label=f"α = {alpha}, needed")
+            axis.plot(epsilon, [c.upper_bound for c in rows], ":", color=colour, label="upper bound")
+            axis.axhline(rows[0].exact_runs, color=colour, linestyle="--", linewidth=0.8, label="exact, runs")
+        axis.set(xscale="log", yscale="log", xlabel="ε", title=f"D = {d}")
+        axis.axhline(4096, color="grey", linewidth=0.5)
+    axes[0][0].set_ylabel("standard cubes (grey: the probe cap)")
+    axes[0][-1].legend(fontsize=6)
+    return _save(figure, out, "cubes_over_epsilon.png")
+
+
+def recalls(measured: Sequence[Recall], out: Path) -> str:
+    """Share of the covers found, over ε, per workload and number of attributes."""
+    attributes = sorted({row.attributes for row in measured})
+    figure, axes = plt.subplots(1, len(attributes), figsize=(3.6 * len(attributes), 4), squeeze=False, sharey=True)
+    names = list(dict.fromkeys(row.workload for row in measured))
+    for axis, d in zip(axes[0], attributes, strict=True):
+        for name, colour in zip(names, plt.get_cmap("tab10").colors, strict=False):
+            for method, style in (("zorder-emulated", "o-"), ("kdtree", "x:")):
+                rows = [r for r in measured if r.attributes == d and r.workload == name and r.method == method]
+                if rows and rows[0].covered:
+                    label = name if method != "kdtree" else None
+                    shown = [max(r.epsilon, 5e-4) for r in rows]
+                    axis.plot(shown, [r.recall for r in rows], style, color=colour, label=label, markersize=4)
+        axis.set(xscale="log", xlabel="ε (left end: 0)", title=f"d = {d}", ylim=(-0.02, 1.02))
+    axes[0][0].set_ylabel("covers found (dots: greedy Z order, crosses: k-d tree)")
+    axes[0][0].legend(fontsize=7)
+    return _save(figure, out, "recall_over_epsilon.png")
+
+
+def lower_bounds(rows: Sequence[tuple[int, int, int, int, float]], out: Path) -> str:
+    """Runs of the slides' worst rectangles beside the lower bound: (D, α, b, runs, bound)."""
+    figure, axis = plt.subplots(figsize=(5, 4))
+    for d in sorted({row[0] for row in rows}):
+        some = [row for row in rows if row[0] == d]
+        axis.plot([row[4] for row in some], [row[3] for row in some], "o", label=f"D = {d}", markersize=4)
+    span = [min(row[4] for row in rows), max(row[4] for row in rows)]
+    axis.plot(span, span, "k--", linewidth=0.8, label="the bound itself")
+    axis.set(xscale="log", yscale="log", xlabel="lower bound (2^(α−1)·l_min)^(D−1)", ylabel="runs of exact search")
+    axis.legend()
+    return _save(figure, out, "lower_bound.png")
+
+
+def hilbert_runs(rows: Sequence[tuple[int, float, float]], out: Path) -> str:
+    """Mean runs over the side of a square, for both curves: (side, Z, Hilbert)."""
+    figure, axis = plt.subplots(figsize=(5, 4))
+    axis.plot([r[0] for r in rows], [r[1] for r in rows], label="Z curve", linewidth=0.9)
+    axis.plot([r[0] for r in rows], [r[2] for r in rows], label="Hilbert curve", linewidth=0.9)
+    axis.set(xlabel="side of the square", ylabel="runs, mean over positions")
+    axis.legend()
+    return _save(figure, out, "runs_z_hilbert.png")
+
+
+def _save(figure: plt.Figure, out: Path, name: str) -> str:
+    figure.tight_layout()
+    figure.savefig(out / name, dpi=130)
+    plt.close(figure)
+    return name
