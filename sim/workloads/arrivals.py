@@ -3,7 +3,8 @@
 `static`: all subscriptions arrive (a Poisson process), a share of them leaves again, the network settles,
 then events are published. Everything is required to arrive, which is what comparisons want.
 `churn`: subscriptions arrive and live for exponential times while events are published over the same
-period; some deliveries are in doubt because their subscription is still on its way.
+period; some deliveries are in doubt because their subscription is still on its way. `bursty`: the same, in bursts.
+`storm`: as static, but a share of the subscriptions comes all at once while events are published.
 
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
 times keep the order subscribe, unsubscribe, publish, then row.
@@ -96,10 +97,60 @@ def churn(
 ) -> tuple[Floats, Floats, Floats]:
     """`lifetime` is the mean in ms; who would leave after the last arrival stays."""
     subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
+    came = _poisson(stream("arrivals.subscribe"), len(workload.lo), subscribe_rate)
+    return _come_and_go(stream, workload, came, lifetime, subscribe_rate)
+
+
+def bursty(
+    stream: Stream,
+    workload: Workload,
+    *,
+    subscribe_rate: float = 1.0,
+    burst: float = 20.0,
+    spread: float = 1.0,
+    lifetime: float = 500.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Like churn at the same mean rate, but `burst` subscriptions at a time (a geometric mean) within `spread` ms."""
+    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
+    burst = number("arrivals.burst", burst, 1.0)
+    spread = number("arrivals.spread", spread, 0.0)
+    count = len(workload.lo)
+    first_of_burst = stream("arrivals.bursts").random(count) < 1.0 / burst
+    starts = _poisson(stream("arrivals.subscribe"), count, subscribe_rate / burst)
+    came = starts[np.cumsum(first_of_burst)[:count] - first_of_burst[:1].sum()] if count else starts
+    came = came + spread * stream("arrivals.spread").random(count)
+    return _come_and_go(stream, workload, came, lifetime, subscribe_rate)
+
+
+def storm(
+    stream: Stream,
+    workload: Workload,
+    *,
+    share: float = 0.5,
+    width: float = 1.0,
+    subscribe_rate: float = 1.0,
+    publish_rate: float = 1.0,
+    settle: float = 1000.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Static, but the last `share` of the subscriptions comes within `width` ms, half way through the events."""
+    share = number("arrivals.share", share, 0.0, 1.0)
+    width = number("arrivals.width", width, 0.0)
+    came, left, published = static(
+        stream, workload, subscribe_rate=subscribe_rate, publish_rate=publish_rate, settle=settle
+    )
+    late = len(came) - round(share * len(came))
+    middle = (published[0] + published[-1]) / 2 if len(published) else _last(came) + settle
+    came[late:] = middle + width * stream("arrivals.storm").random(len(came) - late)
+    return came, left, published
+
+
+def _come_and_go(
+    stream: Stream, workload: Workload, came: Floats, lifetime: float, rate: float
+) -> tuple[Floats, Floats, Floats]:
+    """Exponential lifetimes, and events over the whole period."""
     lifetime = number("arrivals.lifetime", lifetime, 0.0, above=True)
     count, events = len(workload.lo), len(workload.events)
-    came = _poisson(stream("arrivals.subscribe"), count, subscribe_rate)
-    end = _last(came) if count else events / subscribe_rate
+    end = _last(came) if count else events / rate
     left = came + lifetime * stream("arrivals.lifetimes").standard_exponential(count)
     left[left > end] = np.inf
     if workload.times is not None:
@@ -107,7 +158,7 @@ def churn(
     return came, left, np.sort(stream("arrivals.publish").random(events)) * end
 
 
-ARRIVALS: dict[str, Process] = {"static": static, "churn": churn}
+ARRIVALS: dict[str, Process] = {"static": static, "churn": churn, "bursty": bursty, "storm": storm}
 PLACES = ("home_skew", "publisher_skew")  # options of every process
 
 

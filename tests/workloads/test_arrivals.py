@@ -34,7 +34,7 @@ def of(timeline, kind):
     st.floats(0, 1),
 )
 def test_every_timeline_is_sound(kind, subscriptions, events, brokers, seed, share):
-    options = {"unsubscribe": share} if kind == "static" else {"lifetime": 1 + 100 * share}
+    options = {"static": {"unsubscribe": share}, "storm": {"share": share}}.get(kind, {"lifetime": 1 + 100 * share})
     timeline = plan(kind, subscriptions, events, brokers, seed, **options)
     timeline.check()
     assert sorted(of(timeline, SUBSCRIBE)[1]) == list(range(subscriptions))
@@ -126,7 +126,7 @@ def test_brokers_and_times_of_the_data_win():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("burst", {}, "unknown arrival process 'burst'; there are: churn, static"),
+        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, static, storm"),
         ("static", {"lifetime": 3}, "no option 'lifetime'"),
         ("static", {"subscribe_rate": 0}, "arrivals.subscribe_rate is 0"),
         ("static", {"publish_rate": float("inf")}, "arrivals.publish_rate is inf"),
@@ -141,3 +141,24 @@ def test_mistakes_are_sentences(kind, options, message):
     with pytest.raises(CoverlayError) as caught:
         validate(kind, options)
     assert message in str(caught.value)
+
+
+def arrival_gaps(kind: str, **options):
+    workload = generate("uniform", streams(1), attributes=1, subscriptions=3000, events=50)
+    timeline = schedule(kind, streams(1), workload, 4, **options)
+    timeline.check()
+    came = timeline.time[timeline.kind == SUBSCRIBE]
+    return came, np.diff(came)
+
+
+def test_bursts_keep_the_rate_and_crowd_the_arrivals():
+    smooth, smooth_gaps = arrival_gaps("churn")
+    bursty, bursty_gaps = arrival_gaps("bursty", burst=30.0)
+    assert bursty[-1] == pytest.approx(smooth[-1], rel=0.3)
+    assert np.median(bursty_gaps) < np.median(smooth_gaps) / 5
+
+
+def test_a_storm_comes_all_at_once():
+    came, _ = arrival_gaps("storm", share=0.4, width=2.0)
+    assert np.ptp(came[-1200:]) <= 2.0
+    assert came[-1200] - came[-1201] > 100
