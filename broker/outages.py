@@ -59,17 +59,18 @@ class Outages:
         repeated = self._repeat.pop(broker, [])
         amnesia = not kept or broker in self._half_recovered
         self._half_recovered.discard(broker)
+        network.operation_sends(operation)  # the start marker: until it is processed nothing counts as converged
         if not kept:
             node.forget()
-            network.clients_return(broker, {m.subscription for m in repeated if m.kind is Kind.SUBSCRIBE})
-        for message in repeated:
-            node.server.arrive(message)
         if amnesia:
             for plane in node.planes.values():
                 plane.recovery.begin()
-            network.operation_sends(operation)
-            node.server.arrive(start_marker(operation, network.env.now))
         self._refresh_links_of(broker, amnesia)
+        if not kept:
+            network.clients_return(broker, {m.subscription for m in repeated if m.kind is Kind.SUBSCRIBE})
+        for message in repeated:
+            node.server.arrive(message)
+        node.server.arrive(start_marker(operation, network.env.now))
 
     def cut(self, broker: int, neighbour: int) -> None:
         link = self.must_be_linked(broker, neighbour)

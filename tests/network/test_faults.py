@@ -1,0 +1,98 @@
+"""Faults by file and by fraction: what is refused, what is lost, and what repair costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from coverlay import CoverlayError
+from sim.experiments import plan
+from sim.faults import read_faults
+from sim.runner import simulate
+
+DATA = {
+    "name": "faulty",
+    "overlay": {"kind": "line", "brokers": 4},
+    "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 60, "events": 120},
+    "arrivals": {"kind": "static", "publish_rate": 0.2},
+}
+
+
+def run_with(tmp_path, text, **sections):
+    path = tmp_path / "faults.csv"
+    path.write_text(text)
+    tables, _ = simulate(plan({**DATA, **sections, "faults": {"file": str(path)}}).runs[0])
+    return tables["run"].to_pylist()[0], tables
+
+
+@pytest.mark.parametrize(
+    ("text", "mentions"),
+    [
+        ("time,kind\n1,crash\n", "broker"),
+        ("time,kind,broker,colour\n1,crash,0,red\n", "colour"),
+        ("time,kind,broker\n1,explode,0\n", "explode"),
+        ("time,kind,broker\nsoon,crash,0\n", "soon"),
+        ("time,kind,broker\n-1,crash,0\n", "-1"),
+        ("time,kind,broker\nnan,crash,0\n", "nan"),
+        ("time,kind,broker\n1,crash,x\n", "'x'"),
+        ("time,kind,broker\n1,crash,9\n", "broker 9"),
+        ("time,kind,broker,neighbour\n1,cut,0,3\n", "0-3"),
+        ("time,kind,broker\n1,cut,0\n", "neighbour"),
+        ("time,kind,broker,until\n5,crash,0,4\n", "after"),
+        ("time,kind,broker,until,state\n5,crash,0,9,frozen\n", "frozen"),
+        ("time,kind,broker,until\n5,crash,0,9\n7,crash,0,12\n", "still down"),
+    ],
+)
+def test_bad_fault_files_are_refused_in_a_sentence(tmp_path, text, mentions):
+    with pytest.raises(CoverlayError, match=mentions):
+        run_with(tmp_path, text)
+
+
+def test_a_missing_fault_file_is_named():
+    with pytest.raises(CoverlayError, match="nowhere"):
+        read_faults("nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [{"crash_fraction": 1.5}, {"cut_fraction": -0.1}, {"downtime": 0.0}, {"window": [0.5, 0.2]}, {"state": "frozen"}],
+)
+def test_impossible_rates_are_refused(faults):
+    with pytest.raises(CoverlayError, match=next(iter(faults))):
+        plan({**DATA, "faults": faults})
+
+
+@pytest.mark.parametrize("state", ["lost", "kept"])
+@pytest.mark.parametrize("strategy", ["simple", "covering", "merging", "hierarchical"])
+def test_what_a_crash_costs_is_counted_apart_and_repaired(tmp_path, state, strategy):
+    record, tables = run_with(
+        tmp_path, f"time,kind,broker,until,state\n1200,crash,1,1350,{state}\n", routing={"strategy": strategy}
+    )
+    assert record["missed_fault"] > 0
+    assert record["missed"] == record["duplicates"] == record["spurious"] == 0
+    faults = tables["faults"].to_pandas()
+    assert faults["kind"].tolist()[0] == "crash"
+    assert "converged" in set(faults["kind"])
+
+
+def test_reconnection_exchanges_summaries_not_everything(tmp_path):
+    record, tables = run_with(
+        tmp_path, "time,kind,broker,neighbour,until\n1200,cut,1,2,1300\n", routing={"strategy": "simple"}
+    )
+    control = tables["control"].to_pandas()
+    after = control[(control["time"] > 1300) & (control["source"] >= 0)]
+    # Nothing changed while the link was down: one summary each way, and they agree.
+    assert sorted(after["kind"]) == ["summary", "summary"]
+    assert record["missed"] == 0
+
+
+def test_subscriptions_made_during_a_cut_cross_it_afterwards(tmp_path):
+    record, tables = run_with(
+        tmp_path,
+        "time,kind,broker,neighbour,until\n20,cut,1,2,40\n",
+        routing={"strategy": "simple"},
+    )
+    kinds = set(tables["control"].to_pandas()["kind"])
+    assert {"summary", "differs", "done"} <= kinds
+    final = tables["tables"].to_pandas()
+    assert final[final["final"] & (final["neighbour"] >= 0)]["entries"].sum() == 60 * 3
+    assert record["missed"] == record["missed_fault"] == 0
