@@ -11,6 +11,8 @@ from typing import Any
 
 from coverlay import CoverlayError, unknown_name
 from topk.sparse.base import SparseIndex
+from topk.sparse.be_star import BEStarBatch, BEStarTree
+from topk.sparse.be_tree import BETree
 from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.event import Event, Events, weighted
 from topk.sparse.pivot import Pivot
@@ -21,7 +23,7 @@ __all__ = [
     "from_csr", "from_predicates", "weighted",
 ]  # fmt: skip
 
-METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, Pivot)}
+METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, BETree, BEStarTree, BEStarBatch, Pivot)}
 
 
 def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:

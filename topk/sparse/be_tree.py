@@ -1,0 +1,213 @@
+"""BE-Tree: two-phase rigid space cutting (Sadoghi & Jacobsen, SIGMOD 2011), the peer of BE*-Tree.
+
+A p-node picks an attribute, its c-directory halves the attribute's domain again and again; an expression lives in the
+smallest cell that contains its predicate. Cells are fixed by the domain, so data in a small part of it costs one
+level per halving and cells without data are kept: what BE*-Tree was made to avoid. Matching visits every relevant
+bucket (BE-Tree has no top-k); the k best are kept.
+
+This class also owns what the two trees share: growing arrays, feedback, recycling, invariants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from coverlay import CoverlayError
+from topk.sparse.base import Scratch, SparseIndex, columns_of
+from topk.sparse.be_arena import (
+    ATTR,
+    COUNT,
+    HASHED,
+    LARGEST,
+    OWNER,
+    PNODES,
+    RIGID,
+    WORK,
+    Tree,
+    allocate,
+    grown,
+)  # fmt: skip
+from topk.sparse.be_check import check_tree
+from topk.sparse.be_grow import delete_row, insert_rows, settle
+from topk.sparse.be_match import match
+from topk.sparse.catalogue import Floats, SparseCatalogue
+from topk.sparse.event import Event
+from topk.sparse.store import Rows
+
+_WINDOW = 1000  # events after which badly ranked p-nodes are recycled
+_FINEST = 2.0**-30  # resolution of a continuous domain, as a share of it
+
+_OPTIONS = {
+    "score": "how products of weights combine: sum or max",
+    "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
+    "match_probability": "expected share of matches, for capacity = auto (Table II: 5, 20, 160)",
+    "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
+}
+
+
+def capacity_for(match_probability: float) -> int:
+    """Table II(a)."""
+    return 5 if match_probability < 0.01 else 20 if match_probability < 0.1 else 160
+
+
+class BETree(SparseIndex):
+    """Partition by attribute, then halve the attribute's domain."""
+
+    name = "be-tree"
+    options: ClassVar[Mapping[str, str]] = _OPTIONS
+    rigid: ClassVar[bool] = True
+    prunes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        catalogue: SparseCatalogue,
+        score: str = "sum",
+        capacity: int | str = "auto",
+        match_probability: float = 0.001,
+        window: int = _WINDOW,
+        *,
+        alpha: float = 0.1,
+        beta: float = 4.0,
+        exhaustive: bool = True,
+        batch: bool = False,
+    ) -> None:
+        super().__init__(catalogue, score)
+        size = capacity_for(match_probability) if capacity == "auto" else int(capacity)
+        if size < 1:
+            raise CoverlayError(f"capacity must be at least 1, not {size}")
+        if window < 0:
+            raise CoverlayError(f"window must be 0 or more, not {window}")
+        self._window, self._since = int(window), 0
+        knobs = np.array([size, alpha, beta, float(self.rigid), float(exhaustive)])
+        domain = domains(self._store.rows, self.dimensions)
+        self._tree = allocate(self.dimensions, knobs, domain, len(self._store.rows.ids))
+        if batch:
+            # All rows in the root's l-node, then one cascade of partitioning and clustering.
+            self._tree.knobs[0] = max(self._store.used, 1)
+            self._tree.bucket[0, -1] = max(self._store.used, 1)
+            self._insert_all(np.arange(self._store.used))
+            self._tree.knobs[0], self._tree.bucket[0, -1] = size, size
+            if self._tree.bucket[0, 9] > size:
+                self._tree.work[0], self._tree.meta[WORK] = 0, 1
+                self._settle()
+        else:
+            self._insert_all(np.arange(self._store.used))
+        self.stats.rebuilds += 1
+
+    # ---- updates ----------------------------------------------------------------------------------------
+
+    def _insert_all(self, which: np.ndarray) -> None:
+        rows, done = self._store.rows, 0
+        while True:
+            done = insert_rows(self._tree, rows, which, done)
+            self._settle()
+            if done == len(which):
+                return
+            self._tree = grown(self._tree, 1024, 1024, 4 * int(self._tree.meta[LARGEST]) + 4096)
+
+    def _settle(self) -> None:
+        while (needed := settle(self._tree, self._store.rows)) >= 0:
+            fresh = min(needed, max(self.dimensions, 1)) + 1024
+            self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
+
+    def _insert(self, row: int) -> None:
+        if row >= len(self._tree.home):
+            missing = len(self._store.rows.ids) - len(self._tree.home)
+            self._tree = self._tree._replace(
+                home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)])
+            )
+        self._insert_all(np.array([row]))
+
+    def _delete(self, row: int) -> None:
+        # Merging may move up to a capacity of rows into a new run.
+        self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[0]) + 64)
+        delete_row(self._tree, self._store.rows, row)
+
+    # ---- queries ----------------------------------------------------------------------------------------
+
+    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+        learn = scratch is self._scratch[0] and self._window > 0
+        return int(
+            match(
+                self._tree, self._store.rows, columns_of(event), scratch.event, k, self._mode, self.prunes, learn,
+                scratch.scores, scratch.ids, scratch.counts,
+            )  # fmt: skip
+        )
+
+    def _account(self, queries: int) -> None:
+        super()._account(queries)
+        self._since += queries
+        if self._window and self._since >= self._window:
+            self.recycle()
+
+    def ranks(self) -> Floats:
+        """rank of every live p-node (gain − loss, §V-B); NaN where there is none."""
+        t, used = self._tree, int(self._tree.meta[PNODES])
+        seen = np.maximum(t.feedback[:used, 1], 1.0)
+        return np.where(t.pnode[:used, OWNER] >= 0, t.pnode[:used, COUNT] - t.feedback[:used, 0] / seen, np.nan)
+
+    def recycle(self) -> int:
+        """Reinsert what is below p-nodes whose loss exceeds their gain; returns how many expressions moved."""
+        bad = np.flatnonzero(self.ranks() < 0.0)
+        rows = self._below(bad.tolist())
+        for row in rows.tolist():
+            self._delete(row)
+        self._tree.feedback[:] = 0.0
+        self._since = 0
+        self._insert_all(rows)
+        return len(rows)
+
+    def _below(self, pnodes: list[int]) -> np.ndarray:
+        """Rows whose path goes through one of the p-nodes."""
+        t, wanted = self._tree, set(pnodes)
+        found = []
+        for row in self._store.row_of.values() if wanted else ():
+            p = int(t.bucket[t.home[row], 3])
+            while p >= 0 and p not in wanted:
+                p = int(t.bucket[t.pnode[p, OWNER], 3])
+            if p >= 0:
+                found.append(row)
+        return np.array(sorted(found), dtype=np.int64)
+
+    @property
+    def overhead(self) -> int:
+        return sum(int(column.nbytes) for column in self._tree)
+
+    @property
+    def partitions(self) -> list[int]:
+        """The attributes of the root's p-directory, for those who want to see what was chosen."""
+        t = self._tree
+        live = [p for p in range(int(t.meta[PNODES])) if t.pnode[p, OWNER] == 0]
+        return sorted(int(t.pnode[p, ATTR]) for p in live)
+
+    def check(self) -> None:
+        self._store.check()
+        assert self._tree.meta[WORK] == 0, "no bucket waits for a split"
+        assert self._tree.meta[HASHED] <= len(self._tree.keys), "the hash table has room"
+        assert bool(self._tree.knobs[RIGID]) == self.rigid, "cutting is as the class says"
+        check_tree(self._tree, self._store)
+
+
+def domains(rows: Rows, dimensions: int) -> Floats:
+    """Low, high and resolution per attribute; whole numbers are cut down to single values."""
+    domain = np.tile([np.inf, -np.inf, 0.0], (max(dimensions, 1), 1))
+    whole = np.ones(max(dimensions, 1), np.bool_)
+    for bounds in (rows.lo, rows.hi):
+        finite = np.isfinite(bounds)
+        named, values = rows.attribute[finite], bounds[finite]
+        np.minimum.at(domain[:, 0], named, values)
+        np.maximum.at(domain[:, 1], named, values)
+        whole[named[values != np.floor(values)]] = False
+    unknown = domain[:, 0] > domain[:, 1]
+    domain[unknown, :2] = 0.0
+    domain[:, 1] += whole  # the last value needs a cell of its own
+    domain[:, 2] = np.where(whole, 1.0, (domain[:, 1] - domain[:, 0]) * _FINEST)
+    return domain
+
+
+def tree_of(index: BETree) -> Tree:
+    """The arrays, for tests that look inside."""
+    return index._tree
