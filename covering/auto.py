@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.base import CoveringIndex, Floats, Id
+from covering.base import CoveringIndex, Floats, Id, Stats
 from covering.kdtree import KdTreeIndex
 from covering.layered import LayeredIndex
 from covering.packed import PackedIndex
@@ -40,10 +40,8 @@ class AutoIndex(CoveringIndex):
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)
         self._inner: LayeredIndex = KdTreeIndex(self.domain, epsilon)
-        self._inner.stats = self.stats
-        self._reviewed = self.stats.copy()
         self._updates = 0
-        self._next_review = REVIEW
+        self.share_stats(self.stats)
 
     @property
     def choice(self) -> str:
@@ -99,6 +97,12 @@ class AutoIndex(CoveringIndex):
         assert self._inner.stats is self.stats
         self._inner.check()
 
+    def share_stats(self, stats: Stats) -> None:
+        self.stats = stats
+        self._inner.share_stats(stats)
+        self._reviewed = stats.copy()
+        self._next_review = stats.checks + REVIEW
+
     def _review(self) -> None:
         """Decide again, from what happened since the last time."""
         recent = self.stats.since(self._reviewed)
@@ -113,7 +117,7 @@ class AutoIndex(CoveringIndex):
             self._go_over(KdTreeIndex(self.domain))
 
     def _go_over(self, other: LayeredIndex) -> None:
-        other.stats = self.stats
+        other.share_stats(self.stats)
         ids, boxes = self._inner.overlapping(np.tile([-np.inf, np.inf], (self.attributes, 1)))
         other.add_many(ids, boxes)
         self._inner = other

@@ -266,6 +266,10 @@ class CoveringIndex(ABC):
 
     # ---- help for both -------------------------------------------------------------------------------
 
+    def share_stats(self, stats: Stats) -> None:
+        """Count into these from now on, as an index made of several indexes wants."""
+        self.stats = stats
+
     def _slot_of(self, id: Id) -> int:
         slot = self._ids.find(id)
         if slot < 0:

@@ -60,6 +60,7 @@ class FilterIndex:
         part = parts.get(residue)
         if part is None:
             part = covering.create(self.method, self.domain, self.epsilon, **self.options)
+            part.share_stats(self.stats)
         part.add(id, box)  # may refuse the box, so nothing is registered before
         self._groups.setdefault(group, parts)[residue] = part
         self._where[id] = (group, residue)
@@ -83,26 +84,19 @@ class FilterIndex:
         """
         self._fits(residue)
         bounds = self._checked(box)
-        stats, asked, volume, capped = self.stats, 0, 0.0, 0
-        found = None
+        stats = self.stats  # the partitions count into it
+        checks, volume, capped = stats.checks, stats.volume, stats.capped
+        asked, found = 0, None
         for own, part in self._groups.get(group, {}).items():
-            if not own.implied_by(bounds, residue, self.integral):
-                continue
-            asked += 1
-            before = part.stats.copy()
-            found = part.find_cover(bounds)
-            work = part.stats.since(before)
-            stats.probes += work.probes
-            stats.cubes += work.cubes
-            stats.runs += work.runs
-            volume += work.volume
-            capped |= work.capped
-            if found is not None:
-                stats.hits += 1
-                break
-        stats.checks += 1
-        stats.volume += volume / asked if asked else 1.0
-        stats.capped += capped if found is None else 0
+            if own is EMPTY or own.implied_by(bounds, residue, self.integral):
+                asked += 1
+                found = part.find_cover(bounds)
+                if found is not None:
+                    break
+        if asked != 1:
+            stats.checks = checks + 1
+            stats.volume = volume + ((stats.volume - volume) / asked if asked else 1.0)
+            stats.capped = capped + (found is None and stats.capped > capped)
         return found
 
     def find_covered(self, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> list[Id]:
@@ -141,5 +135,7 @@ class FilterIndex:
                 )
 
     def _checked(self, box: ArrayLike) -> Floats:
-        bounds = self._blank._point(box)  # refuses what is no box, even where no partition would be asked
-        return np.stack([-bounds[0::2], bounds[1::2]], axis=1)
+        point = self._blank._point(box)  # refuses what is no box, even where no partition would be asked
+        if type(box) is np.ndarray and box.dtype == np.float64:
+            return box
+        return np.stack([-point[0::2], point[1::2]], axis=1)

@@ -20,7 +20,7 @@ from fractions import Fraction
 def cubes_per_level(lengths: Sequence[int], bits: int) -> list[int]:
     """Number of standard cubes of side 2^i in the greedy decomposition, for i = 0 … bits."""
     dimensions = len(lengths)
-    filled = [math.prod(length >> i for length in lengths) for i in range(bits + 2)]
+    filled = [math.prod([length >> i for length in lengths]) for i in range(bits + 2)]
     return [filled[i] - (filled[i + 1] << dimensions) for i in range(bits + 1)]
 
 
@@ -53,8 +53,8 @@ def plan(lengths: Sequence[int], bits: int, epsilon: float = 0.0) -> Plan:
     """The greedy plan for a rectangle; ε is taken as the exact binary fraction that the float is."""
     levels = cubes_per_level(lengths, bits)
     dimensions, total = len(lengths), math.prod(lengths)
-    wanted = (1 - Fraction(epsilon)) * total
-    need = -(-wanted.numerator // wanted.denominator)  # cells, rounded up
+    part, whole = epsilon.as_integer_ratio()
+    need = -(-(whole - part) * total // whole)  # cells, rounded up
     quota, volume = 0, 0
     for i in range(bits, -1, -1):
         shift = i * dimensions
