@@ -37,11 +37,12 @@ def lines() -> Spec:
     x = alt.X("x:N", title=X_TITLE, sort=None, scale=alt.Scale(type="point", padding=0.4))
     y = alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True))
     colour = alt.Color(
-        "series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=4, offset=4)
+        "series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4)
     )
     dash = alt.StrokeDash(
-        "metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=4, offset=4)
+        "metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4)
     )
+    shape = alt.Shape("metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
     visible = alt.condition(pick, alt.value(1.0), alt.value(0.12))
     tips = [
         alt.Tooltip("series:N", title="series"),
@@ -57,7 +58,7 @@ def lines() -> Spec:
             y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q", tooltip=alt.value(None)
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
-        swept.mark_point(size=60, filled=True).encode(tooltip=tips).add_params(pick, zoom),
+        swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
         whole.mark_rule(strokeWidth=2, strokeDash=[6, 4]),
     ]
     return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))

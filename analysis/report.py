@@ -245,21 +245,23 @@ def _dimensions(summary: Summary) -> list[dict[str, Any]]:
     """What a plot can have on its horizontal axis, each with its values in order and the value of each point."""
     found: list[dict[str, Any]] = []
 
-    def add(name: str, title: str, texts: Mapping[str, str | None], bare: bool = False) -> None:
+    def add(name: str, texts: Mapping[str, str | None], numeric: bool, title: str) -> None:
         values = list(dict.fromkeys(text for text in texts.values() if text is not None))
         if len(values) > 1 or (name == "strategy" and not found):
-            found.append({"name": name, "title": title, "values": values, "bare": bare, "of": texts})
+            found.append({"name": name, "title": title, "values": values, "numeric": numeric, "of": texts})
 
     labels = {point: summary.labels(point) for point in summary.order}
     covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
     in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
-    add("epsilon", "ε", {point: covering[point] for point in in_order})
+    add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
     for key in summary.other_swept:
         values = {point: json.loads(point)[key] for point in summary.order if key in json.loads(point)}
         ordered = sorted(values.items(), key=lambda item: _number(item[1]))
-        add(key, key, {point: value_text(value) for point, value in ordered})
-    add("strategy", "strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, bare=True)
-    return found
+        numeric = all(_number(value) < math.inf for value in values.values())
+        add(key, {point: value_text(value) for point, value in ordered}, numeric, key)
+    add("strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, False, "strategy")
+    # ε first, then what has most values: the longest axis leaves the fewest lines.
+    return sorted(found, key=lambda d: (d["name"] != "epsilon", -len(d["values"])))
 
 
 def _number(value: Any) -> float:

@@ -20,7 +20,8 @@
       titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
       labelLimit: 120, labelAngle: 0, labelOverlap: "greedy",
     },
-    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 260,
+    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 150,
+      symbolBaseFillColor: colour("--soft"), symbolBaseStrokeColor: colour("--soft"),
       titleFontWeight: "normal", layout: { top: { direction: "vertical", anchor: "start", margin: 4 } } },
     text: { color: colour("--ink") },
     rule: { color: colour("--link") },
@@ -94,7 +95,7 @@
         if (!value || value.mean === null) continue;
         const x = point.keys[key] ?? null;
         const rest = data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
-          .map((d) => (d.bare ? point.keys[d.name] : d.title + " = " + point.keys[d.name]));
+          .map((d) => (d.numeric ? d.title.split(".").at(-1) + " " : "") + point.keys[d.name]);
         rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low ?? value.mean,
           high: value.high ?? value.mean, series: rest.join(", ") || "all",
           metric: names.length > 1 ? shortTitle(name) : data.metrics[name].title,
@@ -120,14 +121,20 @@
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
     spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
+    // Names have no order that a line could follow.
+    if (!dimension.numeric) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "line");
+    const series = new Set(rows.map((r) => r.series));
+    const crowded = dimension.values.join("").length > 50;
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
+      if (encoding.x && crowded) encoding.x.axis = { labelAngle: -35, labelOverlap: false };
       encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
       encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
       // A legend of one entry says nothing.
-      if (new Set(rows.map((r) => r.series)).size < 2) encoding.color.legend = null;
-      if (names.length < 2 && encoding.strokeDash) delete encoding.strokeDash;
+      if (series.size < 2) encoding.color.legend = null;
+      else encoding.color.legend.columns = Math.max(...[...series].map((s) => s.length)) > 14 ? 2 : 4;
+      if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
     }
     return draw(id, spec, { rows }).catch(failed(id));
   };
