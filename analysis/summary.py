@@ -211,6 +211,11 @@ def load(out: Path) -> Summary:
     try:
         frames = {name: pd.read_parquet(folder / f"{file}.parquet") for name, file in FILES.items()}
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
+        lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(
+            frames["runs"].columns
+        )
+        if lacking:
+            raise ValueError(f"another version wrote it, without {min(lacking)}")
         return Summary(out, **frames, warnings=tuple(notes["warnings"]))
     except FileNotFoundError as error:
         raise CoverlayError(f"{out} has not been analysed yet: run `coverlay analyze {out}` first") from error

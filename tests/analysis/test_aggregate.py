@@ -117,6 +117,15 @@ def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: P
     assert summary.value("{}", "load_gini")["mean"] == pytest.approx(2 / 3)
 
 
+def test_results_of_another_version_are_refused(analysed: Summary, tmp_path: Path) -> None:
+    shutil.copytree(analysed.out / "results", tmp_path / "results")
+    path = tmp_path / "results" / "summary.parquet"
+    frame = pd.read_parquet(path)
+    frame[frame["metric"] != "recall"].to_parquet(path)
+    with pytest.raises(CoverlayError, match="another version wrote it, without recall"):
+        load(tmp_path)
+
+
 def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
     with pytest.raises(CoverlayError, match="coverlay analyze"):
         load(tmp_path)
