@@ -253,7 +253,7 @@ def _storage_claims(rows: list[dict[str, object]], wide: list[dict[str, object]]
               else "holds with a different factor" if crossing["Dlist"] else "does not hold",
               "sizes of pointers and list cells move the crossings (ours: 4-byte headers, 8-byte cells); None: not "
               f"up to n = {sizes[-1]:,.0f}", seconds, "figure7a.png"),
-        Claim("fig7-moderate", DOCUMENT, 
+        Claim("fig7-moderate", DOCUMENT,
               "For a moderate R, LCI-BC and LCI-BV(DT) need less than IS-lists even for a small n",
               "always less",
               f"less at n = {', '.join(f'{n:,.0f}' for n in smaller) or 'none'} of {len(sizes)} sizes",
