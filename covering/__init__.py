@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from covering.auto import AutoIndex
-from covering.base import CoveringIndex, Stats
+from covering.base import CoveringIndex
 from covering.bigmin import BigminIndex
 from covering.emulated import EmulatedIndex
 from covering.hilbert import HilbertIndex
@@ -26,6 +26,7 @@ from covering.poset import PosetIndex
 from covering.quadtree import QuadtreeIndex
 from covering.residue import EMPTY, Residue
 from covering.scan import ScanIndex
+from covering.stats import Stats
 from covering.zorder import ZorderIndex
 from coverlay import CoverlayError, unknown_name
 

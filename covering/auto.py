@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.base import CoveringIndex, Floats, Id, Stats
+from covering.base import CoveringIndex, Floats, Id
 from covering.kdtree import KdTreeIndex
 from covering.layered import LayeredIndex
 from covering.packed import PackedIndex
+from covering.stats import Stats
 
 REVIEW = 4096  # checks between two looks at the mix
 ATTRIBUTES = 5

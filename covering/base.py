@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from covering.ids import Ids
+from covering.stats import Stats
 from coverlay import CoverlayError
 
 Id = Any  # any hashable; whole numbers are stored most compactly
@@ -30,46 +30,6 @@ Slots = NDArray[np.int64]
 NO_SLOT = -1
 _FIRST_CAPACITY = 16  # slots allocated for the first entry
 _GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bounds, rules out doubling
-
-
-@dataclass
-class Stats:
-    """The work of `find_cover` calls since the index was made (or since `reset`); plain sums.
-
-    `volume / checks` is the mean fraction of the search region that was searched. What one probe is depends
-    on the method: a stored entry compared for exact methods, a key range looked up for the curve methods.
-    """
-
-    checks: int = 0  # find_cover calls, each box of a batch counted
-    hits: int = 0  # of these, how many found a cover
-    probes: int = 0
-    cubes: int = 0  # standard cubes searched (curve methods)
-    runs: int = 0  # key ranges after merging neighbouring cubes (curve methods)
-    volume: float = 0.0  # sum over checks of the fraction of the search region searched; 1 for an exact check
-    capped: int = 0  # checks ended early by the probe cap, with neither a hit nor the volume asked for
-
-    def merge(self, other: Stats) -> None:
-        """Add another index's counters to these."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
-    def copy(self) -> Stats:
-        return Stats(self.checks, self.hits, self.probes, self.cubes, self.runs, self.volume, self.capped)
-
-    def since(self, before: Stats) -> Stats:
-        """What was counted after the copy `before` was taken."""
-        return Stats(
-            self.checks - before.checks,
-            self.hits - before.hits,
-            self.probes - before.probes,
-            self.cubes - before.cubes,
-            self.runs - before.runs,
-            self.volume - before.volume,
-            self.capped - before.capped,
-        )
-
-    def reset(self) -> None:
-        self.__init__()  # type: ignore[misc]
 
 
 _FINE, _NAN, _INVERTED = 0, 1, 2

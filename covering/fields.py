@@ -25,9 +25,15 @@ from covering.base import Floats
 from covering.keys import Quantiser
 
 SCAN_BLOCK = 64  # entries tested between two branches
-_NARROW = 16  # bits of a field where a word has room: 15 code bits tell most bounds apart
-_WIDE_FROM = 5  # coordinates from which fields shrink to a byte, so that D = 8 still takes one word
+_HALF_WORD = 16  # bits of a field where a word has room: 15 code bits tell most bounds apart
+_BYTES_FROM = 5  # coordinates from which fields shrink to a byte, so that D = 8 still takes one word
 _BYTE = 8
+
+
+@njit(cache=True, nogil=True)
+def field_width(dimensions: int) -> int:
+    """Bits of a field, its guard included."""
+    return _HALF_WORD if dimensions < _BYTES_FROM else _BYTE
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Fields:
     @staticmethod
     def of(domain: Floats) -> Fields:
         dimensions = 2 * len(domain)
-        width = _NARROW if dimensions < _WIDE_FROM else _BYTE
+        width = int(field_width(dimensions))
         # Two coordinates of 16 bits fit half a word: half the memory, twice the entries per instruction.
         kind = np.uint32 if dimensions * width <= 32 else np.uint64
         per_word = np.dtype(kind).itemsize * 8 // width
@@ -63,8 +69,8 @@ class Fields:
 def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any) -> None:
     """Write the query words (guards clear) of a point; a stored word is this | guards."""
     dimensions = point.shape[0]
-    width = 16 if dimensions < 5 else 8  # as Fields.of decides
-    per_word = 2 if dimensions <= 2 else 64 // width
+    width = field_width(dimensions)
+    per_word = 2 if dimensions <= 2 else 64 // width  # as Fields.of decides
     top = (1 << (width - 1)) - 1
     for w in range(guards.shape[0]):
         word = np.uint64(0)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import covering
-from covering.base import CoveringIndex, Floats, Id, Stats, ordered
+from covering.base import CoveringIndex, Floats, Id, ordered
 from covering.residue import EMPTY, Residue
+from covering.stats import Stats
 from coverlay import CoverlayError
 
 

@@ -31,7 +31,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
-from covering.fields import pack, scan_fields
+from covering.fields import field_width, pack, scan_fields
 from covering.keys import mirror
 from covering.layered import LayeredIndex
 from covering.packed import volumes
@@ -177,7 +177,7 @@ def _find(
     packed, stack = np.empty(guards.shape[0], guards.dtype), np.empty((_STACK, 3), np.int64)
     room = dimensions if epsilon > 0.0 else 0
     corner, codes = np.empty(room, np.int64), np.empty(room, np.int64)
-    bits = 15 if dimensions < 5 else 7  # code bits of a field, see fields.py
+    bits = field_width(dimensions) - 1
     front = min(FRONT, built)
     buckets = (built - front + BUCKET - 1) // BUCKET
     cap = min(cap, max(_CAP_LEAST, buckets // _CAP_SHARE))
