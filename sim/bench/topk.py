@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 import topk
+from sim.bench.timing import mean_least
 from sim.bench.topk_peers import PEERS, snap
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.interval.ir_tree import IRTree
 from topk.interval.sopt_rtree import SoptRTree
 
 K = 20
-ROUNDS = 30  # many and short: on a busy machine some of them run undisturbed
-_SLICE = 0.003  # seconds a method may take per round, or one call
+ROUNDS = 15  # on a busy machine some of them run undisturbed
+_QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
 _PAPERS = ("segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
 _SLOW = 0.02
 OURS = "auto"
@@ -46,23 +47,26 @@ def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[
     return snap(start * 0.05), snap(1 - 0.05 * rng.random(n)), rng.random(n), snap(rng.random(events))
 
 
-def _least(tasks: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds per call of each task, interleaved, the least of the rounds."""
-    best = dict.fromkeys(tasks, np.inf)
-    repeats = {}
+def _paced(
+    tasks: dict[str, Callable[[Any], Any]], events: list[Any], progress: Callable[[str], None]
+) -> dict[str, float]:
+    """Seconds per event. Slow methods answer fewer of the events, fast ones more often."""
+    seconds: dict[str, float] = {}
+    paces: dict[tuple[int, int], dict[str, Callable[[Any], Any]]] = {}
     for name, task in tasks.items():
-        started = time.perf_counter()
-        task()
-        repeats[name] = max(1, int(_SLICE / max(time.perf_counter() - started, 1e-7) / 2))
-    for turn in range(rounds):
-        for name, task in tasks.items():
-            if best[name] * repeats[name] > _SLOW and turn >= 3:
-                continue  # a call of many milliseconds needs no thirty repetitions
-            started = time.perf_counter()
-            for _ in range(repeats[name]):
-                task()
-            best[name] = min(best[name], (time.perf_counter() - started) / repeats[name])
-    return best
+        once = min(_seconds(task, event) for event in events[:3])
+        pace = (200, ROUNDS) if once < _QUICK else (20, 5) if once < _SLOW else (5, 2)
+        paces.setdefault(pace, {})[name] = task
+    for (count, rounds), group in paces.items():
+        progress(f"timing {', '.join(group)}")
+        seconds |= mean_least(group, events[:count], rounds)
+    return seconds
+
+
+def _seconds(task: Callable[[Any], Any], event: Any) -> float:
+    started = time.perf_counter()
+    task(event)
+    return time.perf_counter() - started
 
 
 def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
@@ -71,8 +75,8 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
     order = np.lexsort((np.arange(n), -scores))
     catalogue = topk.Catalogue.from_boxes(lo, hi, scores)
     rows: dict[str, dict[str, object]] = {}
-    single: dict[str, Callable[[], Any]] = {}
-    batch: dict[str, Callable[[], Any]] = {}
+    single: dict[str, Callable[[Any], Any]] = {}
+    batch: dict[str, Callable[[Any], Any]] = {}
     values_list = values.tolist()
     ranked_lo, ranked_hi, ranked_scores = lo[order], hi[order], scores[order]
 
@@ -102,7 +106,7 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             continue
         for v, want in zip(values_list, expected, strict=False):
             assert search(v, K) == want, f"{name} disagrees at {v}"
-        single[name] = _cycle(search, values_list)
+        single[name] = _asking(search)
     topk.create(OURS, topk.Catalogue.from_boxes(lo[:1000], hi[:1000], scores[:1000]))  # compile before timing
     for name in (OURS, *_PAPERS):
         index = add(name, partial(topk.create, name, catalogue))
@@ -111,13 +115,16 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             assert index.top(e, K) == want, f"{name} disagrees at {e}"
         index.stats.reset()
         rows[name]["bytes"] = index.nbytes
-        single[name] = _cycle(index.top, list(events))
-        batch[name] = partial(index.top_many, events, K)
+        single[name] = _asking(index.top)
+        batch[name] = _asking(index.top_many)
         index.top_many(events, K)
         rows[name]["nodes"] = index.stats.nodes / index.stats.queries
         rows[name]["entries"] = index.stats.entries / index.stats.queries
-    progress(f"{kind}, n = {n:,}: timing")
-    times, batches = _least(single), _least(batch)
+    peers = {name: task for name, task in single.items() if name in PEERS}
+    times = _paced(peers, values_list, progress)
+    # An index takes an array of one attribute, a peer takes a number.
+    times |= _paced({name: single[name] for name in (OURS, *_PAPERS)}, list(values[:, None]), progress)
+    batches = {name: mean_least({name: batch[name]}, [values[:, None]], 7)[name] for name in batch}
     ours = times[OURS]
     for name, seconds in times.items():
         rows[name]["us_single"] = seconds * 1e6
@@ -128,20 +135,13 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
     return list(rows.values())
 
 
-def _cycle(search: Callable[[Any, int], Any], values: list[Any]) -> Callable[[], Any]:
-    """A task that answers the next event each time, so that caches see a stream and not one value."""
-    at = [0]
-
-    def task() -> Any:
-        at[0] = (at[0] + 1) % len(values)
-        return search(values[at[0]], K)
-
-    return task
+def _asking(search: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
+    return lambda event: search(event, K)
 
 
 def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> dict[str, object]:
     ends = np.concatenate((lo, hi))
-    times = _least({"sort": lambda: np.sort(ends), "build": lambda: topk.create(OURS, catalogue)}, rounds=20)
+    times = mean_least({"sort": lambda _: np.sort(ends), "build": lambda _: topk.create(OURS, catalogue)}, [0], 25)
     return {"build_ms": times["build"] * 1e3, "build_over_sort": times["build"] / times["sort"]}
 
 
@@ -169,28 +169,17 @@ def several_dimensions(d: int, n: int, progress: Callable[[str], None]) -> list[
             )
         for e in events[:10]:
             assert indexes["scan"].top(e, K) == indexes[OURS].top(e, K), "the two disagree"
-        single = {name: _cycle(index.top, list(events)) for name, index in indexes.items()}
-        # One call must stand for the stream: ours varies by event, so a task answers twenty.
-        tasks = {name: _several(task, 20 if name == OURS else 5) for name, task in single.items()}
-        times = _least(tasks)
+        tasks = {name: _asking(index.top) for name, index in indexes.items()}
+        times = mean_least(tasks, list(events[:30]), 7)
+        batch = mean_least({OURS: _asking(indexes[OURS].top_many)}, [events], 5)[OURS]
         for row in rows[-2:]:
-            count = 20 if row["method"] == OURS else 5
-            row["us_single"] = times[str(row["method"])] / count * 1e6
+            row["us_single"] = times[str(row["method"])] * 1e6
             if row["method"] == OURS:
-                batch = _least({OURS: partial(indexes[OURS].top_many, events, K)})
-                row["us_batch"] = batch[OURS] / len(events) * 1e6
+                row["us_batch"] = batch / len(events) * 1e6
         ours = float(str(rows[-1]["us_single"]))
         for row in rows[-2:]:
             row["times_ours"] = float(str(row["us_single"])) / ours
     return rows
-
-
-def _several(task: Callable[[], Any], count: int) -> Callable[[], None]:
-    def run_all() -> None:
-        for _ in range(count):
-            task()
-
-    return run_all
 
 
 def upkeep(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:

@@ -21,8 +21,8 @@ import numpy as np
 
 import topk
 from analysis.claims import Claim
+from sim.bench.timing import mean_least
 from sim.reproduce.topk_plots import plot_lines, write_csv
-from sim.reproduce.vldb08 import mean_least
 from topk.interval.base import Entries
 from topk.predicate import construct
 

@@ -19,6 +19,7 @@ import numpy as np
 
 import topk
 from analysis.claims import Claim
+from sim.bench.timing import mean_least
 from sim.reproduce.topk_plots import plot_lines, write_csv
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.interval.base import Entries
@@ -49,23 +50,6 @@ def _entries(data: Data) -> Entries:
     middle, half = data[0][:, 0], data[1][:, 0]
     n = len(middle)
     return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
-
-
-def mean_least(tasks: Mapping[str, Callable[[Any], Any]], events: Any, rounds: int) -> dict[str, float]:
-    """Mean over events of the least of `rounds` times, methods taking turns: what a quiet machine would take.
-
-    A process that is interrupted spoils single measurements, not the least of several; and each event is its own
-    measurement, a few microseconds to milliseconds long.
-    """
-    least = {name: np.full(len(events), np.inf) for name in tasks}
-    for _ in range(rounds):
-        for name, task in tasks.items():
-            times = least[name]
-            for i, event in enumerate(events):
-                started = time.perf_counter()
-                task(event)
-                times[i] = min(times[i], time.perf_counter() - started)
-    return {name: float(times.mean()) for name, times in least.items()}
 
 
 # ---- Table 2 --------------------------------------------------------------------------------------------

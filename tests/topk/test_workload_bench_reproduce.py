@@ -44,9 +44,9 @@ def test_more_skew_concentrates_points_and_shortens_lengths() -> None:
 def test_bench_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every peer that is installed gives our answers (asserted inside), and every target gets a verdict."""
     monkeypatch.setattr(bench, "ROUNDS", 1)
-    monkeypatch.setattr(bench, "_SLICE", 1e-4)
     n = 700
-    rows = [row for kind in ("paper", "paper, elsewhere", "short", "wide") for row in bench.one_dimension(kind, n, quiet)]
+    kinds = ("paper", "paper, elsewhere", "short", "wide")
+    rows = [row for kind in kinds for row in bench.one_dimension(kind, n, quiet)]
     rows += bench.several_dimensions(4, n, quiet) + bench.space(n)
     assert {str(row["method"]) for row in rows} & set(PEERS)
     verdicts = bench.verdicts(rows)
