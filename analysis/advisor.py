@@ -4,7 +4,8 @@ Cost is probes per covering check, size is routing-table entries; both are wante
 measured as ratios to exact covering. A setting is on the Pareto front if none is at least as good in both
 and better in one. The advice is the front's knee: where the saved share of the search exceeds the added
 share of the entries by most, that is where cost ratio + size ratio is smallest. Exact covering has 2; it is
-advised unless some ε has less.
+advised unless some ε has less. Covering methods are choices too: where several searched exactly, exact covering
+means the cheapest of them, so that an ε has to beat the best exact search, not only its own method at ε = 0.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def advise(summary: Summary) -> list[Advice]:
             groups.setdefault(_held_fixed(summary, point), []).append(option)
     found = []
     for (title, _), options in groups.items():
-        options.sort(key=lambda option: option.epsilon)
-        if len(options) > 1 and options[0].epsilon == 0:
+        options.sort(key=lambda option: (option.epsilon, option.cost))
+        if options[0].epsilon == 0 and options[-1].epsilon > 0:
             found.append(_advice(title, options))
     return found
 
@@ -61,7 +62,8 @@ def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
     strategies = {summary.labels(p)["strategy"] for p in summary.order if is_covering(summary.labels(p))}
     strategy = str(summary.labels(point)["strategy"])
     words = [strategy] if len(strategies) > 1 else []
-    return ", ".join([*words, *other_keys(summary, point)]), strategy
+    keys = [key for key in other_keys(summary, point) if not key.startswith("covering.")]
+    return ", ".join([*words, *keys]), strategy
 
 
 def pareto_front(options: list[Option]) -> list[Option]:
@@ -97,7 +99,7 @@ def _advice(title: str, options: list[Option]) -> Advice:
 
 def _sentence(exact: Option, advised: Option, front: list[Option], options: list[Option]) -> str:
     if advised.epsilon == 0:
-        cheapest = min(options[1:], key=lambda option: option.cost)
+        cheapest = min((option for option in options if option.epsilon > 0), key=lambda option: option.cost)
         numbers = (
             f"{_cost(exact)} and {_size(exact)}, against {_cost(cheapest)} and {_size(cheapest)} "
             f"at ε = {cheapest.epsilon:g}"

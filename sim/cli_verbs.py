@@ -24,10 +24,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from coverlay import CoverlayError
 from sim.bench import BENCHMARKS
 from sim.reproduce import DOCUMENTS
 
+MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
 
 _out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
@@ -110,10 +110,19 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _print_summary(summary: Any) -> None:
+    from analysis.advisor import advise
     from analysis.summary import table
 
     shown = table(summary)
-    _print_table([column.title for column in shown.columns], [list(row) for row in shown.rows])
+    _print_table(list(shown.headers), [list(row) for row in shown.rows])
+    found = advise(summary)
+    for advice in found[:MOST_ADVICE]:
+        title = f"{advice.title}: " if advice.title else ""
+        _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
+    if len(found) > MOST_ADVICE:
+        _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
+    for warning in summary.warnings:
+        _err.print(f"note: {warning}", markup=False, highlight=False)
 
 
 # ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────
@@ -200,6 +209,12 @@ def _experiments() -> list[str]:
     return [f"{name}: {load(name).data.get('question', '')}" for name in shipped()]
 
 
+def _metrics() -> list[str]:
+    from analysis.metrics import CATALOGUE
+
+    return [f"{name} ({metric.unit}): {metric.definition}" for name, metric in sorted(CATALOGUE.items())]
+
+
 LISTS: dict[str, Callable[[], list[str]]] = {
     "topologies": _topologies,
     "strategies": _strategies,
@@ -207,6 +222,7 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "matchers": _matchers,
     "workloads": _workloads,
     "experiments": _experiments,
+    "metrics": _metrics,
 }
 
 
@@ -264,8 +280,3 @@ def _status(what: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
         task = progress.add_task(what)
         yield lambda now: progress.update(task, description=f"{what}: {now}")
-
-
-def check_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        raise CoverlayError(f"{folder} is not a folder; give the --out folder of a run")

@@ -73,3 +73,11 @@ def test_the_front_has_no_dominated_option() -> None:
         for i, (cost, size) in enumerate(((5, 1), (5, 2), (3, 3), (4, 4)))
     ]
     assert [option.point for option in pareto_front(options)] == ["2", "0"]
+
+
+def test_an_epsilon_has_to_beat_the_best_exact_method() -> None:
+    points = sweep((0.0, 1000, 100), (0.1, 50, 101), **{"covering.method": "greedy"})
+    points += sweep((0.0, 10, 100), **{"covering.method": "tree"})
+    (advice,) = advise(_helpers.make(points))
+    assert advice.advised.epsilon == 0
+    assert advice.advised.cost == 10
