@@ -197,11 +197,12 @@ def _forward(views: Any, value: float, t: int, end: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _merge(
-    views: Any, bits: int, levels: int, value: float, k: int, out: Any, found: int, done: int, lanes: Any
+    views: Any, bits: int, levels: int, value: float, k: int, out: Any, found: int, done: int
 ) -> Any:
     """The lists, from rank `done` on. Returns (found, entries compared, lists opened)."""
     bounds, offsets, lists = views[1], views[4], views[5]
-    heap, at, stop, kinds = lanes
+    lanes = np.empty((4, _LANES), np.int64)
+    heap, at, stop, kinds = lanes[0], lanes[1], lanes[2], lanes[3]
     code = encode(views[0], value)
     size = 0
     lane = 0
@@ -251,7 +252,7 @@ def _merge(
 
 
 @njit(cache=True, nogil=True)
-def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any, lanes: Any) -> Any:
+def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any) -> Any:
     """Ranks of the k best into out; returns (found, entries compared, lists opened)."""
     bounds = views[1]
     n = len(bounds)
@@ -271,26 +272,21 @@ def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any, lan
         if found * _SCAN_RATE < done:
             break
         chunk = min(2 * chunk, n)
-    found, compared, opened = _merge(views, bits, levels, value, k, out, found, done, lanes)
+    found, compared, opened = _merge(views, bits, levels, value, k, out, found, done)
     return found, done + compared, opened
 
 
 @njit(cache=True, nogil=True)
-def _single(buffer: Any, value: float, k: int, out: Any) -> int:
-    """One event into out: k ids, then k scores (as bits). Returns how many; work is counted in the header."""
+def _single(buffer: Any, value: float, ids: Any, scores: Any) -> int:
+    """One event: the best len(ids) ids and scores. Returns how many; work is counted in the header."""
     views = unpack(buffer)
-    lanes = (
-        np.empty(_LANES, np.int64), np.empty(_LANES, np.int64), np.empty(_LANES, np.int64),
-        np.empty(_LANES, np.int64),
-    )  # fmt: skip
     bits, levels = np.int64(buffer[1]), np.int64(buffer[_USED])
-    found, compared, opened = _one(views, bits, levels, value, k, out, lanes)
+    found, compared, opened = _one(views, bits, levels, value, len(ids), ids)
     buffer[_COMPARED] += compared
     buffer[_OPENED] += opened
-    scores = out[k : 2 * k].view(np.float64)
     for t in range(found):
-        scores[t] = views[2][out[t]]
-        out[t] = views[3][out[t]]
+        scores[t] = views[2][ids[t]]
+        ids[t] = views[3][ids[t]]
     return found
 
 
@@ -298,10 +294,6 @@ def _single(buffer: Any, value: float, k: int, out: Any) -> int:
 def _many(buffer: Any, events: Any, unmentioned: Any, answers: Any, work: Any) -> None:
     """All events; `answers` is (ids, scores, counts)."""
     views = unpack(buffer)
-    lanes = (
-        np.empty(_LANES, np.int64), np.empty(_LANES, np.int64), np.empty(_LANES, np.int64),
-        np.empty(_LANES, np.int64),
-    )  # fmt: skip
     out_ids, out_scores, counts = answers
     k = out_ids.shape[1]
     ranks = np.empty(k, np.int64)
@@ -312,7 +304,7 @@ def _many(buffer: Any, events: Any, unmentioned: Any, answers: Any, work: Any) -
             found = min(k, len(unmentioned))
             ranks[:found] = unmentioned[:found]
         else:
-            found, compared, opened = _one(views, bits, levels, value, k, ranks, lanes)
+            found, compared, opened = _one(views, bits, levels, value, k, ranks)
             work[0] += compared
             work[1] += opened
         counts[e] = found
@@ -421,17 +413,16 @@ class Strata(RankedIndex):
         self._stats = value
 
     def _search(self, event: Floats, k: int) -> Found:
-        out = np.empty(2 * k, np.int64)
+        ids, scores = np.empty(k, np.int64), np.empty(k)
         value = float(event[0])
-        found = _single(self._buffer, value, k, out) if value == value else self._silent(k, out)
-        return out[:found], out[k : k + found].view(np.float64)
+        found = _single(self._buffer, value, ids, scores) if value == value else self._silent(ids, scores)
+        return ids[:found], scores[:found]
 
-    def _silent(self, k: int, out: Ints) -> int:
+    def _silent(self, ids: Ints, scores: Floats) -> int:
         """What matches an event without the attribute, in the form of `_single`."""
-        ranks = self._unmentioned[:k]
-        _, _, scores, ids, *_ = unpack(self._buffer)
-        out[: len(ranks)] = ids[ranks]
-        out[k : k + len(ranks)] = scores[ranks].view(np.int64)
+        ranks = self._unmentioned[: len(ids)]
+        _, _, ranked_scores, ranked_ids, *_ = unpack(self._buffer)
+        ids[: len(ranks)], scores[: len(ranks)] = ranked_ids[ranks], ranked_scores[ranks]
         return len(ranks)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
@@ -441,10 +432,12 @@ class Strata(RankedIndex):
         if type(event) is not np.ndarray or event.shape != (1,):
             event = self._event(event)
         value = float(event[0])
-        out = np.empty(2 * k, np.int64)
-        found = _single(self._buffer, value, k, out) if value == value else self._silent(k, out)
+        ids, scores = np.empty(k, np.int64), np.empty(k)
+        found = _single(self._buffer, value, ids, scores) if value == value else self._silent(ids, scores)
         self._stats.queries += 1
-        return list(zip(out[:found].tolist(), out[k : k + found].view(np.float64).tolist(), strict=True))
+        if found < k:
+            ids, scores = ids[:found], scores[:found]
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
         _many(self._buffer, events, self._unmentioned, (ids, scores, counts), work)
