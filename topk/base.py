@@ -261,15 +261,7 @@ class TopKIndex(ABC):
         if low.shape != (self.dimensions,):
             raise CoverlayError(f"lo and hi must have shape ({self.dimensions},), not {low.shape}")
         residue: Residue = (excluded, allowed)
-        one = Catalogue.from_boxes(
-            low[None],
-            np.atleast_2d(high),
-            [score],
-            weights=None if weights is None else np.asarray(weights, dtype=np.float64)[None],
-            ids=[id],
-            mentioned=None if mentioned is None else np.asarray(mentioned, dtype=np.bool_)[None],
-            exclusions={0: residue} if excluded or allowed else None,
-        )
+        one = Catalogue.one(id, low, high, score, weights, mentioned, residue)
         if self.semantics == "relaxed" and (one.weights < 0).any():
             raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
         self._insert(one)

@@ -15,6 +15,7 @@ Rules that all matchers share:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,40 @@ class Catalogue:
 
         return from_predicates(expressions, dimensions=dimensions, ids=ids)
 
+    @classmethod
+    def one(
+        cls,
+        id: int,
+        lo: Floats,
+        hi: Floats,
+        score: float,
+        weights: ArrayLike | None = None,
+        mentioned: ArrayLike | None = None,
+        residue: Residue = NO_RESIDUE,
+    ) -> Catalogue:
+        """A single subscription. The ordinary case skips most of `from_boxes`, which costs 40 µs a row."""
+        given = None if mentioned is None else np.asarray(mentioned, dtype=np.bool_)
+        gain = None if weights is None else np.asarray(weights, dtype=np.float64)
+        fits = lo.shape == hi.shape and (given is None or given.shape == lo.shape)
+        fits = fits and (gain is None or (gain.shape == lo.shape and bool(np.isfinite(gain).all())))
+        if fits and residue == NO_RESIDUE and math.isfinite(score) and (lo <= hi).all():
+            bounded = (lo != -np.inf) | (hi != np.inf)
+            named = bounded if given is None else given
+            if given is None or not (bounded & ~given).any():
+                if gain is None:
+                    gain = np.full(lo.shape, score / max(int(np.count_nonzero(named)), 1))
+                kept = np.where(named, gain, 0.0)
+                return cls(np.array([id]), lo[None], hi[None], np.array([float(score)]), kept[None], named[None])
+        return cls.from_boxes(
+            lo[None],
+            np.atleast_2d(hi),
+            [score],
+            weights=None if gain is None else gain[None],
+            ids=[id],
+            mentioned=None if given is None else given[None],
+            exclusions=None if residue == NO_RESIDUE else {0: residue},
+        )
+
 
 def _matrix(name: str, values: ArrayLike) -> Floats:
     array = np.array(values, dtype=np.float64)
@@ -174,7 +209,7 @@ def _finite(name: str, array: Floats) -> Floats:
 def _ids(ids: ArrayLike | None, n: int) -> Ints:
     array = np.arange(n, dtype=np.int64) if ids is None else np.array(ids, dtype=np.int64)
     _shaped("ids", array, (n,))  # type: ignore[arg-type]
-    if len(np.unique(array)) != n:
+    if n > 1 and len(np.unique(array)) != n:
         values, counts = np.unique(array, return_counts=True)
         raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
     return array

@@ -105,6 +105,8 @@ class LogStructured(TopKIndex):
         """Our own counts and what the parts have counted since."""
         for index in (*(run.index for run in self._runs), self._buffer):
             own, part = self._stats, index.stats
+            if not (part.queries or part.entries or part.nodes or part.getnexts):
+                continue
             own.entries += part.entries
             own.nodes += part.nodes
             own.getnexts += part.getnexts

@@ -44,6 +44,7 @@ _LANE_BITS = 6  # at most 3·(_MAX_BITS + 1) < 64 lists are merged
 _LANES = 1 << _LANE_BITS
 _PROBE = 64  # ranks scanned before anything else: a few dozen nanoseconds
 _SCAN_RATE = 16  # ranks the scan passes in the time in which the lists yield one verified result
+_MANY = 8  # asked for more than this part of all: the scan needs no heap
 _SKIP = 64  # misses or groups passed over in one list before the others get their turn
 _GROUP_BITS = 4  # list entries per group whose extreme end is kept: 2^4
 _START, _FULL, _END, _CERTAIN = 0, 1, 2, 3  # kinds of lists; certain: full, and no verification needed
@@ -269,7 +270,7 @@ def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any) -> 
         done = chunk
         if done == n:
             return found, n, 0
-        if found * _SCAN_RATE < done:
+        if found * _SCAN_RATE < done and k * _MANY < n:
             break
         chunk = min(2 * chunk, n)
     found, compared, opened = _merge(views, bits, levels, value, k, out, found, done)

@@ -125,3 +125,34 @@ def test_auto_changes_structure_with_size_and_dimensions() -> None:
         index = topk.create("auto", topk.Catalogue.from_boxes(lo, lo + 0.1, rng.random(n)))
         kinds.append(index.runs[0].name)  # type: ignore[attr-defined]
     assert kinds == ["scan", "strata", "slices"]
+
+
+def test_one_row_is_what_from_boxes_makes() -> None:
+    """The short cut for a single subscription and the general way agree, errors included."""
+    inf = np.inf
+    rows = [
+        ([0.0, -inf], [1.0, inf], None, None, ((), ())),
+        ([0.0, -inf], [1.0, 2.0], [2.0, 5.0], None, ((), ())),
+        ([0.0, -inf], [1.0, inf], [2.0, 5.0], [True, True], ((), ())),
+        ([-inf, -inf], [inf, inf], None, None, ((), ())),
+        ([0.0, -inf], [1.0, inf], None, None, (((1, (3.0,)),), ())),
+    ]
+    for lo, hi, weights, mentioned, residue in rows:
+        short = topk.Catalogue.one(7, np.array(lo), np.array(hi), 3.0, weights, mentioned, residue)
+        general = topk.Catalogue.from_boxes(
+            [lo], [hi], [3.0], ids=[7],
+            weights=None if weights is None else [weights],
+            mentioned=None if mentioned is None else [mentioned],
+            exclusions=None if residue == ((), ()) else {0: residue},
+        )  # fmt: skip
+        for column in ("ids", "lo", "hi", "scores", "weights", "mentioned"):
+            assert getattr(short, column).tolist() == getattr(general, column).tolist(), column
+        assert short.residues == general.residues
+    index = topk.create("scan", topk.Catalogue.empty(1))
+    wrong = (([2.0], [1.0], 1.0, "greater"), ([np.nan], [1.0], 1.0, "NaN"), ([0.0], [1.0], np.inf, "finite"))
+    for lo, hi, score, message in wrong:
+        with pytest.raises(CoverlayError, match=message):
+            index.add(1, lo, hi, score)
+    with pytest.raises(CoverlayError, match="without mentioning"):
+        index.add(1, [0.0], [1.0], 1.0, mentioned=[False])
+    assert len(index) == 0
