@@ -42,6 +42,11 @@ def _points(boxes: Boxes) -> Points:
     return np.clip(points, -_FAR, _FAR)
 
 
+def _point(box: Boxes) -> list[float]:
+    """One box, by the quickest way Python has for so few numbers."""
+    return [bound for low, high in box.tolist() for bound in (max(-low, -_FAR), min(high, _FAR))]
+
+
 class ScalarScan:
     def __init__(self, boxes: Boxes) -> None:
         self.points = _points(boxes)
@@ -50,7 +55,7 @@ class ScalarScan:
         self._index.add_many(np.arange(len(boxes)), boxes)
 
     def single(self, box: Boxes) -> bool:
-        return int(scan_one(self.points, len(self.points), _points(box[None])[0])) >= 0
+        return int(scan_one(self.points, len(self.points), np.array(_point(box)))) >= 0
 
     def batch(self, boxes: Boxes) -> list[bool]:
         return [found is not None for found in self._index.find_cover_many(boxes)]
@@ -62,7 +67,7 @@ class NumpyScan:
         self.nbytes = self.points.nbytes
 
     def single(self, box: Boxes) -> bool:
-        return bool((self.points >= _points(box[None])[0]).all(axis=1).any())
+        return bool((self.points >= _point(box)).all(axis=1).any())
 
     def batch(self, boxes: Boxes) -> list[bool]:
         return [self.single(box) for box in boxes]
@@ -81,8 +86,7 @@ class Rtree:
         self.nbytes = 0  # libspatialindex does not tell
 
     def single(self, box: Boxes) -> bool:
-        low = _points(box[None])[0].tolist()
-        return next(iter(self._index.intersection((*low, *self._top))), None) is not None
+        return next(iter(self._index.intersection((*_point(box), *self._top))), None) is not None
 
     def batch(self, boxes: Boxes) -> list[bool]:
         low = _points(boxes)
@@ -101,7 +105,7 @@ class CKDTree:
         self._radius = float(points.max() - points.min()) + 2.0
 
     def single(self, box: Boxes) -> bool:
-        centre = _points(box[None])[0] + self._radius
+        centre = np.array(_point(box)) + self._radius
         return bool(self._tree.query_ball_point(centre, self._radius, p=np.inf, return_length=True))
 
     def batch(self, boxes: Boxes) -> list[bool]:
