@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis import stats
-from analysis.metrics import CATALOGUE, JOBS, load, table_size, traffic
+from analysis.metrics import CATALOGUE, JOBS, ledger, load, table_size, traffic
 from analysis.spark import session
 from analysis.summary import FILES, LABELS, Summary, family
 from analysis.traces import Run, Sweep, broken_file, canonical, find_runs, read
@@ -89,8 +89,8 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
     differences = _labelled(sweep, stats.paired(values, baselines).toPandas())
     say("traffic per broker and link")
-    brokers, links = _pictures(spark, sweep)
-    return Summary(sweep.out, runs, points, differences, brokers, links, tuple(_warnings(sweep, runs)))
+    brokers, links, misses = _pictures(spark, sweep)
+    return Summary(sweep.out, runs, points, differences, brokers, links, misses, tuple(_warnings(sweep, runs)))
 
 
 def _tables_needed() -> list[str]:
@@ -176,15 +176,16 @@ def _baselines(sweep: Sweep) -> dict[str, str]:
     return found
 
 
-def _pictures(spark: SparkSession, sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per broker and per link, for one run of each point: what the overlay is drawn with."""
+def _pictures(spark: SparkSession, sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """For one run of each point, per broker and per link: what the overlay is drawn with; and its costliest misses."""
     one = Sweep(sweep.out, tuple(representatives(sweep.runs)))
     control, publications = read(spark, one, "control"), read(spark, one, "publications")
     loads = load.per_broker(control, publications, read(spark, one, "brokers"))
     sizes = table_size.per_broker(read(spark, one, "tables"))
     brokers = loads.join(sizes, ["run", "broker"], "left").fillna(0, ["entries"]).orderBy("run", "broker")
     links = traffic.per_link(control, publications).orderBy("run", "broker", "neighbour")
-    return brokers.toPandas(), links.toPandas()
+    misses = ledger.costliest_misses(read(spark, one, "decisions"), control)
+    return brokers.toPandas(), links.toPandas(), misses.toPandas()
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:

@@ -57,6 +57,18 @@ DIFFERENCE_METRICS = ("entries", "control_messages", "probes_per_check", "event_
 MUST_BE_ZERO = {"missed", "duplicates", "spurious"}
 
 
+MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
+
+
+def _misses(summary: Summary) -> list[dict[str, Any]]:
+    """The missed covers that cost most, over all settings."""
+    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
+    frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
+    return [
+        {**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))
+    ]
+
+
 def write_report(out: Path) -> Path:
     """Write `<out>/report.html` from the results in `out`, and return its path."""
     page = render(load(out))
@@ -90,6 +102,7 @@ def render(summary: Summary) -> str:
         "charts": shown,
         "overlays": nets,
         "differences": _differences(summary),
+        "misses": _misses(summary),
         "toml": toml,
         "parameters": _pretty(sample.parameters if sample else {}),
         "versions": _pretty(_json(sample.record["versions"]) if sample else {}),

@@ -68,6 +68,7 @@ class Summary:
     differences: pd.DataFrame  # a row per point and metric: paired difference to the baseline of its family
     brokers: pd.DataFrame  # first seed of each point: run, broker, entries, processed
     links: pd.DataFrame  # first seed of each point: run, broker, neighbour, control, events, needless
+    misses: pd.DataFrame  # first seed of each point: the missed covers that cost most, by subscription
     warnings: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -231,6 +232,7 @@ FILES = {
     "differences": "differences",
     "brokers": "broker_metrics",
     "links": "link_metrics",
+    "misses": "missed_covers",
 }
 
 

@@ -14,6 +14,7 @@ from analysis.metrics import (
     convergence,
     covering,
     delivery,
+    ledger,
     load,
     metric,
     table_size,
@@ -204,3 +205,33 @@ def test_an_unknown_metric_lists_those_there_are() -> None:
     assert metric("recall").unit == "share"
     with pytest.raises(CoverlayError, match=r"unknown metric 'recal'.*recall"):
         metric("recal")
+
+
+def test_the_ledger_lists_what_missed_covers_cost(spark: Any, frame: Any) -> None:
+    def sent(subscription: int, broker: int, neighbour: int, outcome: str, exact: bool | None) -> dict[str, Any]:
+        return {"subscription": subscription, "broker": broker, "neighbour": neighbour, "outcome": outcome,
+                "exact": exact, "time": float(broker)}  # fmt: skip
+
+    decisions = frame(
+        "decisions",
+        [
+            sent(7, 0, 1, "forwarded", True),  # missed, and again one hop further
+            sent(7, 1, 2, "forwarded", True),
+            sent(8, 1, 2, "exposed", True),
+            sent(9, 0, 1, "forwarded", False),  # nothing to find
+            sent(6, 0, 1, "suppressed", True),  # found
+        ],
+    )
+    control = frame(
+        "control",
+        [
+            {"kind": "unsubscribe", "subscription": 7, "source": 1, "target": 2},
+            {"kind": "unsubscribe", "subscription": 9, "source": 0, "target": 1},
+        ],
+    )
+    expected = spark.createDataFrame(
+        [("a", 7, 0, 2, 3, 1, 1), ("a", 8, 1, 1, 1, 1, 2)],
+        "run string, subscription long, first_broker int, links long, messages long, entries long, rank int",
+    )
+    assertDataFrameEqual(ledger.costliest_misses(decisions, control), expected, ignoreNullable=True)
+    assert ledger.costliest_misses(decisions, control, most=1).count() == 1

@@ -33,7 +33,7 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
             row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}
             values.append({"point": point, "metric": name, **row, "min": mean, "max": mean})
     nothing = pd.DataFrame()
-    return Summary(Path("out"), pd.DataFrame(runs), pd.DataFrame(values), nothing, nothing, nothing)
+    return Summary(Path("out"), pd.DataFrame(runs), pd.DataFrame(values), nothing, nothing, nothing, nothing)
 
 
 def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
