@@ -7,7 +7,9 @@ cover sooner than descending. Below about a thousand entries both are the same f
 - start with `kdtree`;
 - every `REVIEW` checks, look at the share of hits and of updates since the last review: from `ATTRIBUTES`
   attributes on, at least `MANY` hits and fewer updates than checks, go over to `packed`; below `FEW` hits,
-  or with more updates, back to `kdtree`, whose rebuilds are as cheap and whose misses cost less.
+  or with more updates, back to `kdtree`, whose rebuilds are as cheap and whose misses cost less;
+- where most searches of the tree reach its cap and scan after all (adversarial input), `packed` does so at
+  once: go over for `STAY` reviews, then try the tree again.
 
 Going over rebuilds once, the price of some thousand checks, hence not more often than every REVIEW checks.
 With ε it stays with the k-d tree, the one of the two that takes it.
@@ -29,6 +31,7 @@ from covering.stats import Stats
 
 REVIEW = 4096  # checks between two looks at the mix
 ATTRIBUTES = 5
+STAY = 16
 MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutter
 
 
@@ -42,6 +45,7 @@ class AutoIndex(CoveringIndex):
         super().__init__(domain, epsilon)
         self._inner: LayeredIndex = KdTreeIndex(self.domain, epsilon)
         self._updates = 0
+        self._stay = 0  # reviews left with `packed` because of adversarial input
         self.share_stats(self.stats)
 
     @property
@@ -110,7 +114,20 @@ class AutoIndex(CoveringIndex):
         hits, calm = recent.hits / max(1, recent.checks), self._updates < recent.checks
         self._reviewed, self._updates = self.stats.copy(), 0
         self._next_review = self.stats.checks + REVIEW
-        if self.attributes < ATTRIBUTES or self.epsilon > 0.0:
+        if self.epsilon > 0.0:
+            return
+        if isinstance(self._inner, KdTreeIndex) and 2 * self._inner.fallbacks > recent.checks:
+            self._stay = STAY
+            self._go_over(PackedIndex(self.domain))
+            return
+        if self._stay:
+            self._stay -= 1
+            if not self._stay:
+                self._go_over(KdTreeIndex(self.domain))
+            return
+        if isinstance(self._inner, KdTreeIndex):
+            self._inner.fallbacks = 0
+        if self.attributes < ATTRIBUTES:
             return
         if self.choice == "kdtree" and hits >= MANY and calm:
             self._go_over(PackedIndex(self.domain))

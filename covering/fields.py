@@ -128,6 +128,23 @@ def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> i
 
 
 @njit(cache=True, nogil=True)
+def _next_block_of_two(words: Any, start: int, stop: int, packed: Any, guards: Any) -> int:
+    """The same where an entry has two words or more: the first two must pass together."""
+    wanted, guard, wanted2, guard2 = packed[0], guards[0], packed[1], guards[1]
+    while start + SCAN_BLOCK <= stop:
+        hit = np.uint64(0)
+        base = np.uint64(start)
+        for i in range(SCAN_BLOCK):
+            first = (words[0, base + np.uint64(i)] - wanted) & guard
+            second = (words[1, base + np.uint64(i)] - wanted2) & guard2
+            hit |= np.uint64(((first ^ guard) | (second ^ guard2)) == 0)
+        if hit:
+            return start
+        start += SCAN_BLOCK
+    return start
+
+
+@njit(cache=True, nogil=True)
 def _first_cover(points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int) -> int:
     """First slot in first … stop−1 that dominates the query, or −1; one by one."""
     for i in range(first, stop):
@@ -147,7 +164,10 @@ def scan_fields(
     guard, wanted = guards[0], packed[0]
     start = first
     while start < stop:
-        start = _next_block(words, start, stop, wanted, guard)
+        if words.shape[0] == 1:
+            start = _next_block(words, start, stop, wanted, guard)
+        else:
+            start = _next_block_of_two(words, start, stop, packed, guards)
         end = min(start + SCAN_BLOCK, stop)
         slot = _first_cover(points, words, guards, query, packed, start, end)
         if slot >= 0:

@@ -166,8 +166,8 @@ def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, 
 @njit(cache=True, nogil=True)
 def _find(
     state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats, found: Slots
-) -> tuple[int, int, float]:
-    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped).
+) -> tuple[int, int, float, int]:
+    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, fallbacks).
 
     One function, because each call that passes the tuple on costs a reference count per array, and the
     scratch arrays are shared by a batch.
@@ -181,7 +181,7 @@ def _find(
     front = min(FRONT, built)
     buckets = (built - front + BUCKET - 1) // BUCKET
     cap = min(cap, max(_CAP_LEAST, buckets // _CAP_SHARE))
-    slot, probes, skipped = -1, 0, 0.0
+    slot, probes, skipped, fallbacks = -1, 0, 0.0, 0
     for i in range(queries.shape[0]):
         query = queries[i]
         pack(query, offset, scale, guards, packed)
@@ -206,6 +206,7 @@ def _find(
                 slot, looked = scan_fields(points, words, guards, query, packed, front, built)
                 probes += looked
                 left_out = 0.0
+                fallbacks += 1
                 break
             if epsilon > 0.0:
                 share = _share(maxima, node, offset, scale, bits, corner, codes)
@@ -230,7 +231,7 @@ def _find(
         found[i] = slot
         probes += visited
         skipped += left_out
-    return slot, probes, skipped
+    return slot, probes, skipped, fallbacks
 
 
 class KdTreeIndex(LayeredIndex):
@@ -242,6 +243,7 @@ class KdTreeIndex(LayeredIndex):
         if isinstance(node_cap, bool) or not isinstance(node_cap, int) or node_cap < 1:
             raise CoverlayError(f"node_cap {node_cap!r} must be a whole number of at least 1")
         self.node_cap = node_cap
+        self.fallbacks = 0  # searches that reached the cap and scanned
         self._maxima: Floats = np.empty((0, 2 * self.attributes))
         self._one = np.empty(1, np.int64)
         self._arrays_moved()
@@ -266,18 +268,22 @@ class KdTreeIndex(LayeredIndex):
         self._state = (self._points, self._words, self._maxima, *self._fields.kernel)
 
     def _search(self, query: Floats) -> int:
-        slot, probes, skipped = _find(
+        slot, probes, skipped, fallbacks = _find(
             self._state, self._built, self._used, self.node_cap, self.epsilon, query.reshape(1, -1), self._one
         )
         self.stats.probes += probes
         self.stats.volume += 1.0 - skipped
+        self.fallbacks += fallbacks
         return slot
 
     def _search_many(self, queries: Floats) -> Slots:
         slots = np.empty(len(queries), np.int64)
-        _, probes, skipped = _find(self._state, self._built, self._used, self.node_cap, self.epsilon, queries, slots)
+        _, probes, skipped, fallbacks = _find(
+            self._state, self._built, self._used, self.node_cap, self.epsilon, queries, slots
+        )
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
+        self.fallbacks += fallbacks
         return slots
 
     def _structure_bytes(self) -> int:

@@ -42,9 +42,13 @@ def _points(boxes: Boxes) -> Points:
     return np.clip(points, -_FAR, _FAR)
 
 
+def _clip(bound: float) -> float:
+    return min(max(bound, -_FAR), _FAR)
+
+
 def _point(box: Boxes) -> list[float]:
     """One box, by the quickest way Python has for so few numbers."""
-    return [bound for low, high in box.tolist() for bound in (max(-low, -_FAR), min(high, _FAR))]
+    return [bound for low, high in box.tolist() for bound in (_clip(-low), _clip(high))]
 
 
 class ScalarScan:

@@ -19,6 +19,7 @@ from covering.residue import EMPTY, Residue
 from covering.sfc_array import BLOCK, SfcArray
 from covering.strings import StringAttribute
 from coverlay import CoverlayError
+from sim.bench.boxes import adversarial
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracles import contains
@@ -144,6 +145,22 @@ def test_auto_goes_over_and_back(monkeypatch):
     index.find_cover_many(np.tile([0.0, 1.0], (60, 6, 1)))
     assert index.choice == "kdtree"
     assert index.stats.checks == 120
+    index.check()
+
+
+def test_auto_leaves_the_tree_where_it_does_not_help(monkeypatch):
+    monkeypatch.setattr(auto, "REVIEW", 50)
+    monkeypatch.setattr(auto, "STAY", 2)
+    stored, asked = adversarial(20_000, 2, np.random.default_rng(0))
+    index = auto.AutoIndex([[0, 1]] * 2)
+    index._next_review = 50
+    index.add_many(np.arange(len(stored)), stored)
+    assert index.find_cover_many(asked) == [None] * len(asked)
+    assert index.choice == "packed"
+    for _ in range(2):
+        assert index.choice == "packed"
+        index.find_cover_many(asked)
+    assert index.choice == "kdtree"
     index.check()
 
 
