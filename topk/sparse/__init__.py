@@ -15,6 +15,7 @@ from topk.sparse.be_star import BEStarBatch, BEStarTree
 from topk.sparse.be_tree import BETree
 from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.event import Event, Events, weighted
+from topk.sparse.k_index import KIndex
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
 
@@ -23,7 +24,7 @@ __all__ = [
     "from_csr", "from_predicates", "weighted",
 ]  # fmt: skip
 
-METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, BETree, BEStarTree, BEStarBatch, Pivot)}
+METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, KIndex, BETree, BEStarTree, BEStarBatch, Pivot)}
 
 
 def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from topk.sparse.catalogue import Floats, Ints
 
 LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
-SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
+SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI; one more for the sum
 
 # Columns of Tree.bucket
 LEFT, RIGHT, UP, PNODE, LEVEL, SPLIT, FIRST, PCOUNT, START, SIZE, ROOM, CAP = range(12)
@@ -28,6 +28,8 @@ LEFT, RIGHT, UP, PNODE, LEVEL, SPLIT, FIRST, PCOUNT, START, SIZE, ROOM, CAP = ra
 ATTR, ROOT, NEXT, OWNER, COUNT = range(5)
 # Rows of Tree.box: own content (l-node and p-directory), and with both descendants
 OWN_LO, OWN_HI, ALL_LO, ALL_HI = range(4)
+# Columns of Tree.active after those four: largest Σ weight · reference in the l-node, and in everything below
+LEAF_SUM, ALL_SUM = 4, 5
 # Entries of Tree.meta
 BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
 # Entries of Tree.knobs
@@ -40,6 +42,7 @@ _EMPTY, _DEAD = -1, -2  # keys of the hash table
 class Tree(NamedTuple):
     bucket: Ints  # (buckets, 12)
     box: Floats  # (buckets, 4, LEVELS)
+    active: Floats  # (buckets, 6) active dimension of the box, bounds of the sum in the l-node and in all below
     bucket_top: NDArray[np.float32]  # (buckets, SLOTS) largest weights in the l-node
     pnode: Ints  # (p-nodes, 5)
     pnode_top: NDArray[np.float32]  # (p-nodes, SLOTS) largest weights below
@@ -53,17 +56,19 @@ class Tree(NamedTuple):
     work: Ints  # overflowing buckets
     tally: Ints  # (d,) scratch, zero between uses
     home: Ints  # (rows,) the bucket of each row
+    reference: Floats  # (d,) usual weight of a predicate on the attribute
 
 
-def allocate(dimensions: int, knobs: Floats, domain: Floats, rows: int) -> Tree:
+def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, rows: int) -> Tree:
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
     tree = Tree(
-        np.zeros((64, 12), np.int64), np.zeros((64, 4, LEVELS)), np.zeros((64, SLOTS), np.float32),
-        np.zeros((64, 5), np.int64), np.zeros((64, SLOTS), np.float32), np.zeros((64, 2)), np.zeros(256, np.int64),
+        np.zeros((64, 12), np.int64), np.zeros((64, 4, LEVELS)), np.zeros((64, 6)),
+        np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 5), np.int64), np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 2)), np.zeros(256, np.int64),
         np.full(256, _EMPTY, np.int64), np.zeros(256, np.int64), meta, knobs, domain, np.zeros(64, np.int64),
         np.zeros(max(dimensions, 1), np.int64), np.full(max(rows, 1), -1, np.int64),
+        reference,
     )  # fmt: skip
     new_bucket(tree, -1, -1, 0)
     return tree
@@ -93,7 +98,8 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
 
     b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
     t = t._replace(
-        bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets), bucket_top=wider(t.bucket_top, b, buckets),
+        bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
+        active=wider(t.active, b, buckets), bucket_top=wider(t.bucket_top, b, buckets),
         pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes), feedback=wider(t.feedback, p, pnodes),
         entries=wider(t.entries, e, entries), work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
     )  # fmt: skip
@@ -172,6 +178,8 @@ def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
     t.box[b, OWN_HI, :] = -np.inf
     t.box[b, ALL_LO, :] = np.inf
     t.box[b, ALL_HI, :] = -np.inf
+    t.active[b, :4] = t.box[b, :, 0]
+    t.active[b, 4:] = 0.0
     return b
 
 
@@ -242,6 +250,7 @@ def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     if t.knobs[RIGID]:  # the whole domain, whatever turns up later
         t.box[root, OWN_LO, :] = -np.inf
         t.box[root, OWN_HI, :] = np.inf
+        t.active[root, :4] = t.box[root, :, 0]
     return p
 
 

@@ -76,6 +76,12 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
             assert t.bucket[child, UP] == b, f"bucket {child} knows its parent"
             assert t.bucket[child, PNODE] == fields[PNODE], f"bucket {child} knows its p-node"
             below += _check_bucket(t, store, child, path, seen)
+    for rows, bound in ((own, t.active[b, 4]), (below, t.active[b, 5])):
+        for row in rows:
+            r, begin = store.rows, int(store.rows.start[row])
+            at = slice(begin, begin + int(r.length[row]))
+            total = float((r.weight[at] * t.reference[r.attribute[at]]).sum())
+            assert total <= bound * (1 + 1e-9), f"bucket {b} bounds the sum of its rows"
     _check_ranges(t, store, b, path, content, below)
     return below
 
@@ -122,6 +128,8 @@ def _check_ranges(t: Tree, store: Store, b: int, path: list[int], content: list[
             inside = not below or (t.box[b, OWN_LO, k] <= low and high <= t.box[b, OWN_HI, k])
             assert inside, f"cell {b} encloses its rows"
         return
+    if path:
+        assert (t.active[b, :4] == t.box[b, :, len(path) - 1]).all(), f"bucket {b} shows its active dimension"
     for k, attribute in enumerate(path):  # the inactive dimensions too
         assert (t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]) == _hull(store, content, attribute), f"own box of {b}"
         assert (t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]) == _hull(store, below, attribute), f"whole box of {b}"

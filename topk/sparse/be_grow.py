@@ -15,6 +15,7 @@ from numba import njit
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
+    ALL_SUM,
     ALPHA,
     ATTR,
     BETA,
@@ -24,6 +25,7 @@ from topk.sparse.be_arena import (
     EXHAUSTIVE,
     FIRST,
     LARGEST,
+    LEAF_SUM,
     LEFT,
     LEVEL,
     LEVELS,
@@ -86,8 +88,10 @@ def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
     for k in range(level):
         p = position(rows, row, attributes[k])
         lo[k], hi[k] = rows.lo[p], rows.hi[p]
+    total = 0.0
     if sign > 0:
-        raise_top(rows, row, t.bucket_top[b])
+        total = raise_top(t, rows, row, t.bucket_top[b])
+        t.active[b, LEAF_SUM] = max(t.active[b, LEAF_SUM], total)
     own = True  # whether the row belongs to the bucket itself rather than to a descendant
     while True:
         if sign > 0 and not t.knobs[RIGID]:
@@ -97,6 +101,9 @@ def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
                     t.box[b, OWN_HI, k] = max(t.box[b, OWN_HI, k], hi[k])
                 t.box[b, ALL_LO, k] = min(t.box[b, ALL_LO, k], lo[k])
                 t.box[b, ALL_HI, k] = max(t.box[b, ALL_HI, k], hi[k])
+            if level:
+                t.active[b, :4] = t.box[b, :, level - 1]
+        t.active[b, ALL_SUM] = max(t.active[b, ALL_SUM], total)
         own = False
         if t.bucket[b, UP] >= 0:
             b = t.bucket[b, UP]
@@ -106,16 +113,21 @@ def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
             return
         t.pnode[p, COUNT] += sign
         if sign > 0:
-            raise_top(rows, row, t.pnode_top[p])
+            raise_top(t, rows, row, t.pnode_top[p])
         b, own, level = t.pnode[p, OWNER], True, level - 1
 
 
 @njit(cache=True)
-def raise_top(rows: Rows, row: int, top: Any) -> None:
+def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> float:
+    """Raise the upper bounds of a node to a row's weights, and that of Σ weight · reference, which is returned."""
     begin = rows.start[row]
+    total = 0.0
     for p in range(begin, begin + rows.length[row]):
         slot = rows.attribute[p] % SLOTS
         top[slot] = max(top[slot], np.float32(rows.weight[p]) * ROUND_UP)
+        total += rows.weight[p] * t.reference[rows.attribute[p]]
+    top[SLOTS] = max(top[SLOTS], np.float32(total) * ROUND_UP)
+    return total
 
 
 @njit(cache=True)
@@ -217,6 +229,8 @@ def expand_upwards(t: Tree, b: int) -> int:
     t.bucket[b, UP] = parent
     t.box[parent, ALL_LO, :] = t.box[b, ALL_LO, :]
     t.box[parent, ALL_HI, :] = t.box[b, ALL_HI, :]
+    t.active[parent, :4] = t.box[parent, :, level - 1]
+    t.active[parent, ALL_SUM] = t.active[b, ALL_SUM]
     return parent
 
 
@@ -315,15 +329,15 @@ def set_cells(
     t.box[right, OWN_LO, k], t.box[right, OWN_HI, k] = middle, outer_hi
     t.box[left, ALL_LO, k], t.box[left, ALL_HI, k] = cell_lo, middle
     t.box[right, ALL_LO, k], t.box[right, ALL_HI, k] = middle, cell_hi
+    t.active[left, :4] = t.box[left, :, k]
+    t.active[right, :4] = t.box[right, :, k]
 
 
 @njit(cache=True)
 def refresh(t: Tree, rows: Rows, b: int) -> None:
     """Recompute a bucket's boxes (from its rows, its p-nodes' buckets and its descendants) and weight bounds."""
-    t.bucket_top[b, :] = 0
+    refresh_sums(t, rows, b)
     begin, size = t.bucket[b, START], t.bucket[b, SIZE]
-    for i in range(begin, begin + size):
-        raise_top(rows, t.entries[i], t.bucket_top[b])
     if t.knobs[RIGID]:
         return
     attributes = np.empty(LEVELS, np.int64)
@@ -344,6 +358,27 @@ def refresh(t: Tree, rows: Rows, b: int) -> None:
                 low = min(low, t.box[child, ALL_LO, k])
                 high = max(high, t.box[child, ALL_HI, k])
         t.box[b, ALL_LO, k], t.box[b, ALL_HI, k] = low, high
+    if level:
+        t.active[b, :4] = t.box[b, :, level - 1]
+
+
+@njit(cache=True)
+def refresh_sums(t: Tree, rows: Rows, b: int) -> None:
+    """Recompute a bucket's weight bounds and its bounds of the sum."""
+    t.bucket_top[b, :] = 0
+    leaf = 0.0
+    begin = t.bucket[b, START]
+    for i in range(begin, begin + t.bucket[b, SIZE]):
+        leaf = max(leaf, raise_top(t, rows, t.entries[i], t.bucket_top[b]))
+    t.active[b, LEAF_SUM] = leaf
+    q = t.bucket[b, FIRST]
+    while q >= 0:
+        leaf = max(leaf, t.active[t.pnode[q, ROOT], ALL_SUM])
+        q = t.pnode[q, NEXT]
+    for child in (t.bucket[b, LEFT], t.bucket[b, RIGHT]):
+        if child >= 0:
+            leaf = max(leaf, t.active[child, ALL_SUM])
+    t.active[b, ALL_SUM] = leaf
 
 
 @njit(cache=True)
@@ -375,9 +410,7 @@ def partition(t: Tree, rows: Rows, b: int) -> None:
     give_room(t, b)
     for i in range(remaining):
         put_row(t, b, members[i])
-    t.bucket_top[b, :] = 0
-    for i in range(remaining):
-        raise_top(rows, members[i], t.bucket_top[b])
+    refresh_sums(t, rows, b)
 
 
 @njit(cache=True)
@@ -413,7 +446,7 @@ def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
                 t.tally[rows.attribute[q]] -= 1
         put_row(t, target, row)
         t.pnode[p, COUNT] += 1
-        raise_top(rows, row, t.pnode_top[p])
+        raise_top(t, rows, row, t.pnode_top[p])
     refresh(t, rows, target)
     if t.bucket[target, SIZE] > t.bucket[target, CAP]:
         t.work[t.meta[WORK]] = target

@@ -1,7 +1,8 @@
 """Top-k matching on BE-Tree and BE*-Tree (ICDE 2012, §VI, Algorithms 6 and 7).
 
 p-nodes wait in one max-heap by the upper bound of their weights; the best is searched next. Two prunings: an l-node
-whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Without
+whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Ours adds a
+third in between: a bucket whose bound of the sum is below is left with all its descendants. Without
 `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept.
 """
 
@@ -16,15 +17,15 @@ from topk.select import push
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
+    ALL_SUM,
     ATTR,
     FIRST,
+    LEAF_SUM,
     LEFT,
-    LEVEL,
     NEXT,
     OWN_HI,
     OWN_LO,
     PCOUNT,
-    PNODE,
     RIGHT,
     RIGID,
     ROOT,
@@ -38,13 +39,13 @@ from topk.sparse.store import SUM, Rows, clear, exceptions_hold, row_score, spre
 
 
 @njit(cache=True, nogil=True)
-def upper_score(top: Any, columns: Any, mode: int) -> float:
-    """uscore: the event's weights times the largest weights of the attributes."""
+def upper_score(top: Any, columns: Any, ratio: float, mode: int) -> float:
+    """uscore: the event's weights times the largest weights of the attributes; or the bound of the sum, if less."""
     total = 0.0
     for i in range(len(columns[0])):
         product = columns[3][i] * top[columns[0][i] % SLOTS]
         total = total + product if mode == SUM else max(total, product)
-    return total * (1.0 + 1e-12)  # sums in another order
+    return min(total, ratio * top[SLOTS]) * (1.0 + 1e-12)  # sums in another order
 
 
 @njit(cache=True, nogil=True)
@@ -109,37 +110,43 @@ def match(
     size, nodes = 0, 0
     rigid = t.knobs[RIGID] != 0.0
     low_of, high_of = (OWN_LO, OWN_HI) if rigid else (ALL_LO, ALL_HI)
+    ratio = 0.0
+    for i in range(len(columns[0])):
+        ratio = max(ratio, columns[3][i] / t.reference[columns[0][i]] * (1.0 + 1e-12))
     stack[0], depth = 0, 1
+    p, low, high = -1, 0.0, 0.0
     while True:
         while depth:
             depth -= 1
             b = stack[depth]
             nodes += 1
-            level = t.bucket[b, LEVEL]
-            if level > 0:
-                a = t.pnode[t.bucket[b, PNODE], ATTR]
-                if not (t.box[b, low_of, level - 1] <= event[1, a] and event[0, a] <= t.box[b, high_of, level - 1]):
+            if p >= 0:
+                if not (t.active[b, low_of] <= high and low <= t.active[b, high_of]):
+                    continue
+                if prune and size == k and ratio * t.active[b, ALL_SUM] < best[0]:
                     continue
                 if depth + 2 > len(stack):
                     stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
                 if t.bucket[b, LEFT] >= 0:
                     stack[depth], stack[depth + 1] = t.bucket[b, LEFT], t.bucket[b, RIGHT]
                     depth += 2
-                if not (t.box[b, OWN_LO, level - 1] <= event[1, a] and event[0, a] <= t.box[b, OWN_HI, level - 1]):
+                if not (t.active[b, OWN_LO] <= high and low <= t.active[b, OWN_HI]):
                     continue
             if t.bucket[b, SIZE] and not (
-                prune and size == k and upper_score(t.bucket_top[b], columns, mode) < best[0]
+                prune
+                and size == k
+                and (ratio * t.active[b, LEAF_SUM] < best[0] or upper_score(t.bucket_top[b], columns, ratio, mode) < best[0])
             ):
                 size, wasted = scan_leaf(t, rows, b, event, k, mode, best, ids, size, counts)
-                if learn and level > 0:
-                    t.feedback[t.bucket[b, PNODE], 0] += wasted
+                if learn and p >= 0:
+                    t.feedback[p, 0] += wasted
             if t.bucket[b, FIRST] < 0:
                 continue
             if waiting + max(len(columns[0]), t.bucket[b, PCOUNT]) > len(keys):
                 extra = len(keys) + t.bucket[b, PCOUNT] + len(columns[0])
                 keys = np.concatenate((keys, np.empty(extra)))
                 items = np.concatenate((items, np.empty(extra, np.int64)))
-            waiting = offer(t, b, columns, event, mode, prune, size == k, best[0], keys, items, waiting)
+            waiting = offer(t, b, columns, event, ratio, mode, prune, size == k, best[0], keys, items, waiting)
         if waiting == 0:
             break
         p, bound = items[0], keys[0]
@@ -149,6 +156,7 @@ def match(
         waiting -= 1
         if learn:
             t.feedback[p, 1] += 1.0
+        low, high = event[0, t.pnode[p, ATTR]], event[1, t.pnode[p, ATTR]]
         stack[0], depth = t.pnode[p, ROOT], 1
     clear(event, columns[0])
     counts[1] += nodes
@@ -157,7 +165,7 @@ def match(
 
 @njit(cache=True, nogil=True)
 def offer(
-    t: Tree, b: int, columns: Any, event: Any, mode: int, prune: bool, full: bool, least: float, keys: Any, items: Any,
+    t: Tree, b: int, columns: Any, event: Any, ratio: float, mode: int, prune: bool, full: bool, least: float, keys: Any, items: Any,
     waiting: int,
 ) -> int:  # fmt: skip
     """Put the p-nodes of a bucket that the event has attributes for on the heap."""
@@ -166,7 +174,7 @@ def offer(
         p = t.bucket[b, FIRST]
         while p >= 0:
             if not np.isnan(event[0, t.pnode[p, ATTR]]):
-                bound = upper_score(t.pnode_top[p], columns, mode) if prune else 0.0
+                bound = upper_score(t.pnode_top[p], columns, ratio, mode) if prune else 0.0
                 if not (prune and full and bound < least):
                     heap_push(keys, items, waiting, bound, p)
                     waiting += 1
@@ -175,7 +183,7 @@ def offer(
     for a in attributes:
         p = find_pnode(t, b, a)
         if p >= 0:
-            bound = upper_score(t.pnode_top[p], columns, mode) if prune else 0.0
+            bound = upper_score(t.pnode_top[p], columns, ratio, mode) if prune else 0.0
             if not (prune and full and bound < least):
                 heap_push(keys, items, waiting, bound, p)
                 waiting += 1

@@ -83,7 +83,8 @@ class BETree(SparseIndex):
         self._window, self._since = int(window), 0
         knobs = np.array([size, alpha, beta, float(self.rigid), float(exhaustive)])
         domain = domains(self._store.rows, self.dimensions)
-        self._tree = allocate(self.dimensions, knobs, domain, len(self._store.rows.ids))
+        reference = usual_weights(self._store.rows, self.dimensions)
+        self._tree = allocate(self.dimensions, knobs, domain, reference, len(self._store.rows.ids))
         if batch:
             # All rows in the root's l-node, then one cascade of partitioning and clustering.
             self._tree.knobs[0] = max(self._store.used, 1)
@@ -206,6 +207,14 @@ def domains(rows: Rows, dimensions: int) -> Floats:
     domain[:, 1] += whole  # the last value needs a cell of its own
     domain[:, 2] = np.where(whole, 1.0, (domain[:, 1] - domain[:, 0]) * _FINEST)
     return domain
+
+
+def usual_weights(rows: Rows, dimensions: int) -> Floats:
+    """Mean weight of the predicates on each attribute; 1 where nothing is known or it is 0."""
+    counts = np.bincount(rows.attribute, minlength=max(dimensions, 1))
+    sums = np.bincount(rows.attribute, rows.weight, minlength=max(dimensions, 1))
+    means = sums / np.maximum(counts, 1)
+    return np.where(means > 0.0, means, 1.0)
 
 
 def tree_of(index: BETree) -> Tree:

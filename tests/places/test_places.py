@@ -1,0 +1,153 @@
+"""One suite for all location-aware matchers, against ψ computed the obvious way."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import topk
+from coverlay import CoverlayError
+from sim.workloads.located import Located, located_workload
+from topk.places import METHODS, from_located
+
+DIMENSIONS = 5
+every_method = pytest.mark.parametrize("method", sorted(METHODS))
+values = st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 8.0])
+spots = st.tuples(st.sampled_from([0.0, 1.0, 2.5, 7.0]), st.sampled_from([0.0, 1.0, 3.0, 9.0]))
+
+
+@st.composite
+def subscriptions(draw):
+    attributes = draw(st.lists(st.integers(0, DIMENSIONS - 1), unique=True, max_size=4))
+    predicates = []
+    for a in attributes:
+        low, high = sorted((draw(values), draw(values)))
+        odd = draw(st.sampled_from([("between", (low, high)), ("!=", low), ("in", (low, high)), ("<", high)]))
+        predicates.append((a, *odd, draw(st.sampled_from([0.0, 0.1, 0.25]))))
+    return predicates, draw(spots), draw(st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+
+
+events = st.tuples(st.dictionaries(st.integers(0, DIMENSIONS - 1), values, max_size=DIMENSIONS), spots)
+
+
+def holds(operator, value, x):
+    if operator == "between":
+        return value[0] <= x <= value[1]
+    return {"!=": lambda: x != value, "in": lambda: x in value, "<": lambda: x < value}[operator]()
+
+
+def psi(subscription, event, place, far):
+    predicates, spot, alpha = subscription
+    text = sum(w for a, op, v, w in sorted(predicates) if a in event and holds(op, v, event[a]))
+    near = max(0.0, 1.0 - math.dist(spot, place) / far)
+    return (1.0 - alpha) * text + alpha * near
+
+
+def agrees(got, known, event, place, far, k):
+    """The same similarities in the same order; ids may differ only where similarities are equal but for rounding."""
+    scores = {id: psi(s, event, place, far) for id, s in known.items()}
+    expected = sorted(scores.values(), reverse=True)[: len(known) if k is None else k]
+    assert len(got) == len(expected)
+    for (id, score), wanted in zip(got, expected, strict=True):
+        assert math.isclose(score, scores[id], rel_tol=1e-12, abs_tol=1e-12)
+        assert math.isclose(score, wanted, rel_tol=1e-12, abs_tol=1e-12)
+    assert len({id for id, _ in got}) == len(got)
+
+
+@every_method
+@settings(max_examples=40, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(subscriptions(), max_size=60), st.lists(events, max_size=3), st.sampled_from([1, 3, None]))
+def test_same_answers_as_the_formula(method, given_ones, asked, k):
+    index = topk.create(method, from_located(given_ones, dimensions=DIMENSIONS, max_distance=20.0))
+    index.check()
+    for event, place in asked:
+        agrees(index.top(event, place, k), dict(enumerate(given_ones)), event, place, 20.0, k)
+
+
+def machine(method):
+    class Churn(RuleBasedStateMachine):
+        @initialize(first=st.lists(subscriptions(), max_size=70))
+        def start(self, first):
+            self.known = dict(enumerate(first))
+            self.index = topk.create(method, from_located(first, dimensions=DIMENSIONS, max_distance=20.0))
+            self.next = 1000
+
+        @rule(more=st.lists(subscriptions(), min_size=1, max_size=60))
+        def add(self, more):
+            for subscription in more:
+                self.index.add(self.next, *subscription)
+                self.known[self.next] = subscription
+                self.next += 1
+
+        @precondition(lambda self: self.known)
+        @rule(share=st.floats(0.05, 0.9), order=st.randoms(use_true_random=False))
+        def remove(self, share, order):
+            for id in order.sample(sorted(self.known), max(1, int(share * len(self.known)))):
+                self.index.remove(id)
+                del self.known[id]
+
+        @rule(asked=events, k=st.sampled_from([1, 4, None]))
+        def ask(self, asked, k):
+            event, place = asked
+            agrees(self.index.top(event, place, k), self.known, event, place, 20.0, k)
+
+        @invariant()
+        def sound(self):
+            if hasattr(self, "index"):
+                assert len(self.index) == len(self.known)
+                self.index.check()
+
+    return Churn
+
+
+@every_method
+def test_stateful_churn(method):
+    plan = settings(max_examples=10, stateful_step_count=8, deadline=None, phases=[Phase.generate])
+    run_state_machine_as_test(machine(method), settings=plan)
+
+
+@every_method
+@pytest.mark.parametrize("distribution", ["uniform", "zipf"])
+@pytest.mark.parametrize("alpha", [None, 0.5])
+def test_agrees_with_the_scan_on_a_workload(method, distribution, alpha):
+    p = Located(subscriptions=3000, events=8, dimensions=40, distribution=distribution, alpha=alpha)
+    workload = located_workload(p)
+    scan, index = topk.create("scan", workload.catalogue), topk.create(method, workload.catalogue)
+    for k in (1, 5, 40):
+        assert list(index.top_many(workload.events, k)) == list(scan.top_many(workload.events, k))
+    assert index.stats.entries <= scan.stats.entries
+
+
+def test_the_paper_example():
+    """s0 of Fig. 1 and Table 3: ψ_s .75, ψ_t 1, α .3 → .925."""
+    index = topk.create("ri-tree", from_located([([(0, "=", 1.0, 1.0)], (0.0, 0.0), 0.3)], max_distance=8.0))
+    assert index.top({0: 1.0}, (2.0, 0.0), 1) == [(0, pytest.approx(0.925))]
+
+
+@every_method
+def test_what_is_refused(method):
+    good = ([(0, "=", 1.0, 0.5)], (0.0, 0.0), 0.5)
+    index = topk.create(method, from_located([good], dimensions=2))
+    with pytest.raises(CoverlayError, match="already"):
+        index.add(0, *good)
+    with pytest.raises(CoverlayError, match="not in the index"):
+        index.remove(3)
+    with pytest.raises(CoverlayError, match="finite"):
+        index.top({}, (math.nan, 0.0), 1)
+    with pytest.raises(CoverlayError, match="sum to at most 1"):
+        index.add(1, [(0, "=", 1.0, 0.9), (1, "=", 1.0, 0.9)], (0.0, 0.0), 0.5)
+    with pytest.raises(CoverlayError, match="alpha"):
+        index.add(1, [], (0.0, 0.0), 1.5)
+    with pytest.raises(CoverlayError, match="matching method"):
+        topk.create("nonsense", from_located([good]))

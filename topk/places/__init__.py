@@ -1,0 +1,31 @@
+"""Ranked matching of expressions with a place (Hu, Cheng, Wu & Jin, SSTD 2015).
+
+catalogue = topk.places.from_located([([(3, "between", (1, 5), 0.6), (7, "=", 2.0, 0.4)], (22.3, 114.2), 0.5)])
+index = topk.create("ri-tree", catalogue)
+index.top({3: 4.0}, place=(22.2, 114.1), k=5)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coverlay import CoverlayError, unknown_name
+from topk.places.base import PlacedIndex
+from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located, located
+from topk.places.ri_tree import RITree
+from topk.places.rt_tree import RTTree
+from topk.places.scan import PlacedScan
+from topk.places.tas import ThresholdScored
+
+__all__ = ["METHODS", "PlacedCatalogue", "PlacedEvent", "PlacedIndex", "build", "from_located", "located"]
+
+METHODS: dict[str, type[PlacedIndex]] = {cls.name: cls for cls in (PlacedScan, ThresholdScored, RTTree, RITree)}
+
+
+def build(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex:
+    """Build the matcher `name`; CoverlayError lists the valid names."""
+    if name not in METHODS:
+        raise unknown_name("location-aware matching method", name, METHODS)
+    for option in options:
+        raise CoverlayError(f"{name} has no option {option!r}; it has none")
+    return METHODS[name](catalogue)

@@ -1,0 +1,166 @@
+"""What every location-aware matcher offers, and ψ itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from coverlay import CoverlayError
+from topk.base import Batch, Found, Match, Stats
+from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
+from topk.select import best_first
+from topk.sparse.base import columns_of
+from topk.sparse.catalogue import Floats
+from topk.sparse.store import Rows, Store
+
+
+class Placed(NamedTuple):
+    """What kernels receive: expressions, and per row x, y, α."""
+
+    rows: Rows
+    place: Floats  # (rows, 3)
+
+
+@njit(cache=True, inline="always")
+def nearness(dx: float, dy: float, max_distance: float) -> Any:
+    """ψ_s (Eq. 4), cut at 0."""
+    return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
+
+
+@njit(cache=True, nogil=True)
+def text_similarity(rows: Rows, row: int, event: Any) -> float:
+    """ψ_t (Eq. 2 and 3): the weights of the predicates that hold, exceptions included, in attribute order."""
+    total = 0.0
+    begin = rows.start[row]
+    for p in range(begin, begin + rows.length[row]):
+        a = rows.attribute[p]
+        if rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]:
+            if rows.odd[row] >= 0 and not exception_holds(rows, row, a, event):
+                continue
+            total += rows.weight[p]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def exception_holds(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+    at = rows.odd[row]
+    low, high = event[0, attribute], event[1, attribute]
+    while True:
+        a, excluded, first, count, more = rows.exceptions[at]
+        if a == attribute:
+            found = False
+            for v in rows.values[first : first + count]:
+                if low <= v <= high:
+                    found = True
+            if (excluded and found and low == high) or (not excluded and not found):
+                return False
+        if not more:
+            return True
+        at += 1
+
+
+@njit(cache=True, nogil=True)
+def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float) -> float:
+    """ψ (Eq. 1)."""
+    alpha = placed.place[row, 2]
+    near = nearness(placed.place[row, 0] - x, placed.place[row, 1] - y, max_distance)
+    return (1.0 - alpha) * text_similarity(placed.rows, row, event) + alpha * near
+
+
+class PlacedIndex(ABC):
+    """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, catalogue: PlacedCatalogue) -> None:
+        self.dimensions = catalogue.dimensions
+        self.max_distance = catalogue.max_distance
+        self.stats = Stats()
+        self._store = Store(catalogue.expressions)
+        self._place = np.zeros((len(self._store.rows.ids), 3))
+        self._place[: len(catalogue), :2] = catalogue.places
+        self._place[: len(catalogue), 2] = catalogue.alpha
+        self._event = np.full((3, max(self.dimensions, 1)), np.nan)
+        self._counts = np.zeros(2, np.int64)  # entries, nodes
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._store.row_of
+
+    @property
+    def placed(self) -> Placed:
+        return Placed(self._store.rows, self._place)
+
+    @abstractmethod
+    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+        """The k best, unsorted."""
+
+    def _insert(self, row: int) -> None:  # noqa: B027 (a scan has nothing to do)
+        """Take the stored row into the structure."""
+
+    def _delete(self, row: int) -> None:  # noqa: B027
+        """Take the row out; it is still stored."""
+
+    @property
+    @abstractmethod
+    def overhead(self) -> int:
+        """Bytes beyond the subscriptions themselves."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify the structure's invariants; AssertionError names the first one broken."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._store.nbytes + int(self._place.nbytes) + self.overhead
+
+    def top(self, event: Any, place: Sequence[float], k: int | None) -> list[Match]:
+        """The k most similar (all for None) as (id, ψ), best first, ties by ascending id."""
+        ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), k)
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
+        return Batch.of([self._answer(event, k) for event in events])
+
+    def _answer(self, event: PlacedEvent, k: int | None) -> Found:
+        if k is not None and k < 0:
+            raise CoverlayError(f"k must be 0 or more, or None for all, not {k}")
+        wanted = len(self) if k is None else min(k, len(self))
+        self.stats.queries += 1
+        if wanted == 0:
+            return np.empty(0, np.int64), np.empty(0)
+        self._store.refresh()
+        found = self._search(columns_of(event.event), *event.place, wanted)
+        self.stats.entries += int(self._counts[0])
+        self.stats.nodes += int(self._counts[1])
+        self._counts[:] = 0
+        return best_first(*found)
+
+    def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
+        if id in self:
+            raise CoverlayError(f"subscription {id} is already in the index")
+        one = from_located(
+            [(expression, place, alpha)], dimensions=self.dimensions, ids=[id], max_distance=self.max_distance
+        )
+        row = self._store.add(one.expressions)
+        if row >= len(self._place):
+            larger = np.zeros((len(self._store.rows.ids), 3))
+            larger[: len(self._place)] = self._place
+            self._place = larger
+        self._place[row] = (*one.places[0], one.alpha[0])
+        self._insert(row)
+        self.stats.inserts += 1
+
+    def remove(self, id: int) -> None:
+        if id not in self:
+            raise CoverlayError(f"subscription {id} is not in the index")
+        self._delete(self._store.row_of[id])
+        self._store.remove(id)
+        self.stats.deletes += 1

@@ -1,0 +1,97 @@
+"""Subscriptions and events with a place (Hu, Cheng, Wu & Jin, SSTD 2015, "Location-aware publish/subscribe", §3).
+
+A subscription is a Boolean expression, a location and α, the importance of nearness. Matching is relaxed: every
+subscription has a similarity
+
+    ψ = (1 − α) · ψ_t + α · ψ_s,    ψ_t = Σ weights of the predicates that hold,    ψ_s = 1 − distance / MaxDist,
+
+and the k most similar are wanted. Weights of one subscription sum to at most 1. MaxDist is the largest distance
+between subscriptions; we use the diagonal of their bounding box unless it is given, and cut ψ_s at 0, so that an
+event (or a later subscription) further away is merely not near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coverlay import CoverlayError
+from topk.sparse.catalogue import Floats, SparseCatalogue, from_predicates
+from topk.sparse.event import Event
+
+_SUM_SLACK = 1e-9  # weights that were normalised in floating point
+
+
+@dataclass(frozen=True)
+class PlacedCatalogue:
+    """Expressions with places; build one with `from_located`."""
+
+    expressions: SparseCatalogue
+    places: Floats  # (n, 2) latitude and longitude, or any two coordinates
+    alpha: Floats  # (n,)
+    max_distance: float
+
+    def __len__(self) -> int:
+        return len(self.expressions)
+
+    @property
+    def dimensions(self) -> int:
+        return self.expressions.dimensions
+
+
+def located(
+    expressions: SparseCatalogue, places: ArrayLike, alpha: ArrayLike, *, max_distance: float | None = None
+) -> PlacedCatalogue:
+    """Give each expression of a sparse catalogue a place and an α."""
+    n = len(expressions)
+    where, share = np.array(places, dtype=np.float64).reshape(-1, 2), np.array(alpha, dtype=np.float64)
+    if where.shape != (n, 2) or share.shape != (n,):
+        raise CoverlayError(f"places must be ({n}, 2) and alpha ({n},), not {where.shape} and {share.shape}")
+    if not np.isfinite(where).all():
+        raise CoverlayError("places must be finite")
+    if not ((share >= 0.0) & (share <= 1.0)).all():
+        raise CoverlayError(f"alpha must be from 0 to 1; {share[~((share >= 0) & (share <= 1))][0]} is not")
+    sums = np.zeros(n)
+    np.add.at(sums, np.repeat(np.arange(n), np.diff(expressions.offsets)), expressions.weights)
+    if (sums > 1.0 + _SUM_SLACK).any():
+        row = int(np.argmax(sums))
+        raise CoverlayError(f"weights of a subscription must sum to at most 1; row {row} has {sums[row]}")
+    if max_distance is None:
+        span = np.ptp(where, axis=0) if n else np.zeros(2)
+        max_distance = float(np.hypot(*span)) or 1.0
+    if not max_distance > 0.0:
+        raise CoverlayError(f"max_distance must be above 0, not {max_distance}")
+    return PlacedCatalogue(expressions, where, share, float(max_distance))
+
+
+def from_located(
+    subscriptions: Iterable[tuple[Sequence[tuple[Any, ...]], tuple[float, float], float]],
+    *,
+    dimensions: int | None = None,
+    ids: ArrayLike | None = None,
+    max_distance: float | None = None,
+) -> PlacedCatalogue:
+    """(predicates, (latitude, longitude), α) per subscription."""
+    given = list(subscriptions)
+    expressions = from_predicates([s[0] for s in given], dimensions=dimensions, ids=ids)
+    places = np.array([s[1] for s in given], dtype=np.float64).reshape(-1, 2)
+    return located(expressions, places, np.array([s[2] for s in given]), max_distance=max_distance)
+
+
+@dataclass(frozen=True)
+class PlacedEvent:
+    """A value (or range) per attribute, and where it happened; event weights are not used by ψ."""
+
+    event: Event
+    place: tuple[float, float]
+
+    @classmethod
+    def of(cls, event: Any, place: Sequence[float], dimensions: int) -> PlacedEvent:
+        x, y = (float(v) for v in place)
+        if not (np.isfinite(x) and np.isfinite(y)):
+            raise CoverlayError(f"an event's place must be finite, not ({x}, {y})")
+        return cls(Event.of(event, dimensions), (x, y))

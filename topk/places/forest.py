@@ -1,0 +1,325 @@
+"""The forests of the R^I-tree: per node and attribute a dynamic interval tree that answers stabbing-max queries.
+
+A *group* belongs to (node, attribute) and holds one interval per child of the node that knows the attribute: in a
+leaf the predicate of a subscription with its weight times 1 − α, above it the child's own summary Γ = (hull of its
+intervals, largest weight). A group has at most as many intervals as a node has children, so its interval tree is
+implicit: intervals sorted by low end form a balanced binary tree by position, augmented with the largest high end
+and the largest weight below. A query visits O(log n) positions plus what cannot be ruled out; an update moves at
+most a node's worth of entries. A hash table finds the group (the paper's hashmap).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from topk.sparse.catalogue import Floats, Ints
+
+# Columns of Forest.group
+START, COUNT, ROOM, NODE, ATTRIBUTE, NEXT = range(6)
+# Columns of Forest.entry
+LO, HI, WEIGHT, MOST_HI, MOST_WEIGHT = range(5)
+# Entries of Forest.meta
+GROUPS, ENTRIES, FREE_GROUP, HASHED, FREE_ROOM = 0, 1, 2, 3, 8
+_EMPTY, _DEAD = -1, -2
+
+
+class Forest(NamedTuple):
+    group: Ints  # (groups, 6)
+    summary: Floats  # (groups, 3) Γ: hull and largest weight
+    entry: Floats  # (entries, 5)
+    child: Ints  # (entries,)
+    first: Ints  # (nodes,) first group of a node
+    keys: Ints
+    values: Ints
+    meta: Ints
+
+
+def empty_forest() -> Forest:
+    meta = np.zeros(FREE_ROOM + 32, np.int64)
+    meta[FREE_GROUP] = -1
+    meta[FREE_ROOM:] = -1
+    return Forest(
+        np.zeros((64, 6), np.int64), np.zeros((64, 3)), np.zeros((256, 5)), np.zeros(256, np.int64),
+        np.full(16, -1, np.int64), np.full(256, _EMPTY, np.int64), np.zeros(256, np.int64), meta,
+    )  # fmt: skip
+
+
+def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
+    """Room for so many groups and entries more, and for `nodes` nodes in all."""
+
+    def wider(column: Any, used: int, extra: int, fill: float = 0) -> Any:
+        if used + extra <= len(column):
+            return column
+        larger = np.full((used + used // 2 + extra, *column.shape[1:]), fill, column.dtype)
+        larger[:used] = column[:used]
+        return larger
+
+    g, e = int(f.meta[GROUPS]), int(f.meta[ENTRIES])
+    f = f._replace(
+        group=wider(f.group, g, groups), summary=wider(f.summary, g, groups), entry=wider(f.entry, e, entries),
+        child=wider(f.child, e, entries), first=wider(f.first, len(f.first), max(0, nodes - len(f.first)), -1),
+    )  # fmt: skip
+    if 2 * (int(f.meta[HASHED]) + groups) > len(f.keys):
+        size = len(f.keys)
+        while size < 3 * (g + groups):
+            size *= 2
+        keys, values = f.keys, f.values
+        f = f._replace(keys=np.full(size, _EMPTY, np.int64), values=np.zeros(size, np.int64))
+        f.meta[HASHED] = 0
+        live = keys >= 0
+        _refill(f, keys[live], values[live])
+    return f
+
+
+@njit(cache=True)
+def forest_has_room(f: Forest, groups: int, entries: int) -> bool:
+    return (
+        f.meta[GROUPS] + groups <= len(f.group)
+        and f.meta[ENTRIES] + entries <= len(f.child)
+        and 2 * (f.meta[HASHED] + groups) <= len(f.keys)
+    )
+
+
+@njit(cache=True, inline="always")
+def _slot(key: int, size: int) -> Any:
+    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+
+
+@njit(cache=True)
+def _put(f: Forest, key: int, value: int) -> None:
+    at = _slot(key, len(f.keys))
+    while f.keys[at] >= 0:
+        at = (at + 1) & (len(f.keys) - 1)
+    if f.keys[at] == _EMPTY:
+        f.meta[HASHED] += 1
+    f.keys[at], f.values[at] = key, value
+
+
+@njit(cache=True)
+def _refill(f: Forest, keys: Any, values: Any) -> None:
+    for i in range(len(keys)):
+        _put(f, keys[i], values[i])
+
+
+@njit(cache=True, nogil=True)
+def find_group(f: Forest, node: int, attribute: int) -> int:
+    key = (node << 24) | attribute
+    at = _slot(key, len(f.keys))
+    while f.keys[at] != _EMPTY:
+        if f.keys[at] == key:
+            return f.values[at]
+        at = (at + 1) & (len(f.keys) - 1)
+    return -1
+
+
+@njit(cache=True)
+def _new_group(f: Forest, node: int, attribute: int) -> int:
+    g = f.meta[FREE_GROUP]
+    if g >= 0:
+        f.meta[FREE_GROUP] = f.group[g, NEXT]
+    else:
+        g = f.meta[GROUPS]
+        f.meta[GROUPS] += 1
+    f.group[g, COUNT] = f.group[g, ROOM] = 0
+    f.group[g, NODE], f.group[g, ATTRIBUTE] = node, attribute
+    f.group[g, NEXT] = f.first[node]
+    f.first[node] = g
+    _put(f, (node << 24) | attribute, g)
+    return g
+
+
+@njit(cache=True)
+def _give_room(f: Forest, g: int) -> None:
+    room = f.group[g, ROOM]
+    if room:
+        size = 0
+        while (1 << size) < room:
+            size += 1
+        f.child[f.group[g, START]] = f.meta[FREE_ROOM + size]
+        f.meta[FREE_ROOM + size] = f.group[g, START]
+    f.group[g, ROOM] = 0
+
+
+@njit(cache=True)
+def _free_group(f: Forest, g: int) -> None:
+    node = f.group[g, NODE]
+    if f.first[node] == g:
+        f.first[node] = f.group[g, NEXT]
+    else:
+        before = f.first[node]
+        while f.group[before, NEXT] != g:
+            before = f.group[before, NEXT]
+        f.group[before, NEXT] = f.group[g, NEXT]
+    key = (node << 24) | f.group[g, ATTRIBUTE]
+    at = _slot(key, len(f.keys))
+    while f.keys[at] != key:
+        at = (at + 1) & (len(f.keys) - 1)
+    f.keys[at] = _DEAD
+    _give_room(f, g)
+    f.group[g, NODE] = -1
+    f.group[g, NEXT] = f.meta[FREE_GROUP]
+    f.meta[FREE_GROUP] = g
+
+
+@njit(cache=True)
+def _augment(f: Forest, begin: int, end: int) -> None:
+    """Largest high end and weight below each position of the implicit tree over [begin, end), children first."""
+    # Depth-first over halves with an explicit stack: post-order by visiting each range twice.
+    stack = np.empty((64, 3), np.int64)
+    depth = 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = begin, end, 0
+    while depth:
+        left, right, again = stack[depth - 1]
+        middle = (left + right) >> 1
+        if left >= right:
+            depth -= 1
+        elif not again:
+            stack[depth - 1, 2] = 1
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = left, middle, 0
+            stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = middle + 1, right, 0
+            depth += 2
+        else:
+            depth -= 1
+            most_hi, most_weight = f.entry[middle, HI], f.entry[middle, WEIGHT]
+            if left < middle:
+                below = (left + middle) >> 1
+                most_hi = max(most_hi, f.entry[below, MOST_HI])
+                most_weight = max(most_weight, f.entry[below, MOST_WEIGHT])
+            if middle + 1 < right:
+                below = (middle + 1 + right) >> 1
+                most_hi = max(most_hi, f.entry[below, MOST_HI])
+                most_weight = max(most_weight, f.entry[below, MOST_WEIGHT])
+            f.entry[middle, MOST_HI], f.entry[middle, MOST_WEIGHT] = most_hi, most_weight
+
+
+@njit(cache=True)
+def _summarise(f: Forest, g: int) -> None:
+    begin = f.group[g, START]
+    end = begin + f.group[g, COUNT]
+    _augment(f, begin, end)
+    root = (begin + end) >> 1
+    f.summary[g, LO], f.summary[g, HI] = f.entry[begin, LO], f.entry[root, MOST_HI]
+    f.summary[g, WEIGHT] = f.entry[root, MOST_WEIGHT]
+
+
+@njit(cache=True)
+def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: float, weight: float) -> int:
+    """The interval of a child on an attribute, new or changed; returns the group."""
+    g = find_group(f, node, attribute)
+    if g < 0:
+        g = _new_group(f, node, attribute)
+    fields = f.group[g]
+    at = -1
+    for i in range(fields[START], fields[START] + fields[COUNT]):
+        if f.child[i] == child:
+            at = i
+            break
+    if at < 0:
+        if fields[COUNT] == fields[ROOM]:
+            _widen(f, g)
+        at = fields[START] + fields[COUNT]
+        fields[COUNT] += 1
+    begin, end = fields[START], fields[START] + fields[COUNT]
+    # Slide to its place by low end.
+    while at > begin and f.entry[at - 1, LO] > lo:
+        f.entry[at, :] = f.entry[at - 1, :]
+        f.child[at] = f.child[at - 1]
+        at -= 1
+    while at + 1 < end and f.entry[at + 1, LO] < lo:
+        f.entry[at, :] = f.entry[at + 1, :]
+        f.child[at] = f.child[at + 1]
+        at += 1
+    f.entry[at, LO], f.entry[at, HI], f.entry[at, WEIGHT] = lo, hi, weight
+    f.child[at] = child
+    _summarise(f, g)
+    return g
+
+
+@njit(cache=True)
+def _widen(f: Forest, g: int) -> None:
+    fields = f.group[g]
+    size = 0
+    while (1 << size) <= fields[ROOM]:
+        size += 1
+    start = f.meta[FREE_ROOM + size]
+    if start >= 0:
+        f.meta[FREE_ROOM + size] = f.child[start]
+    else:
+        start = f.meta[ENTRIES]
+        f.meta[ENTRIES] += 1 << size
+    for i in range(fields[COUNT]):
+        f.entry[start + i, :] = f.entry[fields[START] + i, :]
+        f.child[start + i] = f.child[fields[START] + i]
+    _give_room(f, g)
+    fields[START], fields[ROOM] = start, 1 << size
+
+
+@njit(cache=True)
+def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
+    """Forget a child's interval; returns the group, −1 when it was the last."""
+    g = find_group(f, node, attribute)
+    begin = f.group[g, START]
+    end = begin + f.group[g, COUNT]
+    at = begin
+    while f.child[at] != child:
+        at += 1
+    for i in range(at, end - 1):
+        f.entry[i, :] = f.entry[i + 1, :]
+        f.child[i] = f.child[i + 1]
+    f.group[g, COUNT] -= 1
+    if f.group[g, COUNT] == 0:
+        _free_group(f, g)
+        return -1
+    _summarise(f, g)
+    return g
+
+
+@njit(cache=True)
+def clear_node(f: Forest, node: int) -> None:
+    while f.first[node] >= 0:
+        _free_group(f, f.first[node])
+
+
+@njit(cache=True, nogil=True)
+def stabbing_max(f: Forest, g: int, low: float, high: float) -> float:
+    """The largest weight of an interval of the group that meets [low, high]."""
+    best = 0.0
+    stack = np.empty((64, 2), np.int64)
+    stack[0, 0], stack[0, 1] = f.group[g, START], f.group[g, START] + f.group[g, COUNT]
+    depth = 1
+    while depth:
+        depth -= 1
+        left, right = stack[depth]
+        if left >= right:
+            continue
+        middle = (left + right) >> 1
+        if f.entry[middle, MOST_WEIGHT] <= best or f.entry[middle, MOST_HI] < low:
+            continue
+        if f.entry[middle, LO] <= high:
+            if f.entry[middle, HI] >= low:
+                best = max(best, f.entry[middle, WEIGHT])
+            stack[depth, 0], stack[depth, 1] = middle + 1, right
+            depth += 1
+        stack[depth, 0], stack[depth, 1] = left, middle
+        depth += 1
+    return best
+
+
+def check_forest(f: Forest) -> None:
+    """Order, augmentation and summaries of every group."""
+    for g in range(int(f.meta[GROUPS])):
+        if f.group[g, NODE] < 0:
+            continue
+        begin, count = int(f.group[g, START]), int(f.group[g, COUNT])
+        entries = f.entry[begin : begin + count]
+        assert count > 0, f"group {g} is not empty"
+        assert (entries[1:, LO] >= entries[:-1, LO]).all(), f"group {g} is sorted by low ends"
+        assert len(set(f.child[begin : begin + count].tolist())) == count, f"group {g} has a child once"
+        root = (2 * begin + count) >> 1
+        assert f.entry[root, MOST_HI] == entries[:, HI].max() == f.summary[g, HI], f"group {g} knows its hull"
+        assert f.entry[root, MOST_WEIGHT] == entries[:, WEIGHT].max() == f.summary[g, WEIGHT], f"weight of group {g}"
+        assert f.summary[g, LO] == entries[0, LO], f"group {g} knows its hull"
+        assert find_group(f, int(f.group[g, NODE]), int(f.group[g, ATTRIBUTE])) == g, f"group {g} is found"

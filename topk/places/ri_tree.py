@@ -1,0 +1,145 @@
+"""R^I-tree: an R-tree whose nodes hold forests of stabbing-max interval trees (Hu et al., SSTD 2015, §5).
+
+Best-first search (Algorithm 1) by UB (Eq. 8) from UB_t (Eq. 5: the sum of the stabbing maxima of the event's
+attributes) and UB_s (Eq. 6). Every subscription below a node has ψ ≤ UB (Theorem 1), so the search ends when the
+k-th similarity exceeds the best bound that waits.
+
+Ours changes how often bounds are computed. The parent's groups already say, child by child, which weights can hold:
+one pass over them bounds all children at once, with the children's hulls instead of their interval trees. A node is
+refined by its own forest only when it comes to the top. In a leaf the same pass gives the exact ψ_t of its
+subscriptions up to rounding, so only those that can enter the answer are compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from topk.base import Found
+from topk.places.base import Placed, nearness, similarity
+from topk.places.catalogue import PlacedCatalogue
+from topk.places.forest import COUNT, HI, LO, START, WEIGHT, find_group, stabbing_max
+from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
+from topk.places.rtree_index import RTreeIndex
+from topk.select import push
+from topk.sparse.be_match import heap_pop, heap_push
+from topk.sparse.store import clear, spread
+
+_SLACK = 1.0 + 1e-9  # sums are added in another order than ψ adds them
+
+
+@njit(cache=True, nogil=True)
+def upper_bound(t: RTree, n: int, text: float, x: float, y: float, far: float) -> float:
+    """UB (Eq. 8) of a node for a given UB_t."""
+    r = t.rect[n]
+    dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
+    dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
+    near = nearness(dx, dy, far)
+    if r[A_LO] >= 1.0 - text:
+        return (1.0 - r[A_LO] + r[A_LO] * near) * _SLACK
+    if r[A_HI] <= 1.0 - text:
+        return (r[A_HI] * near + text) * _SLACK
+    return ((1.0 - text) * near + text) * _SLACK
+
+
+@njit(cache=True, nogil=True)
+def text_bound(t: RTree, n: int, columns: Any) -> float:
+    """UB_t (Eq. 5)."""
+    total = 0.0
+    for i in range(len(columns[0])):
+        g = find_group(t.forest, n, columns[0][i])
+        if g >= 0:
+            total += stabbing_max(t.forest, g, columns[1][i], columns[2][i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def spread_weights(t: RTree, n: int, columns: Any, total: Any) -> None:
+    """Add to each child of the node the weights of its intervals that the event meets."""
+    f = t.forest
+    for i in range(len(columns[0])):
+        g = find_group(f, n, columns[0][i])
+        if g < 0:
+            continue
+        low, high = columns[1][i], columns[2][i]
+        for e in range(f.group[g, START], f.group[g, START] + f.group[g, COUNT]):
+            if f.entry[e, LO] > high:
+                break
+            if f.entry[e, HI] >= low:
+                total[f.child[e]] += f.entry[e, WEIGHT]
+
+
+@njit(cache=True, nogil=True)
+def search(
+    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, total: Any, counts: Any
+) -> Any:
+    """Algorithm 1. `total` is scratch for rows and nodes, zero between uses."""
+    spread(event, *columns)
+    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
+    keys[0], items[0] = np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet
+    while waiting:
+        bound, item = keys[0], items[0]
+        if size == k and bound < scores[0]:
+            break
+        heap_pop(keys, items, waiting)
+        waiting -= 1
+        n = item >> 1
+        counts[1] += 1
+        if item & 1:
+            bound = min(bound, upper_bound(t, n, text_bound(t, n, columns), x, y, far))
+            if size == k and bound < scores[0]:
+                continue
+            if waiting and bound < keys[0]:
+                heap_push(keys, items, waiting, bound, 2 * n)
+                waiting += 1
+                continue
+        count = t.node[n, SIZE]
+        spread_weights(t, n, columns, total)
+        if t.node[n, LEAF]:
+            counts[0] += count
+            for i in range(count):
+                row = t.child[n, i]
+                alpha = t.spot[n, i, 2]
+                possible = total[row] + alpha * nearness(t.spot[n, i, 0] - x, t.spot[n, i, 1] - y, far)
+                total[row] = 0.0
+                if size < k or possible * _SLACK >= scores[0]:
+                    size = push(scores, ids, size, similarity(placed, row, event, x, y, far), placed.rows.ids[row])
+            continue
+        if waiting + count > len(keys):
+            keys = np.concatenate((keys, np.empty(len(keys))))
+            items = np.concatenate((items, np.empty(len(items), np.int64)))
+        for i in range(count):
+            c = t.child[n, i]
+            possible = min(bound, upper_bound(t, c, total[c], x, y, far))
+            total[c] = 0.0
+            if size < k or possible >= scores[0]:
+                heap_push(keys, items, waiting, possible, 2 * c + 1)
+                waiting += 1
+    clear(event, columns[0])
+    return ids[:size], scores[:size]
+
+
+class RITree(RTreeIndex):
+    """R-tree of places with a forest of stabbing-max interval trees in every node."""
+
+    name = "ri-tree"
+
+    def __init__(self, catalogue: PlacedCatalogue) -> None:
+        self._total = np.zeros(0)
+        super().__init__(catalogue)
+
+    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+        needed = max(len(self._tree.home), len(self._tree.node))
+        if len(self._total) < needed:
+            self._total = np.zeros(needed)
+        ids, scores = search(
+            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._total, self._counts
+        )
+        return ids, scores
+
+    def check(self) -> None:
+        super().check()
+        assert not self._total.any(), "scratch is clean"

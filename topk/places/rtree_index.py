@@ -1,0 +1,178 @@
+"""What the matchers over the R-tree of places share: loading, growing, updates, invariants."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from topk.places.base import PlacedIndex
+from topk.places.catalogue import PlacedCatalogue
+from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
+from topk.places.rtree import (
+    A_HI,
+    A_LO,
+    FAN,
+    FREE,
+    LEAF,
+    LEAST,
+    PARENT,
+    ROOT,
+    SIZE,
+    USED,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    RTree,
+    attach,
+    fill_from,
+    insert,
+    measure,
+    new_node,
+    packed_levels,
+    remove,
+)  # fmt: skip
+
+
+def allocated(nodes: int, rows: int, forest: Forest) -> RTree:
+    meta = np.zeros(3, np.int64)
+    meta[FREE] = -1
+    return RTree(
+        np.zeros((nodes, 3), np.int64), np.zeros((nodes, FAN + 1), np.int64), np.zeros((nodes, FAN + 1, 3)),
+        np.zeros((nodes, 6)), np.full(max(rows, 1), -1, np.int64), meta, forest,
+    )  # fmt: skip
+
+
+class RTreeIndex(PlacedIndex):
+    """An R-tree of the places; `token` says whether nodes summarise the predicates below them."""
+
+    token: ClassVar[bool] = True
+
+    def __init__(self, catalogue: PlacedCatalogue) -> None:
+        super().__init__(catalogue)
+        self._build(catalogue)
+        self.stats.rebuilds += 1
+
+    def _build(self, catalogue: PlacedCatalogue) -> None:
+        """Pack what there is; then the forests, children first."""
+        levels = packed_levels(catalogue.places, np.arange(len(catalogue))) if len(catalogue) else [[np.empty(0, np.int64)]]
+        total = sum(len(level) for level in levels)
+        self._tree = allocated(2 * total + 16, len(self._store.rows.ids), empty_forest())
+        t, placed = self._tree, self.placed
+        before: list[int] = []
+        order: list[int] = []
+        for height, level in enumerate(levels):
+            nodes = []
+            for members in level:
+                n = new_node(t, -1, int(height == 0))
+                nodes.append(n)
+                for member in members.tolist():
+                    attach(t, placed, n, member if height == 0 else before[member])
+                measure(t, n)
+            before = nodes
+            order += nodes
+        t.meta[ROOT] = before[0]
+        if not self.token:
+            return
+        done, listed = 0, np.array(order)
+        self._grow_forest()
+        while (done := fill_from(self._tree, placed, listed, done, self._widest)) < len(listed):
+            self._grow_forest(factor=16)
+
+    @property
+    def _widest(self) -> int:
+        """Attributes that one node can know."""
+        return max(self.dimensions, 1)
+
+    def _grow_forest(self, factor: int = 4) -> None:
+        """Room for the forests of a few nodes, the widest possible: an update refills at most one per level."""
+        groups = factor * self._widest
+        forest = grown_forest(self._tree.forest, len(self._tree.node), groups, groups * 2 * (FAN + 1))
+        self._tree = self._tree._replace(forest=forest)
+
+    def _reserve(self) -> None:
+        """Before an update: nodes for a split per level, rows, and forests."""
+        t = self._tree
+        if int(t.meta[USED]) + 16 > len(t.node):
+            larger = allocated(2 * len(t.node), 0, t.forest)
+            for new, old in zip(larger[:4], t[:4], strict=True):
+                np.asarray(new)[: len(old)] = old
+            self._tree = t = larger._replace(home=t.home, meta=t.meta)
+        if len(self._store.rows.ids) > len(t.home):
+            missing = len(self._store.rows.ids) - len(t.home)
+            self._tree = t = t._replace(home=np.concatenate([t.home, np.full(missing, -1, np.int64)]))
+        if self.token:
+            self._grow_forest(factor=16)
+
+    def _insert(self, row: int) -> None:
+        self._reserve()
+        insert(self._tree, self.placed, row, self.token)
+
+    def _delete(self, row: int) -> None:
+        self._reserve()
+        again = np.empty(FAN + 1, np.int64)
+        count = remove(self._tree, self.placed, row, self.token, again)
+        for other in again[:count].tolist():
+            self._insert(other)
+
+    @property
+    def overhead(self) -> int:
+        own = sum(int(column.nbytes) for column in self._tree[:6])
+        return own + (sum(int(column.nbytes) for column in self._tree.forest) if self.token else 0)
+
+    def check(self) -> None:
+        self._store.check()
+        t = self._tree
+        rows = self._check_node(int(t.meta[ROOT]), -1)[0]
+        assert sorted(rows) == sorted(self._store.row_of.values()), "every subscription is in one leaf"
+        if self.token:
+            check_forest(t.forest)
+
+    def _check_node(self, n: int, parent: int) -> tuple[list[int], int]:
+        """Rows and height of a node."""
+        t = self._tree
+        assert t.node[n, PARENT] == parent, f"node {n} knows its parent"
+        size = int(t.node[n, SIZE])
+        assert size <= FAN, f"node {n} does not overflow"
+        children = t.child[n, :size].tolist()
+        if t.node[n, LEAF]:
+            assert parent < 0 or size >= min(LEAST, len(self) // 4), f"leaf {n} is filled"
+            for i, row in enumerate(children):
+                assert t.home[row] == n, f"row {row} knows its leaf"
+                assert (t.spot[n, i] == self._place[row]).all(), f"leaf {n} repeats the place of row {row}"
+            rows, height = children, 0
+        else:
+            assert size >= 1, f"node {n} is not empty"
+            below = [self._check_node(c, n) for c in children]
+            assert len({height for _, height in below}) == 1, "all leaves are equally deep"
+            rows, height = [row for part, _ in below for row in part], below[0][1] + 1
+        if rows:
+            place = self._place[rows]
+            for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+                hull = (place[:, axis].min(), place[:, axis].max())
+                assert (t.rect[n, low], t.rect[n, high]) == hull, f"rectangle of node {n}, axis {axis}"
+        if self.token:
+            self._check_summaries(n, rows)
+        return rows, height
+
+    def _check_summaries(self, n: int, rows: list[int]) -> None:
+        """Γ of a node is the hull and largest weight of what is below it, per attribute."""
+        t, r = self._tree, self._store.rows
+        expected: dict[int, list[float]] = {}
+        for row in rows:
+            share = 1.0 - self._place[row, 2]
+            for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
+                old = expected.setdefault(int(r.attribute[p]), [np.inf, -np.inf, 0.0])
+                weight = share * r.weight[p]
+                old[:] = min(old[0], r.lo[p]), max(old[1], r.hi[p]), max(old[2], weight)
+        known = 0
+        g = int(t.forest.first[n])
+        while g >= 0:
+            known += 1
+            g = int(t.forest.group[g, 5])
+        assert known == len(expected), f"node {n} knows the attributes below it"
+        for attribute, summary in expected.items():
+            g = find_group(t.forest, n, attribute)
+            assert g >= 0, f"node {n} knows attribute {attribute}"
+            assert t.forest.summary[g].tolist() == summary, f"summary of attribute {attribute} in node {n}"

@@ -1,0 +1,289 @@
+"""TAS: the Threshold Algorithm over scored segment trees and an R-tree (Hu et al., SSTD 2015, §4).
+
+Per attribute a segment tree over value cells; a subscription's interval is stored at the O(log) nodes that cover it,
+each node's list sorted by weight · (1 − α). An event merges the lists on the path of its value: a stream of
+subscriptions by descending contribution. The R-tree, with α_max per node, gives the same by α · ψ_s. TA (Fagin et al.)
+takes one from each stream in turn, computes the whole ψ, and ends when the k-th similarity exceeds the sum of
+the streams' last contributions.
+
+Ours: cells are cut at quantiles of the bounds (at most 128 per attribute) instead of every end point, so later
+subscriptions fit in; an interval that covers a cell only partly is listed all the same, its ψ decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from topk.base import Found
+from topk.places.base import Placed, nearness, similarity
+from topk.places.catalogue import PlacedCatalogue
+from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
+from topk.places.rtree_index import RTreeIndex
+from topk.select import push
+from topk.sparse.be_match import heap_pop, heap_push
+from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.postings import Lists, Postings
+from topk.sparse.store import Rows, clear, spread
+
+_MOST_CELLS = 128
+_UP = np.float32(1.0 + 3e-7)
+_SLACK = 1.0 + 1e-6  # contributions are float32, ψ is not
+_COVER = 2 * 7  # nodes that cover an interval of 128 cells, at most two per level
+
+
+class Cells(NamedTuple):
+    """Segment trees of the attributes: leaf c of attribute a is node count[a] + c, its parent half of that."""
+
+    count: Ints  # (d,) cells, a power of two
+    base: Ints  # (d,) list of node 1
+    first: Ints  # (d,) first cut
+    cuts: Floats
+
+
+@njit(cache=True, nogil=True)
+def cell_of(cells: Cells, a: int, value: float) -> int:
+    low, high = 0, cells.count[a] - 1
+    first = cells.first[a]
+    while low < high:
+        middle = (low + high) >> 1
+        if cells.cuts[first + middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
+    """The lists whose segments make up the interval's cells."""
+    left = cell_of(cells, a, lo) + cells.count[a]
+    right = cell_of(cells, a, hi) + cells.count[a] + 1
+    found = 0
+    while left < right:
+        if left & 1:
+            nodes[found] = cells.base[a] + left
+            found += 1
+            left += 1
+        if right & 1:
+            right -= 1
+            nodes[found] = cells.base[a] + right
+            found += 1
+        left >>= 1
+        right >>= 1
+    return found
+
+
+@njit(cache=True)
+def list_all(rows: Rows, place: Any, live: Any, cells: Cells, fill: bool, home: Any, row_of: Any, gain: Any) -> int:
+    nodes = np.empty(_COVER + 2, np.int64)
+    count = 0
+    for row in live:
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            found = cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)
+            if fill:
+                for i in range(found):
+                    home[count + i] = nodes[i]
+                    row_of[count + i] = row
+                    gain[count + i] = np.float32(rows.weight[p] * (1.0 - place[row, 2])) * _UP
+            count += found
+    return count
+
+
+@njit(cache=True, nogil=True)
+def open_streams(cells: Cells, lists: Lists, columns: Any) -> Any:
+    """Cursors (position, end) of all lists on the event's paths, and where each attribute's begin."""
+    room = 1
+    for i in range(len(columns[0])):
+        a = columns[0][i]
+        room += 10 + 2 * (cell_of(cells, a, columns[2][i]) - cell_of(cells, a, columns[1][i]))
+    at, end = np.empty(room, np.int64), np.empty(room, np.int64)
+    begins = np.zeros(len(columns[0]) + 1, np.int64)
+    used = 0
+    for i in range(len(columns[0])):
+        a = columns[0][i]
+        left = cell_of(cells, a, columns[1][i]) + cells.count[a]
+        right = cell_of(cells, a, columns[2][i]) + cells.count[a]
+        while left >= 1:
+            for node in range(left, right + 1):
+                which = cells.base[a] + node
+                if lists.size[which]:
+                    at[used] = lists.start[which]
+                    end[used] = at[used] + lists.size[which]
+                    used += 1
+            left >>= 1
+            right >>= 1
+        begins[i + 1] = used
+    return at, end, begins
+
+
+@njit(cache=True, nogil=True)
+def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, waiting: int) -> Any:
+    """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
+    while waiting and items[0] < 0:
+        n = -items[0] - 1
+        heap_pop(keys, items, waiting)
+        waiting -= 1
+        count = t.node[n, SIZE]
+        if waiting + count > len(keys):
+            keys = np.concatenate((keys, np.empty(len(keys) + count)))
+            items = np.concatenate((items, np.empty(len(items) + count, np.int64)))
+        for i in range(count):
+            if t.node[n, LEAF]:
+                key = t.spot[n, i, 2] * nearness(t.spot[n, i, 0] - x, t.spot[n, i, 1] - y, far)
+                heap_push(keys, items, waiting, key, t.child[n, i])
+            else:
+                c = t.child[n, i]
+                r = t.rect[c]
+                dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
+                dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
+                heap_push(keys, items, waiting, r[A_HI] * nearness(dx, dy, far), -c - 1)
+            waiting += 1
+    return keys, items, waiting
+
+
+@njit(cache=True, nogil=True)
+def threshold(
+    t: RTree, placed: Placed, cells: Cells, lists: Lists, columns: Any, event: Any, x: float, y: float, far: float,
+    k: int, seen: Any, counts: Any,
+) -> Any:  # fmt: skip
+    """The Threshold Algorithm. `seen` is scratch for rows, zero between uses."""
+    spread(event, *columns)
+    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    at, end, begins = open_streams(cells, lists, columns)
+    keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
+    keys[0], items[0] = np.inf, -t.meta[ROOT] - 1
+    touched, number = np.empty(256, np.int64), 0
+    while True:
+        total, open_ones = 0.0, 0
+        for s in range(len(columns[0]) + 1):
+            row, gain = -1, 0.0
+            if s == len(columns[0]):
+                keys, items, waiting = next_near(t, x, y, far, keys, items, waiting)
+                if waiting:
+                    row, gain = items[0], keys[0]
+                    heap_pop(keys, items, waiting)
+                    waiting -= 1
+            else:
+                best = -1
+                for c in range(begins[s], begins[s + 1]):
+                    if at[c] < end[c] and (best < 0 or lists.bound[at[c]] > lists.bound[at[best]]):
+                        best = c
+                if best >= 0:
+                    row, gain = np.int64(lists.block[at[best]]), np.float64(lists.bound[at[best]])
+                    at[best] += 1
+            if row < 0:
+                continue
+            open_ones += 1
+            total += gain
+            if not seen[row]:
+                seen[row] = 1
+                if number == len(touched):
+                    touched = np.concatenate((touched, np.empty(number, np.int64)))
+                touched[number] = row
+                number += 1
+                size = push(scores, ids, size, similarity(placed, row, event, x, y, far), placed.rows.ids[row])
+        counts[1] += open_ones
+        if open_ones == 0 or (size == k and total * _SLACK < scores[0]):
+            break
+    for i in range(number):
+        seen[touched[i]] = 0
+    counts[0] += number
+    clear(event, columns[0])
+    return ids[:size], scores[:size]
+
+
+class ThresholdScored(RTreeIndex):
+    """Threshold Algorithm over one scored segment tree per attribute and an R-tree."""
+
+    name = "tas"
+    token = False
+
+    def __init__(self, catalogue: PlacedCatalogue) -> None:
+        super().__init__(catalogue)
+        rows, used = self._store.rows, self._store.used
+        self._cells = cut(rows, self.dimensions)
+        live = np.arange(used)
+        nothing = np.empty(0, np.int64)
+        count = list_all(rows, self._place, live, self._cells, False, nothing, nothing, np.empty(0, np.float32))
+        home, row_of, gain = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.float32)
+        list_all(rows, self._place, live, self._cells, True, home, row_of, gain)
+        order = np.lexsort((row_of, -gain, home))
+        zero = np.zeros(count, np.uint64)
+        number = int(self._cells.base[-1] + 2 * self._cells.count[-1]) if self.dimensions else 1
+        self._lists = Postings(number, home[order], zero, zero, row_of[order], gain[order], gain[order])
+        self._seen = np.zeros(len(rows.ids), np.uint8)
+
+    def _entries(self, row: int) -> list[tuple[int, Any]]:
+        rows, nodes = self._store.rows, np.empty(_COVER + 2, np.int64)
+        found = []
+        for p in range(int(rows.start[row]), int(rows.start[row] + rows.length[row])):
+            count = cover(self._cells, int(rows.attribute[p]), float(rows.lo[p]), float(rows.hi[p]), nodes)
+            gain = np.float32(rows.weight[p] * (1.0 - self._place[row, 2])) * _UP
+            found += [(int(node), gain) for node in nodes[:count]]
+        return found
+
+    def _insert(self, row: int) -> None:
+        known = self._tree.home[row] >= 0 if row < len(self._tree.home) else False
+        super()._insert(row)
+        if not known and not self._moving:
+            for node, gain in self._entries(row):
+                self._lists.insert(node, np.uint64(0), np.uint64(0), row, gain, gain)
+        if len(self._seen) < len(self._store.rows.ids):
+            self._seen = np.zeros(len(self._store.rows.ids), np.uint8)
+
+    _moving = False  # whether a row is only changing its leaf
+
+    def _delete(self, row: int) -> None:
+        for node, _ in self._entries(row):
+            self._lists.delete(node, row)
+        self._moving = True
+        super()._delete(row)
+        self._moving = False
+
+    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+        ids, scores = threshold(
+            self._tree, self.placed, self._cells, self._lists.lists, columns, self._event, x, y, self.max_distance, k,
+            self._seen, self._counts,
+        )  # fmt: skip
+        return ids, scores
+
+    @property
+    def overhead(self) -> int:
+        return super().overhead + self._lists.nbytes + sum(int(column.nbytes) for column in self._cells)
+
+    def check(self) -> None:
+        super().check()
+        self._lists.check()
+        assert not self._seen.any(), "scratch is clean"
+        lists = self._lists.lists
+        expected = sum(len(self._entries(row)) for row in self._store.row_of.values())
+        assert int(lists.size.sum()) == expected, "every predicate is listed at the nodes that cover it"
+        for row in self._store.row_of.values():
+            for node, _ in self._entries(row):
+                begin = int(lists.start[node])
+                members = lists.block[begin : begin + int(lists.size[node])].tolist()
+                assert members.count(row) == 1, f"row {row} is listed once at node {node}"
+
+
+def cut(rows: Rows, dimensions: int) -> Cells:
+    """Cells per attribute at quantiles of the distinct bounds."""
+    count, base, first = (np.ones(max(dimensions, 1), np.int64) for _ in range(3))
+    cuts: list[Floats] = []
+    order = np.argsort(rows.attribute, kind="stable")
+    begins = np.searchsorted(rows.attribute[order], np.arange(dimensions + 1))
+    next_list, next_cut = 0, 0
+    for a in range(dimensions):
+        own = order[begins[a] : begins[a + 1]]
+        bounds = np.unique(np.concatenate([rows.lo[own], np.nextafter(rows.hi[own], np.inf)]))
+        bounds = bounds[np.isfinite(bounds)]
+        while count[a] < _MOST_CELLS and count[a] <= len(bounds):
+            count[a] *= 2
+        base[a], first[a] = next_list, next_cut
+        next_list += 2 * int(count[a])
+        own_cuts = bounds[np.arange(1, count[a]) * len(bounds) // count[a]] if len(bounds) else np.zeros(count[a] - 1)
+        cuts.append(own_cuts)
+        next_cut += len(own_cuts)
+    return Cells(count, base, first, np.concatenate(cuts) if cuts else np.empty(0))
