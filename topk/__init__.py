@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from coverlay import CoverlayError, unknown_name
 from topk.auto import best_for
@@ -16,16 +16,25 @@ from topk.interval.scored_interval_tree import ScoredIntervalTree
 from topk.interval.scored_rtree import ScoredRTree
 from topk.interval.segment_tree import SegmentTree
 from topk.interval.sopt_rtree import SoptRTree
+from topk.places import METHODS as _PLACED
+from topk.places import PlacedCatalogue, PlacedIndex
+from topk.places import build as _build_placed
 from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
 from topk.predicate.dlist import DirectList
 from topk.predicate.islist import IntervalSkipList
 from topk.predicate.virtual import LciVirtual, LciVirtualTable
 from topk.scan import Scan
 from topk.slices import Slices
+from topk.sparse import METHODS as _SPARSE
+from topk.sparse import SparseCatalogue, SparseIndex
+from topk.sparse import build as _build_sparse
 from topk.strata import Strata
 from topk.streams import over
 
-__all__ = ["SEMANTICS", "Batch", "Catalogue", "Stats", "TopKIndex", "create", "interval_indexes", "methods"]
+__all__ = [
+    "SEMANTICS", "Batch", "Catalogue", "SparseCatalogue", "SparseIndex", "Stats", "TopKIndex",
+    "create", "interval_indexes", "methods",
+]  # fmt: skip
 
 # One attribute each; `over` turns them into matchers of any number of attributes, under the same names.
 _INTERVAL_INDEXES = (
@@ -42,9 +51,12 @@ AUTO = "auto"  # no structure of its own: picks one per static run
 _WRAPPER = {"buffer": "subscriptions that are scanned before they are built into a static run"}
 
 
-def methods() -> list[str]:
-    """The names `create` knows."""
-    return sorted([*_METHODS, AUTO])
+def methods(kind: str = "boxes") -> list[str]:
+    """The names `create` knows for catalogues of this kind: boxes, predicates or places."""
+    kinds = {"boxes": [*_METHODS, AUTO], "predicates": [*_SPARSE], "places": [*_PLACED]}
+    if kind not in kinds:
+        raise unknown_name("kind of catalogue", kind, kinds)
+    return sorted(kinds[kind])
 
 
 def interval_indexes() -> dict[str, Any]:
@@ -52,11 +64,23 @@ def interval_indexes() -> dict[str, Any]:
     return {cls.name: cls for cls in _INTERVAL_INDEXES}
 
 
-def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **options: Any) -> TopKIndex:
+@overload
+def create(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex: ...
+@overload
+def create(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex: ...
+@overload
+def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **options: Any) -> TopKIndex: ...
+
+
+def create(name: str, catalogue: Any, *, semantics: str = "exact", **options: Any) -> Any:
     """Build the matcher `name` over a catalogue; CoverlayError lists the valid names and options.
 
     Every matcher can `add` and `remove`: where the structure is static, in log-structured runs.
     """
+    if isinstance(catalogue, SparseCatalogue):
+        return _build_sparse(name, catalogue, **options)
+    if isinstance(catalogue, PlacedCatalogue):
+        return _build_placed(name, catalogue, **options)
     if name not in methods():
         raise unknown_name("matching method", name, methods())
     cls = _METHODS.get(name)

@@ -37,7 +37,7 @@ _COVER = 2 * 7  # nodes that cover an interval of 128 cells, at most two per lev
 class Cells(NamedTuple):
     """Segment trees of the attributes: leaf c of attribute a is node count[a] + c, its parent half of that."""
 
-    count: Ints  # (d,) cells, a power of two
+    number: Ints  # (d,) cells, a power of two
     base: Ints  # (d,) list of node 1
     first: Ints  # (d,) first cut
     cuts: Floats
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def cell_of(cells: Cells, a: int, value: float) -> int:
-    low, high = 0, cells.count[a] - 1
+    low, high = 0, cells.number[a] - 1
     first = cells.first[a]
     while low < high:
         middle = (low + high) >> 1
@@ -59,8 +59,8 @@ def cell_of(cells: Cells, a: int, value: float) -> int:
 @njit(cache=True)
 def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
     """The lists whose segments make up the interval's cells."""
-    left = cell_of(cells, a, lo) + cells.count[a]
-    right = cell_of(cells, a, hi) + cells.count[a] + 1
+    left = cell_of(cells, a, lo) + cells.number[a]
+    right = cell_of(cells, a, hi) + cells.number[a] + 1
     found = 0
     while left < right:
         if left & 1:
@@ -104,8 +104,8 @@ def open_streams(cells: Cells, lists: Lists, columns: Any) -> Any:
     used = 0
     for i in range(len(columns[0])):
         a = columns[0][i]
-        left = cell_of(cells, a, columns[1][i]) + cells.count[a]
-        right = cell_of(cells, a, columns[2][i]) + cells.count[a]
+        left = cell_of(cells, a, columns[1][i]) + cells.number[a]
+        right = cell_of(cells, a, columns[2][i]) + cells.number[a]
         while left >= 1:
             for node in range(left, right + 1):
                 which = cells.base[a] + node
@@ -172,7 +172,7 @@ def threshold(
                     if at[c] < end[c] and (best < 0 or lists.bound[at[c]] > lists.bound[at[best]]):
                         best = c
                 if best >= 0:
-                    row, gain = np.int64(lists.block[at[best]]), np.float64(lists.bound[at[best]])
+                    row, gain = int(lists.block[at[best]]), float(lists.bound[at[best]])
                     at[best] += 1
             if row < 0:
                 continue
@@ -212,7 +212,7 @@ class ThresholdScored(RTreeIndex):
         list_all(rows, self._place, live, self._cells, True, home, row_of, gain)
         order = np.lexsort((row_of, -gain, home))
         zero = np.zeros(count, np.uint64)
-        number = int(self._cells.base[-1] + 2 * self._cells.count[-1]) if self.dimensions else 1
+        number = int(self._cells.base[-1] + 2 * self._cells.number[-1]) if self.dimensions else 1
         self._lists = Postings(number, home[order], zero, zero, row_of[order], gain[order], gain[order])
         self._seen = np.zeros(len(rows.ids), np.uint8)
 
