@@ -1,7 +1,7 @@
 """Picks a method and changes its mind: `choice` says which one is at work.
 
 The k-d tree is the fastest exact method on all of the benchmark grid but one corner: with many attributes
-(D ≥ 10), when nearly all queries are covered, scanning the packed words from the largest box on finds a
+(D ≥ 8), when nearly all queries are covered, scanning the packed words from the largest box on finds a
 cover sooner than descending. Below about a thousand entries both are the same flat scan. So:
 
 - start with `kdtree`;
@@ -30,7 +30,7 @@ from covering.packed import PackedIndex
 from covering.stats import Stats
 
 REVIEW = 4096  # checks between two looks at the mix
-ATTRIBUTES = 5
+ATTRIBUTES = 4
 STAY = 16
 MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutter
 
