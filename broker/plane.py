@@ -27,6 +27,7 @@ from routing.trees import SHARED, Tree
 if TYPE_CHECKING:
     from broker.node import Broker
 
+MOST = 2**63 - 1  # what a column of the trace holds; an emulated search in many dimensions counts further
 AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
 
 
@@ -134,8 +135,9 @@ class Plane:
             search = decision.search
             rows.append(
                 (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,
-                 decision.outcome, NOBODY if search.witness is None else search.witness, search.probes,
-                 search.cubes, search.runs, search.volume, search.capped, decision.exact)
+                 decision.outcome, NOBODY if search.witness is None else search.witness,
+                 min(search.probes, MOST), min(search.cubes, MOST), min(search.runs, MOST), search.volume,
+                 search.capped, decision.exact)
             )  # fmt: skip
 
         return make_ledger(

@@ -6,9 +6,6 @@ only towards the root of a tree, and sends every event to the root.
 
 from __future__ import annotations
 
-import inspect
-
-import covering
 from covering.filters import FilterIndex
 from routing.filter import Filter
 from routing.link_strategy import LinkStrategy, RoutingOptions, Search, group_of
@@ -22,9 +19,9 @@ class Covering(LinkStrategy):
         self.index = FilterIndex(
             options.method, options.domain, options.epsilon, options.integral, **options.method_options
         )
-        # A method with a probe cap may miss even at ε = 0.
-        capped = "probe_cap" in inspect.signature(covering.METHODS[options.method]).parameters
-        self.approximate = options.epsilon > 0 or capped
+        # At ε = 0 all methods are exact, unless one is told to give up early.
+        gives_up = not {"probe_cap", "finish"}.isdisjoint(options.method_options)
+        self.approximate = options.epsilon > 0 or gives_up
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, group_of(self.options, filter))
