@@ -8,5 +8,6 @@ only when used: peers and compiled kernels are slow to load.
 BENCHMARKS: dict[str, str] = {
     "covering": "sim.bench.covering",
     "engine": "sim.bench.engine",
+    "sparse": "sim.bench.sparse",
     "topk": "sim.bench.topk",
 }

@@ -7,5 +7,7 @@ into `out`. Modules are imported only when used.
 DOCUMENTS: dict[str, str] = {
     "ibm04": "sim.reproduce.ibm04",
     "icdcs07": "sim.reproduce.icdcs07",
+    "icde12": "sim.reproduce.icde12",
+    "sstd15": "sim.reproduce.sstd15",
     "vldb08": "sim.reproduce.vldb08",
 }

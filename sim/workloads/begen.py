@@ -217,3 +217,54 @@ def inverse_frequency_weights(
 def measured_match_probability(workload: Expressions, matches: Floats | Ints) -> float:
     """Mean share of the expressions that an event matched."""
     return float(np.mean(matches)) / max(len(workload.catalogue), 1)
+
+
+# ---- like DBLP -------------------------------------------------------------------------------------------
+
+_PREFIXES = 677  # two letters, and one for everything else
+_WORDS = 26**3
+_DBLP_SIZE = {"author": 8, "title": 35}  # predicates on average, Table III
+_WORD_SKEW = 1.2
+_ELSEWHERE = 7919.0  # further than any cluster is wide
+
+
+def dblp_like(kind: str, subscriptions: int, events: int, seed: int = 1) -> Expressions:
+    """Like the paper's DBLP sets: an attribute is a word's first two letters, its value one of 26³ continuations.
+
+    Few prefixes and words are popular (Zipf both), so lists are long and overlap is dense. An event is one of the
+    expressions, word for word, as a new paper by known authors would be.
+    """
+    if kind not in _DBLP_SIZE:
+        raise CoverlayError(f"kind must be one of {', '.join(_DBLP_SIZE)}, not {kind!r}")
+    stream = streams(seed)
+    law = np.asarray(zipf_probabilities(_PREFIXES, 1.0), dtype=np.float64)
+    mean = _DBLP_SIZE[kind]
+    widest = mean + mean // 2
+    sizes = _sizes(stream("dblp.sizes"), mean, widest, subscriptions)
+    random = stream("dblp.expressions")
+    named = _distinct(random, law, subscriptions, widest)
+    used = np.argsort(np.argsort(random.random(named.shape), axis=1), axis=1) < sizes[:, None]
+    words = np.cumsum(zipf_probabilities(_WORDS, _WORD_SKEW))
+    values = np.searchsorted(words, random.random(int(sizes.sum()))).astype(np.float64)
+    attributes = named[used].astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    weights = inverse_frequency_weights(stream("dblp.weights"), attributes, attributes, _PREFIXES)
+    catalogue = SparseCatalogue(
+        _PREFIXES, np.arange(subscriptions), offsets, attributes, values, values.copy(), weights
+    )
+    chosen = stream("dblp.events").integers(0, max(subscriptions, 1), events)
+    at = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen] or [np.empty(0, np.int64)])
+    event_offsets = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
+    own = inverse_frequency_weights(stream("dblp.event-weights"), attributes[at], attributes, _PREFIXES)
+    return Expressions(catalogue, Events(event_offsets, attributes[at], values[at], values[at].copy(), own))
+
+
+def unmatched(workload: Expressions, seed: int = 1) -> Events:
+    """The same events with about half of their values moved elsewhere: they match nothing, or nearly."""
+    events, random = workload.events, streams(seed)("begen.unmatched")
+    lo = events.lo.copy()
+    for i in range(len(events)):
+        span = slice(events.offsets[i], events.offsets[i + 1])
+        moved = random.random(len(lo[span])) < 0.5
+        lo[span] = np.where(moved, lo[span] + _ELSEWHERE, lo[span])
+    return Events(events.offsets, events.attributes, lo, lo.copy(), events.weights)

@@ -105,14 +105,19 @@ def _refill(f: Forest, keys: Any, values: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def find_group(f: Forest, node: int, attribute: int) -> int:
+def lookup_group(keys: Any, values: Any, node: int, attribute: int) -> int:
     key = (node << 24) | attribute
-    at = _slot(key, len(f.keys))
-    while f.keys[at] != _EMPTY:
-        if f.keys[at] == key:
-            return f.values[at]
-        at = (at + 1) & (len(f.keys) - 1)
+    at = _slot(key, len(keys))
+    while keys[at] != _EMPTY:
+        if keys[at] == key:
+            return values[at]
+        at = (at + 1) & (len(keys) - 1)
     return -1
+
+
+@njit(cache=True)
+def find_group(f: Forest, node: int, attribute: int) -> int:
+    return lookup_group(f.keys, f.values, node, attribute)
 
 
 @njit(cache=True)
@@ -284,23 +289,29 @@ def clear_node(f: Forest, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def stabbing_max(f: Forest, g: int, low: float, high: float) -> float:
-    """The largest weight of an interval of the group that meets [low, high]."""
+def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float) -> float:
+    """The largest weight of an interval of the group at [begin, end) that meets [low, high]."""
+    if end - begin <= 4:  # no tree to speak of
+        best = 0.0
+        for i in range(begin, end):
+            if entry[i, LO] <= high and entry[i, HI] >= low:
+                best = max(best, entry[i, WEIGHT])
+        return best
     best = 0.0
     stack = np.empty((64, 2), np.int64)
-    stack[0, 0], stack[0, 1] = f.group[g, START], f.group[g, START] + f.group[g, COUNT]
+    stack[0, 0], stack[0, 1] = begin, end
     depth = 1
     while depth:
         depth -= 1
-        left, right = stack[depth]
+        left, right = stack[depth, 0], stack[depth, 1]
         if left >= right:
             continue
         middle = (left + right) >> 1
-        if f.entry[middle, MOST_WEIGHT] <= best or f.entry[middle, MOST_HI] < low:
+        if entry[middle, MOST_WEIGHT] <= best or entry[middle, MOST_HI] < low:
             continue
-        if f.entry[middle, LO] <= high:
-            if f.entry[middle, HI] >= low:
-                best = max(best, f.entry[middle, WEIGHT])
+        if entry[middle, LO] <= high:
+            if entry[middle, HI] >= low:
+                best = max(best, entry[middle, WEIGHT])
             stack[depth, 0], stack[depth, 1] = middle + 1, right
             depth += 1
         stack[depth, 0], stack[depth, 1] = left, middle

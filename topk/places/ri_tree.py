@@ -18,9 +18,9 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, nearness, similarity
+from topk.places.base import Placed, nearness, plain_text, similarity
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.forest import COUNT, HI, LO, START, WEIGHT, find_group, stabbing_max
+from topk.places.forest import COUNT, HI, LO, START, WEIGHT, lookup_group, stabbing_max
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.select import push
@@ -31,9 +31,8 @@ _SLACK = 1.0 + 1e-9  # sums are added in another order than ψ adds them
 
 
 @njit(cache=True, nogil=True)
-def upper_bound(t: RTree, n: int, text: float, x: float, y: float, far: float) -> float:
-    """UB (Eq. 8) of a node for a given UB_t."""
-    r = t.rect[n]
+def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
+    """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t."""
     dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
     dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
     near = nearness(dx, dy, far)
@@ -45,30 +44,32 @@ def upper_bound(t: RTree, n: int, text: float, x: float, y: float, far: float) -
 
 
 @njit(cache=True, nogil=True)
-def text_bound(t: RTree, n: int, columns: Any) -> float:
+def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0
     for i in range(len(columns[0])):
-        g = find_group(t.forest, n, columns[0][i])
+        g = lookup_group(keys, values, n, columns[0][i])
         if g >= 0:
-            total += stabbing_max(t.forest, g, columns[1][i], columns[2][i])
+            begin = group[g, START]
+            total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i])
     return total
 
 
 @njit(cache=True, nogil=True)
-def spread_weights(t: RTree, n: int, columns: Any, total: Any) -> None:
+def spread_weights(
+    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
+) -> None:
     """Add to each child of the node the weights of its intervals that the event meets."""
-    f = t.forest
     for i in range(len(columns[0])):
-        g = find_group(f, n, columns[0][i])
+        g = lookup_group(keys, values, n, columns[0][i])
         if g < 0:
             continue
         low, high = columns[1][i], columns[2][i]
-        for e in range(f.group[g, START], f.group[g, START] + f.group[g, COUNT]):
-            if f.entry[e, LO] > high:
+        for e in range(group[g, START], group[g, START] + group[g, COUNT]):
+            if entry[e, LO] > high:
                 break
-            if f.entry[e, HI] >= low:
-                total[f.child[e]] += f.entry[e, WEIGHT]
+            if entry[e, HI] >= low:
+                total[child[e]] += entry[e, WEIGHT]
 
 
 @njit(cache=True, nogil=True)
@@ -77,6 +78,13 @@ def search(
 ) -> Any:
     """Algorithm 1. `total` is scratch for rows and nodes, zero between uses."""
     spread(event, *columns)
+    # Arrays by name: taking them out of the tuples in a loop would count references at every access.
+    node, children, spot, rect = t.node, t.child, t.spot, t.rect
+    f, numbers = t.forest, placed.rows.ids
+    place, rows = placed.place, placed.rows
+    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
+    odd, low_event, high_event = rows.odd, event[0], event[1]
+    slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet
@@ -89,31 +97,38 @@ def search(
         n = item >> 1
         counts[1] += 1
         if item & 1:
-            bound = min(bound, upper_bound(t, n, text_bound(t, n, columns), x, y, far))
+            bound = min(bound, upper_bound(rect[n], text_bound(slots, groups, group, entry, n, columns), x, y, far))
             if size == k and bound < scores[0]:
                 continue
             if waiting and bound < keys[0]:
                 heap_push(keys, items, waiting, bound, 2 * n)
                 waiting += 1
                 continue
-        count = t.node[n, SIZE]
-        spread_weights(t, n, columns, total)
-        if t.node[n, LEAF]:
+        count = node[n, SIZE]
+        spread_weights(slots, groups, group, entry, child, n, columns, total)
+        if node[n, LEAF]:
             counts[0] += count
             for i in range(count):
-                row = t.child[n, i]
-                alpha = t.spot[n, i, 2]
-                possible = total[row] + alpha * nearness(t.spot[n, i, 0] - x, t.spot[n, i, 1] - y, far)
+                row = children[n, i]
+                alpha = spot[n, i, 2]
+                possible = total[row] + alpha * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
                 total[row] = 0.0
                 if size < k or possible * _SLACK >= scores[0]:
-                    size = push(scores, ids, size, similarity(placed, row, event, x, y, far), placed.rows.ids[row])
+                    if odd[row] >= 0:
+                        score = similarity(placed, row, event, x, y, far)
+                    else:
+                        first = start[row]
+                        text = plain_text(attribute, lo, hi, weight, first, first + length[row], low_event, high_event)
+                        near = nearness(place[row, 0] - x, place[row, 1] - y, far)
+                        score = (1.0 - place[row, 2]) * text + place[row, 2] * near
+                    size = push(scores, ids, size, score, numbers[row])
             continue
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys))))
             items = np.concatenate((items, np.empty(len(items), np.int64)))
         for i in range(count):
-            c = t.child[n, i]
-            possible = min(bound, upper_bound(t, c, total[c], x, y, far))
+            c = children[n, i]
+            possible = min(bound, upper_bound(rect[c], total[c], x, y, far))
             total[c] = 0.0
             if size < k or possible >= scores[0]:
                 heap_push(keys, items, waiting, possible, 2 * c + 1)

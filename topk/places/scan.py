@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, PlacedIndex, similarity
+from topk.places.base import Placed, PlacedIndex, nearness, similarity
 from topk.select import push
 from topk.sparse.store import clear, spread
 
@@ -17,11 +17,27 @@ from topk.sparse.store import clear, spread
 def scan_all(placed: Placed, used: int, columns: Any, event: Any, x: float, y: float, far: float, k: int) -> Any:
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    # Arrays by name: taking them out of the tuple in the loop would count references for every row.
+    rows, place = placed.rows, placed.place
+    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
+    odd, numbers = rows.odd, rows.ids
+    low, high = event[0], event[1]
     for row in range(used):
-        if placed.rows.length[row] >= 0:
+        if length[row] < 0:
+            continue
+        if odd[row] >= 0:
             score = similarity(placed, row, event, x, y, far)
-            if size < k or score >= scores[0]:
-                size = push(scores, ids, size, score, placed.rows.ids[row])
+        else:
+            text = 0.0
+            for p in range(start[row], start[row] + length[row]):
+                a = attribute[p]
+                if lo[p] <= high[a] and low[a] <= hi[p]:
+                    text += weight[p]
+            alpha = place[row, 2]
+            near = nearness(place[row, 0] - x, place[row, 1] - y, far)
+            score = (1.0 - alpha) * text + alpha * near
+        if size < k or score >= scores[0]:
+            size = push(scores, ids, size, score, numbers[row])
     clear(event, columns[0])
     return ids[:size], scores[:size]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, nearness, similarity
+from topk.places.base import Placed, nearness, plain_text, similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
@@ -122,21 +122,22 @@ def open_streams(cells: Cells, lists: Lists, columns: Any) -> Any:
 @njit(cache=True, nogil=True)
 def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, waiting: int) -> Any:
     """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
+    node, children, spot, rect = t.node, t.child, t.spot, t.rect
     while waiting and items[0] < 0:
         n = -items[0] - 1
         heap_pop(keys, items, waiting)
         waiting -= 1
-        count = t.node[n, SIZE]
+        count = node[n, SIZE]
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys) + count)))
             items = np.concatenate((items, np.empty(len(items) + count, np.int64)))
         for i in range(count):
-            if t.node[n, LEAF]:
-                key = t.spot[n, i, 2] * nearness(t.spot[n, i, 0] - x, t.spot[n, i, 1] - y, far)
-                heap_push(keys, items, waiting, key, t.child[n, i])
+            if node[n, LEAF]:
+                key = spot[n, i, 2] * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
+                heap_push(keys, items, waiting, key, children[n, i])
             else:
-                c = t.child[n, i]
-                r = t.rect[c]
+                c = children[n, i]
+                r = rect[c]
                 dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
                 dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
                 heap_push(keys, items, waiting, r[A_HI] * nearness(dx, dy, far), -c - 1)
@@ -153,6 +154,10 @@ def threshold(
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     at, end, begins = open_streams(cells, lists, columns)
+    listed_bound, listed_row, numbers = lists.bound, lists.block, placed.rows.ids
+    place, rows = placed.place, placed.rows
+    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
+    odd, low_event, high_event = rows.odd, event[0], event[1]
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
@@ -169,10 +174,10 @@ def threshold(
             else:
                 best = -1
                 for c in range(begins[s], begins[s + 1]):
-                    if at[c] < end[c] and (best < 0 or lists.bound[at[c]] > lists.bound[at[best]]):
+                    if at[c] < end[c] and (best < 0 or listed_bound[at[c]] > listed_bound[at[best]]):
                         best = c
                 if best >= 0:
-                    row, gain = int(lists.block[at[best]]), float(lists.bound[at[best]])
+                    row, gain = int(listed_row[at[best]]), float(listed_bound[at[best]])
                     at[best] += 1
             if row < 0:
                 continue
@@ -184,7 +189,14 @@ def threshold(
                     touched = np.concatenate((touched, np.empty(number, np.int64)))
                 touched[number] = row
                 number += 1
-                size = push(scores, ids, size, similarity(placed, row, event, x, y, far), placed.rows.ids[row])
+                if odd[row] >= 0:
+                    score = similarity(placed, row, event, x, y, far)
+                else:
+                    first = start[row]
+                    text = plain_text(attribute, lo, hi, weight, first, first + length[row], low_event, high_event)
+                    near = nearness(place[row, 0] - x, place[row, 1] - y, far)
+                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near
+                size = push(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
         if open_ones == 0 or (size == k and total * _SLACK < scores[0]):
             break

@@ -127,16 +127,21 @@ def _slot(key: int, size: int) -> Any:
     return np.int64(mixed >> np.uint64(20)) & (size - 1)
 
 
-@njit(cache=True)
-def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
+@njit(cache=True, nogil=True)
+def lookup(keys: Any, values: Any, bucket: int, attribute: int) -> int:
     """SearchPDir: the p-node of a bucket for an attribute, −1 if there is none."""
     key = (bucket << 24) | attribute
-    at = _slot(key, len(t.keys))
-    while t.keys[at] != _EMPTY:
-        if t.keys[at] == key:
-            return t.values[at]
-        at = (at + 1) & (len(t.keys) - 1)
+    at = _slot(key, len(keys))
+    while keys[at] != _EMPTY:
+        if keys[at] == key:
+            return values[at]
+        at = (at + 1) & (len(keys) - 1)
     return -1
+
+
+@njit(cache=True)
+def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
+    return lookup(t.keys, t.values, bucket, attribute)
 
 
 @njit(cache=True)

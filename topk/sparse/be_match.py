@@ -33,7 +33,7 @@ from topk.sparse.be_arena import (
     SLOTS,
     START,
     Tree,
-    find_pnode,
+    lookup,
 )  # fmt: skip
 from topk.sparse.store import SUM, Rows, clear, exceptions_hold, row_score, spread
 
@@ -76,115 +76,90 @@ def heap_pop(keys: Any, items: Any, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def scan_leaf(
-    t: Tree, rows: Rows, b: int, event: Any, k: int, mode: int, best: Any, ids: Any, size: int, counts: Any
-) -> Any:
-    """Compare the rows of an l-node; returns the heap size and the predicates evaluated in vain."""
-    begin = t.bucket[b, START]
-    wasted = 0
-    scores, found = best[:k], ids[:k]
-    for i in range(begin, begin + t.bucket[b, SIZE]):
-        row = t.entries[i]
-        first = rows.start[row]
-        matched = True
-        for p in range(first, first + rows.length[row]):
-            a = rows.attribute[p]
-            if not (rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]):
-                matched = False
-                wasted += p - first + 1
-                break
-        if matched and (rows.odd[row] < 0 or exceptions_hold(rows, row, event)):
-            size = push(scores, found, size, row_score(rows, row, event, mode), rows.ids[row])
-    counts[0] += t.bucket[b, SIZE]
-    return size, wasted
-
-
-@njit(cache=True, nogil=True)
 def match(
     t: Tree, rows: Rows, columns: Any, event: Any, k: int, mode: int, prune: bool, learn: bool, best: Any, ids: Any,
     counts: Any,
 ) -> int:  # fmt: skip
     spread(event, *columns)
+    # Arrays by name: taking them out of the tuples in a loop would count references at every access.
+    bucket, active, bucket_top, pnode, pnode_top = t.bucket, t.active, t.bucket_top, t.pnode, t.pnode_top
+    entries, keys_of, pnode_of, feedback = t.entries, t.keys, t.values, t.feedback
+    start, length, attribute, lo, hi, odd = rows.start, rows.length, rows.attribute, rows.lo, rows.hi, rows.odd
+    attributes, low_event, high_event = columns[0], event[0], event[1]
+    scores, found = best[:k], ids[:k]
     keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0
-    stack, depth = np.empty(256, np.int64), 0
+    stack, depth = np.empty(256, np.int64), 1
     size, nodes = 0, 0
-    rigid = t.knobs[RIGID] != 0.0
-    low_of, high_of = (OWN_LO, OWN_HI) if rigid else (ALL_LO, ALL_HI)
+    low_of, high_of = (OWN_LO, OWN_HI) if t.knobs[RIGID] else (ALL_LO, ALL_HI)
     ratio = 0.0
-    for i in range(len(columns[0])):
-        ratio = max(ratio, columns[3][i] / t.reference[columns[0][i]] * (1.0 + 1e-12))
-    stack[0], depth = 0, 1
-    p, low, high = -1, 0.0, 0.0
+    for i in range(len(attributes)):
+        ratio = max(ratio, columns[3][i] / t.reference[attributes[i]] * (1.0 + 1e-12))
+    stack[0], p, low, high = 0, -1, 0.0, 0.0
     while True:
         while depth:
             depth -= 1
             b = stack[depth]
             nodes += 1
             if p >= 0:
-                if not (t.active[b, low_of] <= high and low <= t.active[b, high_of]):
+                if not (active[b, low_of] <= high and low <= active[b, high_of]):
                     continue
-                if prune and size == k and ratio * t.active[b, ALL_SUM] < best[0]:
+                if prune and size == k and ratio * active[b, ALL_SUM] < scores[0]:
                     continue
                 if depth + 2 > len(stack):
                     stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
-                if t.bucket[b, LEFT] >= 0:
-                    stack[depth], stack[depth + 1] = t.bucket[b, LEFT], t.bucket[b, RIGHT]
+                if bucket[b, LEFT] >= 0:
+                    stack[depth], stack[depth + 1] = bucket[b, LEFT], bucket[b, RIGHT]
                     depth += 2
-                if not (t.active[b, OWN_LO] <= high and low <= t.active[b, OWN_HI]):
+                if not (active[b, OWN_LO] <= high and low <= active[b, OWN_HI]):
                     continue
-            if t.bucket[b, SIZE] and not (
-                prune
-                and size == k
-                and (ratio * t.active[b, LEAF_SUM] < best[0] or upper_score(t.bucket_top[b], columns, ratio, mode) < best[0])
-            ):
-                size, wasted = scan_leaf(t, rows, b, event, k, mode, best, ids, size, counts)
+            hopeless = prune and size == k and ratio * active[b, LEAF_SUM] < scores[0]
+            if bucket[b, SIZE] and not hopeless:
+                hopeless = prune and size == k and upper_score(bucket_top[b], columns, ratio, mode) < scores[0]
+            if bucket[b, SIZE] and not hopeless:
+                wasted = 0
+                counts[0] += bucket[b, SIZE]
+                for i in range(bucket[b, START], bucket[b, START] + bucket[b, SIZE]):
+                    row = entries[i]
+                    matched = True
+                    for q in range(start[row], start[row] + length[row]):
+                        a = attribute[q]
+                        if not (lo[q] <= high_event[a] and low_event[a] <= hi[q]):
+                            matched = False
+                            wasted += q - start[row] + 1
+                            break
+                    if matched and (odd[row] < 0 or exceptions_hold(rows, row, event)):
+                        size = push(scores, found, size, row_score(rows, row, event, mode), rows.ids[row])
                 if learn and p >= 0:
-                    t.feedback[p, 0] += wasted
-            if t.bucket[b, FIRST] < 0:
+                    feedback[p, 0] += wasted
+            if bucket[b, FIRST] < 0:
                 continue
-            if waiting + max(len(columns[0]), t.bucket[b, PCOUNT]) > len(keys):
-                extra = len(keys) + t.bucket[b, PCOUNT] + len(columns[0])
+            if waiting + max(len(attributes), bucket[b, PCOUNT]) > len(keys):
+                extra = len(keys) + bucket[b, PCOUNT] + len(attributes)
                 keys = np.concatenate((keys, np.empty(extra)))
                 items = np.concatenate((items, np.empty(extra, np.int64)))
-            waiting = offer(t, b, columns, event, ratio, mode, prune, size == k, best[0], keys, items, waiting)
+            # A short directory is walked, a long one is looked up.
+            walked = bucket[b, PCOUNT] <= len(attributes)
+            q = bucket[b, FIRST]
+            for i in range(bucket[b, PCOUNT] if walked else len(attributes)):
+                here = q if walked else lookup(keys_of, pnode_of, b, attributes[i])
+                if walked:
+                    q = pnode[q, NEXT]
+                if here >= 0 and not np.isnan(low_event[pnode[here, ATTR]]):
+                    bound = upper_score(pnode_top[here], columns, ratio, mode) if prune else 0.0
+                    if not (prune and size == k and bound < scores[0]):
+                        heap_push(keys, items, waiting, bound, here)
+                        waiting += 1
         if waiting == 0:
             break
-        p, bound = items[0], keys[0]
-        if prune and size == k and bound < best[0]:
+        if prune and size == k and keys[0] < scores[0]:
             break
+        p = items[0]
         heap_pop(keys, items, waiting)
         waiting -= 1
         if learn:
-            t.feedback[p, 1] += 1.0
-        low, high = event[0, t.pnode[p, ATTR]], event[1, t.pnode[p, ATTR]]
-        stack[0], depth = t.pnode[p, ROOT], 1
+            feedback[p, 1] += 1.0
+        low, high = low_event[pnode[p, ATTR]], high_event[pnode[p, ATTR]]
+        stack[0], depth = pnode[p, ROOT], 1
     clear(event, columns[0])
     counts[1] += nodes
     return size
-
-
-@njit(cache=True, nogil=True)
-def offer(
-    t: Tree, b: int, columns: Any, event: Any, ratio: float, mode: int, prune: bool, full: bool, least: float, keys: Any, items: Any,
-    waiting: int,
-) -> int:  # fmt: skip
-    """Put the p-nodes of a bucket that the event has attributes for on the heap."""
-    attributes = columns[0]
-    if t.bucket[b, PCOUNT] <= len(attributes):  # a short directory is walked, a long one is looked up
-        p = t.bucket[b, FIRST]
-        while p >= 0:
-            if not np.isnan(event[0, t.pnode[p, ATTR]]):
-                bound = upper_score(t.pnode_top[p], columns, ratio, mode) if prune else 0.0
-                if not (prune and full and bound < least):
-                    heap_push(keys, items, waiting, bound, p)
-                    waiting += 1
-            p = t.pnode[p, NEXT]
-        return waiting
-    for a in attributes:
-        p = find_pnode(t, b, a)
-        if p >= 0:
-            bound = upper_score(t.pnode_top[p], columns, ratio, mode) if prune else 0.0
-            if not (prune and full and bound < least):
-                heap_push(keys, items, waiting, bound, p)
-                waiting += 1
-    return waiting

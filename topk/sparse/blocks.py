@@ -45,9 +45,8 @@ def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def survives(packed: Packed, at: int, codes: Any, event: Any, mode: int, least: float) -> bool:
+def survives(blocks: Any, step: float, at: int, codes: Any, event: Any, mode: int, least: float) -> bool:
     """Whether the block may match (its attributes being present) with a score of at least `least`."""
-    blocks = packed.blocks
     total = 0.0
     for j in range(at + 1, at + 1 + blocks[at, 1]):
         a = blocks[j, 0]
@@ -55,7 +54,7 @@ def survives(packed: Packed, at: int, codes: Any, event: Any, mode: int, least: 
             return False
         product = blocks[j, 3] * event[2, a]
         total = total + product if mode == SUM else max(total, product)
-    return not total * packed.step[0] * _SLACK < least  # NaN (an attribute is missing) survives to verification
+    return not total * step * _SLACK < least  # NaN (an attribute is missing) survives to verification
 
 
 @njit(cache=True)

@@ -61,18 +61,21 @@ class Grid(NamedTuple):
 
 
 @njit(cache=True)
-def cell_of(grid: Grid, a: int, value: float) -> int:
+def cell_at(cuts: Any, first: int, levels: int, value: float) -> int:
     """Number of cuts ≤ value, so equal values get equal cells and the order is kept."""
-    cells = 1 << (_FAN_BITS * grid.levels[a])
-    first = grid.cut[a]
-    low, high = 0, cells - 1
+    low, high = 0, (1 << (_FAN_BITS * levels)) - 1
     while low < high:
         middle = (low + high) >> 1
-        if grid.cuts[first + middle] <= value:
+        if cuts[first + middle] <= value:
             low = middle + 1
         else:
             high = middle
     return low
+
+
+@njit(cache=True, inline="always")
+def cell_of(grid: Grid, a: int, value: float) -> Any:
+    return cell_at(grid.cuts, grid.cut[a], np.int64(grid.levels[a]), value)
 
 
 @njit(cache=True, inline="always")
@@ -82,7 +85,7 @@ def cell_bit(a: int, cell: int) -> Any:
     return np.uint64(1) << (mixed >> np.uint64(58))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def list_at(grid: Grid, a: int, level: int, cell: int) -> int:
     """The list of a leaf cell's ancestor at `level`."""
     before = ((1 << (_FAN_BITS * level)) - 1) // ((1 << _FAN_BITS) - 1)
@@ -146,6 +149,9 @@ def search(
             ratio = np.inf if weight > 0.0 else ratio
     chosen, heads, visited, covered = gather(grid, lists, columns, top)
     missing, outside = ~present, ~covered
+    # Arrays by name: taking them out of the tuples in the loop would count references at every access.
+    mask, cells, bound, other, block = lists.mask, lists.cells, lists.bound, lists.other, lists.block
+    starts, sizes, blocks, step = lists.start, lists.size, packed.blocks, packed.step[0]
     scores, found = best[:k], ids[:k]
     size, seen = 0, 0
     for turn in range(visited):
@@ -158,18 +164,18 @@ def search(
         chosen[turn], chosen[pick] = chosen[pick], chosen[turn]
         if size == k and heads[turn] < scores[0]:
             break
-        begin = lists.start[chosen[turn]]
-        end = begin + lists.size[chosen[turn]]
+        begin = starts[chosen[turn]]
+        end = begin + sizes[chosen[turn]]
         for i in range(begin, end):
-            if lists.mask[i] & missing or lists.cells[i] & outside:
+            if mask[i] & missing or cells[i] & outside:
                 continue
             least = scores[0] if size == k else -1.0
-            if lists.bound[i] * top < least:
+            if bound[i] * top < least:
                 end = i + 1
                 break
-            if lists.other[i] * ratio < least or not survives(packed, lists.block[i], codes, event, mode, least):
+            if other[i] * ratio < least or not survives(blocks, step, block[i], codes, event, mode, least):
                 continue
-            row = packed.blocks[lists.block[i], 0]
+            row = blocks[block[i], 0]
             if holds(rows, row, event):
                 size = push(scores, found, size, row_score(rows, row, event, mode), rows.ids[row])
         seen += end - begin

@@ -4,6 +4,8 @@ Rows keep their number until removed; gaps are reused. Predicates of removed row
 than half is waste, then everything is moved together. An event is spread over dense scratch columns (its low, high
 and weight per attribute, NaN where it lacks one), so a predicate costs one gather and two comparisons, and a
 missing attribute fails every comparison by itself.
+
+Kernels that are called per row are inlined: handing a tuple of a dozen arrays to a function costs more than what they do.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Rows(NamedTuple):
     values: Floats
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def holds(rows: Rows, row: int, event: Any) -> bool:
     """Whether every predicate of the row meets the event (exceptions included); event is (3, d) scratch."""
     begin = rows.start[row]
@@ -65,7 +67,7 @@ def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
         at += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def row_score(rows: Rows, row: int, event: Any, mode: int) -> float:
     """Score of a matching row, added in attribute order: all methods give equal floats."""
     total = 0.0

@@ -1,0 +1,134 @@
+"""What others would use to find the best expressions for an event; each is left out when not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from topk.sparse import Event, SparseCatalogue
+
+Match = list[tuple[int, float]]
+Answer = Callable[[Event], Match]
+
+
+def numpy_peer(catalogue: SparseCatalogue, k: int) -> Answer:
+    """All predicates at once, then a reduction per row."""
+    begins = catalogue.offsets[:-1]
+
+    def top(event: Event) -> Match:
+        columns = np.full((3, catalogue.dimensions), np.nan)
+        columns[:, event.attributes] = event.lo, event.hi, event.weights
+        low, high, weight = columns[:, catalogue.attributes]
+        held = (catalogue.lo <= high) & (low <= catalogue.hi)
+        rows = np.flatnonzero(np.logical_and.reduceat(held, begins))
+        scores = [float(np.sum((catalogue.weights * weight)[catalogue.offsets[r] : catalogue.offsets[r + 1]])) for r in rows]
+        return _best(catalogue.ids[rows], np.array(scores), k)
+
+    return top
+
+
+def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
+    try:
+        import duckdb
+        import pandas
+    except ImportError:
+        return None
+    connection = duckdb.connect()
+    sizes = np.diff(catalogue.offsets)
+    predicates = pandas.DataFrame(
+        {"id": np.repeat(catalogue.ids, sizes), "size": np.repeat(sizes, sizes), "a": catalogue.attributes,
+         "lo": catalogue.lo, "hi": catalogue.hi, "w": catalogue.weights}
+    )  # fmt: skip
+    connection.execute("create table p as select * from predicates order by a, lo")
+    del predicates
+    query = f"""select id, sum(p.w * e.w) as score from p join e on p.a = e.a and p.lo <= e.hi and e.lo <= p.hi
+                group by id having count(*) = any_value(size) order by score desc, id limit {k}"""
+
+    def top(event: Event) -> Match:
+        e = pandas.DataFrame({"a": event.attributes, "lo": event.lo, "hi": event.hi, "w": event.weights})
+        connection.register("e", e)
+        return [(int(id), float(score)) for id, score in connection.execute(query).fetchall()]
+
+    return top
+
+
+def polars_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
+    try:
+        import polars
+    except ImportError:
+        return None
+    sizes = np.diff(catalogue.offsets)
+    order = np.argsort(catalogue.attributes, kind="stable")
+    frame = polars.DataFrame(
+        {"id": np.repeat(catalogue.ids, sizes)[order], "size": np.repeat(sizes, sizes)[order],
+         "a": catalogue.attributes[order], "lo": catalogue.lo[order], "hi": catalogue.hi[order],
+         "w": catalogue.weights[order]}
+    )  # fmt: skip
+
+    def top(event: Event) -> Match:
+        e = polars.DataFrame({"a": event.attributes, "elo": event.lo, "ehi": event.hi, "ew": event.weights})
+        c = polars.col
+        found = (
+            frame.lazy()
+            .join(e.lazy(), on="a")
+            .filter((c("lo") <= c("ehi")) & (c("elo") <= c("hi")))
+            .group_by("id")
+            .agg((c("w") * c("ew")).sum().alias("score"), polars.len().alias("held"), c("size").first())
+            .filter(c("held") == c("size"))
+            .sort(["score", "id"], descending=[True, False])
+            .head(k)
+            .collect()
+        )
+        return list(zip(found["id"].to_list(), found["score"].to_list(), strict=True))
+
+    return top
+
+
+def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
+    """A bitmap per attribute: rows that need an attribute the event lacks are out; the rest is compared."""
+    try:
+        from pyroaring import BitMap
+    except ImportError:
+        return None
+    rows = np.repeat(np.arange(len(catalogue)), np.diff(catalogue.offsets))
+    order = np.argsort(catalogue.attributes, kind="stable")
+    begins = np.searchsorted(catalogue.attributes[order], np.arange(catalogue.dimensions + 1))
+    needs = [
+        BitMap(rows[order[begins[a] : begins[a + 1]]].astype(np.uint32)) for a in range(catalogue.dimensions)
+    ]
+    everything = BitMap(range(len(catalogue)))
+
+    def top(event: Event) -> Match:
+        present = set(event.attributes.tolist())
+        left = everything - BitMap.union(*(needs[a] for a in range(catalogue.dimensions) if a not in present))
+        ranges = dict(zip(event.attributes.tolist(), zip(event.lo, event.hi, event.weights, strict=True), strict=True))
+        ids, scores = [], []
+        for row in left:
+            score: float | None = 0.0
+            for p in range(int(catalogue.offsets[row]), int(catalogue.offsets[row + 1])):
+                low, high, weight = ranges[int(catalogue.attributes[p])]
+                if not (catalogue.lo[p] <= high and low <= catalogue.hi[p]):
+                    score = None
+                    break
+                score += catalogue.weights[p] * weight
+            if score is not None:
+                ids.append(int(catalogue.ids[row]))
+                scores.append(score)
+        return _best(np.array(ids, dtype=np.int64), np.array(scores), k)
+
+    return top
+
+
+PEERS: dict[str, Callable[[SparseCatalogue, int], Answer | None]] = {
+    "numpy": numpy_peer,
+    "DuckDB": duckdb_peer,
+    "Polars": polars_peer,
+    "pyroaring": roaring_peer,
+}
+
+
+def _best(ids: Any, scores: Any, k: int) -> Match:
+    order = np.lexsort((ids, -scores))[:k]
+    return [(int(ids[i]), float(scores[i])) for i in order]

@@ -1,0 +1,95 @@
+"""What the two matching reproductions share: sweeps, times in turns, and how a factor becomes a verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from sim.bench.timing import mean_least
+from sim.reproduce.topk_plots import plot_lines, write_csv
+
+_NEAR = 0.75  # a published factor counts as met from this share of it on
+
+Progress = Callable[[str], None]
+Asks = Mapping[str, Callable[[Any], Any]]
+
+
+class Sheet:
+    """The measurements of one document: rows, figures, and the time they took."""
+
+    def __init__(self, document: str, out: Path, progress: Progress) -> None:
+        self.document = document
+        self.out = out
+        self.progress = progress
+        self.claims: list[Claim] = []
+        self._started = time.perf_counter()
+
+    def sweep(
+        self,
+        figure: str,
+        title: str,
+        x: str,
+        points: Sequence[tuple[float, Callable[[], tuple[Asks, Sequence[Any]]]]],
+        rounds: int = 3,
+    ) -> dict[str, dict[float, float]]:
+        """Milliseconds per event of every method at every point; written as CSV and drawn."""
+        series: dict[str, dict[float, float]] = {}
+        rows = []
+        for value, make in points:
+            self.progress(f"{self.document} {figure}: {x} = {value:g}")
+            asks, events = make()
+            for name, seconds in mean_least(asks, events, rounds).items():
+                series.setdefault(name, {})[value] = 1e3 * seconds
+                rows.append({x: value, "method": name, "ms_per_event": 1e3 * seconds})
+        write_csv(self.out / f"{figure}.csv", rows)
+        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event")
+        return series
+
+    def factor(
+        self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""
+    ) -> None:
+        """A claim that something is `published` times better (1 is no better)."""
+        if measured >= _NEAR * published:
+            verdict = HOLDS
+        else:
+            verdict = OTHER_FACTOR if measured > 1.0 else FAILS
+        self._add(id, claim, f"{published:.3g}{unit}", f"{measured:.3g}{unit}", verdict, why, figure)
+
+    def gain(self, id: str, claim: str, published: float, measured: float, why: str, *, figure: str = "") -> None:
+        """A claim that time falls by a share; both in per cent."""
+        if measured >= _NEAR * published:
+            verdict = HOLDS
+        else:
+            verdict = OTHER_FACTOR if measured > 0.0 else FAILS
+        self._add(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
+
+    def statement(self, id: str, claim: str, published: str, measured: str, true: bool, why: str, figure: str = "") -> None:
+        self._add(id, claim, published, measured, HOLDS if true else FAILS, why, figure)
+
+    def _add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str) -> None:
+        now = time.perf_counter()
+        picture = str(self.out / f"{figure}.png") if figure else None
+        reason = "" if verdict == HOLDS else why
+        self.claims.append(
+            Claim(id, self.document, claim, published, measured, verdict, reason, now - self._started, picture)
+        )
+        self._started = now
+
+
+def saved(series: Mapping[str, Mapping[float, float]], slow: str, fast: str) -> float:
+    """By how many per cent `fast` takes less time than `slow`, mean over the points."""
+    shares = [1.0 - series[fast][x] / series[slow][x] for x in series[slow]]
+    return 100.0 * sum(shares) / len(shares)
+
+
+def most_saved(series: Mapping[str, Mapping[float, float]], slow: str, fast: str) -> float:
+    return 100.0 * max(1.0 - series[fast][x] / series[slow][x] for x in series[slow])
+
+
+def next_best(series: Mapping[str, Mapping[float, float]], ours: str) -> float:
+    """Mean over the points of the best other time over ours."""
+    ratios = [min(t[x] for name, t in series.items() if name != ours) / series[ours][x] for x in series[ours]]
+    return sum(ratios) / len(ratios)
