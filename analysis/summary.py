@@ -42,7 +42,13 @@ TABLE_METRICS = (
     "missed",
     "duplicates",
 )
+LOSS_METRICS = ("missed_transient", "missed_dropped", "missed_fault", "repair_mean")
 _SHORT_TITLES = {
+    "missed_transient": "converging",
+    "missed_dropped": "dropped",
+    "missed_fault": "lost to faults",
+    "repair_mean": "repair ms",
+    "delivery_ratio": "delivered",
     "entries": "table entries",
     "reduction": "less than simple",
     "control_messages": "control msgs",
@@ -127,8 +133,20 @@ class Table:
         return tuple(column.title for column in self.columns)
 
 
-def table(summary: Summary, metrics: Sequence[str] = TABLE_METRICS, intervals: bool = False) -> Table:
+def table_metrics(summary: Summary) -> tuple[str, ...]:
+    """The usual metrics, and those of losses and repair where there were any."""
+
+    def happened(name: str) -> bool:
+        return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
+
+    losses = [name for name in LOSS_METRICS if happened(name)]
+    return (*TABLE_METRICS, *losses, *(("delivery_ratio",) if losses else ()))
+
+
+def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: bool = False) -> Table:
     """One row per point: how it routes, its swept keys, then the metrics; `intervals` adds ± half widths."""
+    if metrics is None:
+        metrics = table_metrics(summary)
     keys = summary.other_swept
     labels = ["strategy"]
     if any(is_covering(summary.labels(point)) for point in summary.order):
