@@ -103,9 +103,8 @@ def _places(count: int, progress: Callable[[str], None]) -> list[dict[str, objec
             index, build_seconds = built[name]
             shown = SCAN if name == "scan" else name
             overhead = index.overhead / count
-            rows.append(
-                _row(f"places, {distribution}", count, "matching", shown, seconds, times["scan"], build_seconds, overhead)
-            )
+            data, scan = f"places, {distribution}", times["scan"]
+            rows.append(_row(data, count, "matching", shown, seconds, scan, build_seconds, overhead))
     return rows
 
 

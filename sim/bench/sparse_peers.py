@@ -23,8 +23,8 @@ def numpy_peer(catalogue: SparseCatalogue, k: int) -> Answer:
         low, high, weight = columns[:, catalogue.attributes]
         held = (catalogue.lo <= high) & (low <= catalogue.hi)
         rows = np.flatnonzero(np.logical_and.reduceat(held, begins))
-        scores = [float(np.sum((catalogue.weights * weight)[catalogue.offsets[r] : catalogue.offsets[r + 1]])) for r in rows]
-        return _best(catalogue.ids[rows], np.array(scores), k)
+        scores = np.add.reduceat(np.where(held, catalogue.weights * weight, 0.0), begins)[rows]
+        return _best(catalogue.ids[rows], scores, k)
 
     return top
 

@@ -96,7 +96,8 @@ def _by_cardinality(sheet: Sheet, macro: dict[str, dict[str, Any]]) -> None:
         series = macro[d]["cardinality"]
         be, star = (series[name][max(series[name])] / series[name][min(series[name])] for name in (BE, STAR))
         sheet.statement(
-            f"cardinality-{d}", f"{d}: BE slows down with cardinality, BE* hardly", f"BE {published:.2f}×, BE* about 1×",
+            f"cardinality-{d}", f"{d}: BE slows down with cardinality, BE* hardly",
+            f"BE {published:.2f}×, BE* about 1×",
             f"BE {be:.2f}×, BE* {star:.2f}×", be > 1.05 and star < be, _OWN_DATA, f"fig-6-cardinality-{d}",
         )  # fmt: skip
 
@@ -159,14 +160,14 @@ def _capacity(sheet: Sheet, base: Begen) -> None:
         def point(capacity: int, workload: Expressions = workload) -> tuple[Asks, Sequence[Any]]:
             return asks(workload, None, (STAR,), capacity=capacity), list(workload.events)
 
-        points = [(c, lambda c=c: point(c)) for c in (5, 20, 160)]  # type: ignore[misc]
+        points = [(c, lambda c=c: point(c)) for c in (5, 20, 160)]
         series = sheet.sweep(f"table-2a-{probability:g}", f"Capacity at {probability:.1%}", "capacity", points)[STAR]
         best = min(series, key=lambda c: series[c])
         near = series[published] <= 1.1 * series[best]
         sheet.statement(
             f"capacity-{probability:g}", f"best l-node capacity at match probability {probability:.1%}", str(published),
             f"{best:g} (theirs takes {series[published] / series[best]:.2f}×)", near,
-            "a node visited costs us several cache misses, an expression compared about one: larger l-nodes pay earlier",
+            "a node visited costs us several cache misses, an expression compared about one: larger l-nodes pay",
             f"table-2a-{probability:g}",
         )  # fmt: skip
 
@@ -190,7 +191,7 @@ def _top_k(sheet: Sheet, base: Begen, quick: bool) -> None:
         return every, list(workload.events)
 
     for name, (star, kind) in published.items():
-        points = [(c, lambda c=c, name=name: point(make(name, c))) for c in steps]  # type: ignore[misc]
+        points: Any = [(c, lambda c=c, name=name: point(make(name, c))) for c in steps]
         series = sheet.sweep(f"fig-8-{name}", f"Top-k and size, {name}", "expressions", points)
         sheet.gain(
             f"top-1-be-{name}", f"{name}: BE*(1) saves over BE*, at most", star, most_saved(series, STAR, f"{STAR}(1)"),
@@ -198,16 +199,17 @@ def _top_k(sheet: Sheet, base: Begen, quick: bool) -> None:
             if name in ("author", "title") else _OWN_DATA, figure=f"fig-8-{name}",
         )  # fmt: skip
         gain = most_saved(series, KIND, f"{KIND}(1)")
+        why = "ours skips whole partitions by size, which pays when the best expressions are the longest"
         sheet.statement(
-            f"top-1-k-ind-{name}", f"{name}: k-ind(1) saves little over k-ind", f"{kind} %", f"{gain:.3g} %", gain < 30.0,
-            "ours skips whole partitions by size, which pays when the best expressions are the longest", f"fig-8-{name}",
+            f"top-1-k-ind-{name}", f"{name}: k-ind(1) saves little over k-ind", f"{kind} %", f"{gain:.3g} %",
+            gain < 30.0, why, f"fig-8-{name}",
         )  # fmt: skip
     for d in _DISTRIBUTIONS:
-        points = [
+        by_probability: Any = [
             (p, lambda p=p, d=d: point(begen(varied(base, distribution=d, match_probability=p)), match_probability=p))
             for p in ((0.0001, 0.01, 0.09) if quick else (0.0001, 0.001, 0.01, 0.05, 0.09))
-        ]  # type: ignore[misc]
-        series = sheet.sweep(f"fig-9-{d}", f"Top-k and match probability, {d}", "match probability", points)
+        ]
+        series = sheet.sweep(f"fig-9-{d}", f"Top-k and match probability, {d}", "match probability", by_probability)
         ahead = all(series[f"{STAR}(1)"][p] < series[f"{KIND}(1)"][p] for p in series[STAR])
         sheet.statement(
             f"fig-9-{d}", f"{d}: BE*(1) beats k-ind(1) at every match probability", "always",

@@ -52,21 +52,19 @@ class Sheet:
         self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""
     ) -> None:
         """A claim that something is `published` times better (1 is no better)."""
-        if measured >= _NEAR * published:
-            verdict = HOLDS
-        else:
-            verdict = OTHER_FACTOR if measured > 1.0 else FAILS
+        worse = OTHER_FACTOR if measured > 1.0 else FAILS
+        verdict = HOLDS if measured >= _NEAR * published else worse
         self._add(id, claim, f"{published:.3g}{unit}", f"{measured:.3g}{unit}", verdict, why, figure)
 
     def gain(self, id: str, claim: str, published: float, measured: float, why: str, *, figure: str = "") -> None:
         """A claim that time falls by a share; both in per cent."""
-        if measured >= _NEAR * published:
-            verdict = HOLDS
-        else:
-            verdict = OTHER_FACTOR if measured > 0.0 else FAILS
+        worse = OTHER_FACTOR if measured > 0.0 else FAILS
+        verdict = HOLDS if measured >= _NEAR * published else worse
         self._add(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
 
-    def statement(self, id: str, claim: str, published: str, measured: str, true: bool, why: str, figure: str = "") -> None:
+    def statement(
+        self, id: str, claim: str, published: str, measured: str, true: bool, why: str, figure: str = ""
+    ) -> None:
         self._add(id, claim, published, measured, HOLDS if true else FAILS, why, figure)
 
     def _add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str) -> None:

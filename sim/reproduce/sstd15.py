@@ -48,9 +48,10 @@ def asks(workload: LocatedWorkload, k: int) -> tuple[Asks, Sequence[Any]]:
 
 def _sweep(sheet: Sheet, figure: str, base: Located, field: str, values: Sequence[float], x: str) -> Any:
     def point(value: float) -> tuple[Asks, Sequence[Any]]:
-        return asks(located_workload(replace(base, **{field: value})), _K)
+        changed: Any = {field: value}
+        return asks(located_workload(replace(base, **changed)), _K)
 
-    points = [(v, lambda v=v: point(v)) for v in values]  # type: ignore[misc]
+    points = [(v, lambda v=v: point(v)) for v in values]
     return sheet.sweep(f"{figure}-{base.distribution}", f"{x}, {base.distribution}", x, points)
 
 
@@ -89,7 +90,7 @@ def _shapes(sheet: Sheet, base: Located, quick: bool) -> None:
 def _answers(sheet: Sheet, base: Located, quick: bool) -> None:
     d = base.distribution
     workload = located_workload(base)
-    points = [(k, lambda k=k: asks(workload, k)) for k in ((1, 5, 9) if quick else (1, 3, 5, 7, 9))]  # type: ignore[misc]
+    points = [(k, lambda k=k: asks(workload, k)) for k in ((1, 5, 9) if quick else (1, 3, 5, 7, 9))]
     series = sheet.sweep(f"fig-10-{d}", f"k, {d}", "k", points)
     published = {"uniform": {RT: 3.0, TAS: 6.0, SCAN: 30.0}, "zipf": {RT: 4.0, TAS: 39.0, SCAN: 57.0}}[d]
     for name, factor in published.items():
@@ -106,7 +107,7 @@ def _alphas(sheet: Sheet, base: Located) -> None:
         alpha = None if mean == _UNIFORM_ALPHA else mean
         return asks(located_workload(replace(base, alpha=alpha)), _K)
 
-    points = [(m, lambda m=m: point(m)) for m in (0.1, 0.5, 0.9, _UNIFORM_ALPHA)]  # type: ignore[misc]
+    points = [(m, lambda m=m: point(m)) for m in (0.1, 0.5, 0.9, _UNIFORM_ALPHA)]
     title = f"Mean of α ({_UNIFORM_ALPHA:g} stands for U(0, 1)), {d}"
     series = sheet.sweep(f"fig-11-{d}", title, "mean of alpha", points)
     others = min(series[name][0.5] for name in (SCAN, TAS, RT))

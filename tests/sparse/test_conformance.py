@@ -108,7 +108,8 @@ def test_stateful_churn(method):
 @every_method
 @pytest.mark.parametrize("distribution", ["uniform", "zipf"])
 def test_agrees_with_the_scan_on_a_workload(method, distribution):
-    workload = begen(Begen(subscriptions=3000, events=12, dimensions=60, distribution=distribution, match_probability=0.01))
+    p = Begen(subscriptions=3000, events=12, dimensions=60, distribution=distribution, match_probability=0.01)
+    workload = begen(p)
     scan = topk.create("scan", workload.catalogue)
     index = topk.create(method, workload.catalogue)
     index.check()

@@ -56,7 +56,8 @@ class RTreeIndex(PlacedIndex):
 
     def _build(self, catalogue: PlacedCatalogue) -> None:
         """Pack what there is; then the forests, children first."""
-        levels = packed_levels(catalogue.places, np.arange(len(catalogue))) if len(catalogue) else [[np.empty(0, np.int64)]]
+        nothing = [[np.empty(0, np.int64)]]
+        levels = packed_levels(catalogue.places, np.arange(len(catalogue))) if len(catalogue) else nothing
         total = sum(len(level) for level in levels)
         self._tree = allocated(2 * total + 16, len(self._store.rows.ids), empty_forest())
         t, placed = self._tree, self.placed

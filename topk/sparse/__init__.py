@@ -24,7 +24,9 @@ __all__ = [
     "from_csr", "from_predicates", "weighted",
 ]  # fmt: skip
 
-METHODS: dict[str, type[SparseIndex]] = {cls.name: cls for cls in (SparseScan, KIndex, BETree, BEStarTree, BEStarBatch, Pivot)}
+METHODS: dict[str, type[SparseIndex]] = {
+    cls.name: cls for cls in (SparseScan, KIndex, BETree, BEStarTree, BEStarBatch, Pivot)
+}
 
 
 def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:

@@ -65,7 +65,8 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
     meta[FREE_ROOM:] = -1
     tree = Tree(
         np.zeros((64, 12), np.int64), np.zeros((64, 4, LEVELS)), np.zeros((64, 6)),
-        np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 5), np.int64), np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 2)), np.zeros(256, np.int64),
+        np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 5), np.int64), np.zeros((64, SLOTS + 1), np.float32),
+        np.zeros((64, 2)), np.zeros(256, np.int64),
         np.full(256, _EMPTY, np.int64), np.zeros(256, np.int64), meta, knobs, domain, np.zeros(64, np.int64),
         np.zeros(max(dimensions, 1), np.int64), np.full(max(rows, 1), -1, np.int64),
         reference,

@@ -8,7 +8,8 @@ l-nodes carry upper bounds of weights, which prune (`be_match`).
 `be-star` is built by insertion, as the paper's BE*; `be-star-batch` partitions all expressions at once, as its BE*-B,
 and then takes insertions like the other. What ours changes: the bounds of §VI share 32 slots per node and are
 cut by a bound of the whole sum (largest Σ weight·usual weight below the node, times the event's largest weight/usual
-weight): a sum over all attributes of the event is far above what a few predicates can reach. And above 64 expressions a split tries 32 cuts (only batch construction meets such buckets).
+weight): a sum over all attributes of the event is far above what a few predicates can reach. And above 64
+expressions a split tries 32 cuts (only batch construction meets such buckets).
 """
 
 from __future__ import annotations

@@ -131,12 +131,11 @@ class BETree(SparseIndex):
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
-        return int(
-            match(
-                self._tree, self._store.rows, columns_of(event), scratch.event, k, self._mode, self.prunes, learn,
-                scratch.scores, scratch.ids, scratch.counts,
-            )  # fmt: skip
-        )
+        found = match(
+            self._tree, self._store.rows, columns_of(event), scratch.event, k, self._mode, self.prunes, learn,
+            scratch.scores, scratch.ids, scratch.counts,
+        )  # fmt: skip
+        return int(found)
 
     def _account(self, queries: int) -> None:
         super()._account(queries)

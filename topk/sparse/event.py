@@ -89,7 +89,8 @@ class Events(Sequence[Event]):
         offsets = np.concatenate([[0], np.cumsum([len(e.attributes) for e in single], dtype=np.int64)])
         if not single:
             return cls(np.zeros(1, np.int64), np.empty(0, np.int32), *(np.empty(0) for _ in range(3)))
-        columns = [np.concatenate(c) for c in zip(*((e.attributes, e.lo, e.hi, e.weights) for e in single), strict=True)]
+        parts = zip(*((e.attributes, e.lo, e.hi, e.weights) for e in single), strict=True)
+        columns = [np.concatenate(part) for part in parts]
         return cls(offsets.astype(np.int64), *columns)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""k-index: conjunctions grouped by size, posting lists per value (Whang et al., VLDB 2009, "Indexing Boolean expressions").
+"""k-index: conjunctions grouped by size, posting lists per value (Whang et al., "Indexing Boolean expressions", 2009).
 
 Expressions of size K are in partition K. There, every (attribute, value) that a predicate accepts has a posting list
 of rows; a range is enumerated value by value. An event walks, for each K up to its own size, the lists of its
@@ -119,11 +119,12 @@ def open_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, bound: 
                 continue
             value = np.int64(low) if turn == 1 else _ANY
             found = locate(lists, size, columns[0][i], value)
-            if found < len(lists.size) and lists.size[found] == size and lists.value[found] == value:
-                if lists.attribute[found] == columns[0][i]:
-                    at[count], end[count] = lists.begin[found], lists.begin[found + 1]
-                    bound[count] = lists.top[found] * columns[3][i]
-                    count += 1
+            if found == len(lists.size) or lists.size[found] != size or lists.value[found] != value:
+                continue
+            if lists.attribute[found] == columns[0][i]:
+                at[count], end[count] = lists.begin[found], lists.begin[found + 1]
+                bound[count] = lists.top[found] * columns[3][i]
+                count += 1
     return count
 
 

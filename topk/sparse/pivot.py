@@ -145,8 +145,8 @@ def search(
         top = max(top, weight)
         if grid.reference[a] > 0.0:
             ratio = max(ratio, weight / grid.reference[a])
-        else:
-            ratio = np.inf if weight > 0.0 else ratio
+        elif weight > 0.0:
+            ratio = np.inf
     chosen, heads, visited, covered = gather(grid, lists, columns, top)
     missing, outside = ~present, ~covered
     # Arrays by name: taking them out of the tuples in the loop would count references at every access.
@@ -245,10 +245,11 @@ class Pivot(SparseIndex):
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         columns = columns_of(event)
-        return int(
-            search(self._store.rows, self._grid, self._postings.lists, self._codes.packed, columns, scratch.event,
-                   scratch.codes, k, self._mode, scratch.scores, scratch.ids, scratch.counts)  # fmt: skip
-        )
+        found = search(
+            self._store.rows, self._grid, self._postings.lists, self._codes.packed, columns, scratch.event,
+            scratch.codes, k, self._mode, scratch.scores, scratch.ids, scratch.counts,
+        )  # fmt: skip
+        return int(found)
 
     def _entry(self, row: int) -> tuple[int, Any, Any]:
         home, masks, bounds = np.empty(1, np.int64), np.empty((1, 2), np.uint64), np.empty((1, 2), np.float32)

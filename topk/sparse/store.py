@@ -5,7 +5,8 @@ than half is waste, then everything is moved together. An event is spread over d
 and weight per attribute, NaN where it lacks one), so a predicate costs one gather and two comparisons, and a
 missing attribute fails every comparison by itself.
 
-Kernels that are called per row are inlined: handing a tuple of a dozen arrays to a function costs more than what they do.
+Kernels that are called per row are inlined: handing a tuple of a dozen arrays to a function costs more than what
+they do. Kernels that loop over rows name the arrays first: a tuple counts references at every access.
 """
 
 from __future__ import annotations
