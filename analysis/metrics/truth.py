@@ -28,6 +28,7 @@ def truth(run: DataFrame) -> DataFrame:
         "run",
         *(F.col(name).cast("double").alias(name) for name in counts),
         F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
+        F.try_divide("control_messages", "events").alias("control_per_event"),
         F.col("finished").alias("simulated_time"),
         "wall_seconds",
     )
@@ -81,6 +82,14 @@ TRUTH_JOB = Job(
                 "run.missed_fault",
             ),
             "higher",
+        ),
+        Metric(
+            "control_per_event",
+            "control messages per event",
+            "messages",
+            "What keeping the routing tables up to date costs for each event of the workload.",
+            "control messages over links ÷ events",
+            ("run.control_messages", "run.events"),
         ),
         Metric(
             "simulated_time",
