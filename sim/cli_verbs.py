@@ -31,7 +31,7 @@ MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
 
 _out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
-_err = Console(stderr=True)
+_err = Console(stderr=True, soft_wrap=True)
 
 
 # ── experiments ────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,9 +76,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _report_failures(result: Any, experiment: str) -> None:
+    """One message per cause: a bad file fails every run of a sweep in the same way."""
+    causes: dict[str, list[Any]] = {}
     for failure in result.failures:
-        _err.print(f"run failed: {failure}", style="red", markup=False, highlight=False)
-        _err.print(f"  repeat it with: {failure.repeat_command(experiment)}", markup=False, highlight=False)
+        causes.setdefault(failure.message, []).append(failure)
+    for failures in causes.values():
+        first, others = failures[0], len(failures) - 1
+        alike = f" ({others} more runs failed in the same way)" if others else ""
+        _err.print(f"run failed: {first}{alike}", style="red", markup=False, highlight=False)
+        _err.print(f"  repeat it with: {first.repeat_command(experiment)}", markup=False, highlight=False)
 
 
 def _aggregate_and_report(out: Path, master: str | None) -> None:

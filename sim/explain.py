@@ -142,7 +142,7 @@ def _at_home(
     mine = deliveries[(deliveries["subscription"] == subscription) & (deliveries["broker"] == home)]
     if len(mine):
         row = mine.iloc[0]
-        yield f"  {row.time:10.3f} ms  {trace.names[home]}: delivered, rank {row['rank']}, score {row.score:g}"
+        yield f"  {row.time:10.3f} ms  {trace.names[home]}: delivered, rank {int(row['rank'])}, score {row.score:g}"
         return
     served = int((deliveries["broker"] == home).sum())
     yield (
