@@ -38,22 +38,15 @@ class Signal:
 
     SimPy's own events are used up when they happen. A link or server has the same thing to do each time, so
     one object does, and a message allocates nothing in the kernel but its place in the calendar. The kernel
-    asks of an event what is here: `callbacks`, which it clears, and `_ok`.
+    asks of an event what is here: `callbacks`, which it clears before it calls them, and `_ok`.
     """
 
-    __slots__ = ("_calls",)
+    __slots__ = ("callbacks",)
     _ok = True
 
-    def __init__(self, call: Callable[[object], None]) -> None:
-        self._calls = (call,)
-
-    @property
-    def callbacks(self) -> tuple[Callable[[object], None], ...]:
-        return self._calls
-
-    @callbacks.setter
-    def callbacks(self, _used_up: None) -> None:
-        """The kernel clears an event when it happens; this one stays."""
+    def __init__(self, call: Callable[[Signal], None]) -> None:
+        # The function puts this back, first thing, to be ready for the next time.
+        self.callbacks: tuple[Callable[[Signal], None], ...] | None = (call,)
 
 
 @dataclass(frozen=True)
@@ -100,11 +93,17 @@ class Link(Generic[M]):
         self.sent = 0  # sequence number of the next message
         self.retransmissions = 0
         self._arrival = Signal(self._arrive)
+        self._renewed = self._arrival.callbacks
+        self._only_latency = self._rng is None and self._model.bandwidth is None
 
     def send(self, message: M) -> None:
         self.sent += 1
         if not self.up:
             self._lose(message)
+            return
+        if self._only_latency:
+            self._in_flight.append(message)
+            self._env.schedule(self._arrival, NORMAL, self.latency)
             return
         now, model = self._env.now, self._model
         leaves = now
@@ -129,20 +128,24 @@ class Link(Generic[M]):
         while self._in_flight:
             self._lose(self._in_flight.popleft())
 
-    def _arrive(self, _event: object) -> None:
+    def _arrive(self, signal: Signal) -> None:
+        signal.callbacks = self._renewed
         if self._void:  # arrivals happen in the order of sending, so the void ones come first
             self._void -= 1
         elif self._held:
             self._behind += 1
-        else:
-            self._hand_over()
+        elif self._deliver(message := self._in_flight.popleft()) is False:
+            self._hold(message)
+
+    def _hold(self, message: M) -> None:
+        self._in_flight.appendleft(message)
+        self._held = True
+        self._wait(self._resume)
 
     def _hand_over(self) -> None:
         message = self._in_flight.popleft()
         if self._deliver(message) is False:
-            self._in_flight.appendleft(message)
-            self._held = True
-            self._wait(self._resume)
+            self._hold(message)
 
     def _resume(self) -> None:
         """The receiver has room again; go on with what was held, and with what arrived behind it."""
@@ -188,6 +191,7 @@ class Server(Generic[M]):
         self._busy_until = 0.0
         self._void = 0  # ends of service still in the calendar whose messages were lost
         self._end_of_service = Signal(self._finish)
+        self._renewed = self._end_of_service.callbacks
 
     def arrive(self, message: M) -> bool:
         """Take a message in; False if the sender has to hold it (see `wait`)."""
@@ -201,7 +205,10 @@ class Server(Generic[M]):
                 self._drop(message)
             return self._overflow != "hold"
         now = self._env.now
-        self._busy_until = max(now, self._busy_until) + self._service()
+        start = self._busy_until
+        if start < now:
+            start = now
+        self._busy_until = start + self._service()
         self._queue.append(message)
         self._env.schedule(self._end_of_service, NORMAL, self._busy_until - now)
         return True
@@ -230,7 +237,8 @@ class Server(Generic[M]):
             resume()
         return waiting
 
-    def _finish(self, _event: object) -> None:
+    def _finish(self, signal: Signal) -> None:
+        signal.callbacks = self._renewed
         if self._void:
             self._void -= 1
             return
