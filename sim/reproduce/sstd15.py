@@ -23,7 +23,7 @@ _K = 5
 _UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean
 # Reasons say what was counted, and call the rest a guess.
 _NOT_THEIRS = (
-    "at 2M subscriptions the search takes about 1,100 nodes from its queue, nearly as many as there are nodes above the "
+    "at 2M subscriptions the search takes about 1,100 nodes from its queue, about as many as there are above the "
     "leaves: sums of maxima over ten attributes prune little there. Our SCAN takes 23 ns per subscription, and "
     "places are a mixture of cities instead of their tweets; which of these makes the factor was not isolated"
 )
