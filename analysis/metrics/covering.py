@@ -42,6 +42,18 @@ def covering_work(decisions: DataFrame) -> DataFrame:
     )
 
 
+def first_hop(decisions: DataFrame, operations: DataFrame) -> DataFrame:
+    """Recall at the subscriber's own broker only: later hops repeat the question about what the first let through."""
+    from pyspark.sql import functions as F
+
+    homes = operations.where(F.col("kind") == "subscribe").select("run", "subscription", "broker")
+    at_home = decisions.where(F.col("outcome").isin(*CHECKS) & F.col("exact")).join(
+        homes, ["run", "subscription", "broker"]
+    )
+    found = F.count_if(F.col("outcome") == "suppressed")
+    return at_home.groupBy("run").agg(F.try_divide(found, F.count("*")).alias("recall_first_hop"))
+
+
 _SEARCH = ("decisions.outcome",)
 
 JOB = Job(
@@ -126,6 +138,23 @@ JOB = Job(
             "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
             "checks with a cover − suppressed checks with a cover",
             ("decisions.exact", *_SEARCH),
+        ),
+    ),
+)
+
+FIRST_HOP_JOB = Job(
+    "first_hop",
+    ("decisions", "operations"),
+    first_hop,
+    (
+        Metric(
+            "recall_first_hop",
+            "recall at the first hop",
+            "share",
+            "Recall of covering among the checks at the subscriber's own broker.",
+            "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's",
+            ("decisions.exact", "operations.broker", *_SEARCH),
+            "higher",
         ),
     ),
 )

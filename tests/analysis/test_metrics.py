@@ -235,3 +235,15 @@ def test_the_ledger_lists_what_missed_covers_cost(spark: Any, frame: Any) -> Non
     )
     assertDataFrameEqual(ledger.costliest_misses(decisions, control), expected, ignoreNullable=True)
     assert ledger.costliest_misses(decisions, control, most=1).count() == 1
+
+
+def test_first_hop_recall_looks_at_the_subscribers_own_broker(spark: Any, frame: Any) -> None:
+    rows = [
+        {"subscription": 1, "broker": 0, "outcome": "forwarded", "exact": True},  # missed at home
+        {"subscription": 1, "broker": 1, "outcome": "forwarded", "exact": True},  # and again
+        {"subscription": 2, "broker": 0, "outcome": "suppressed", "exact": True},
+        {"subscription": 3, "broker": 0, "outcome": "forwarded", "exact": False},  # nothing to find
+    ]
+    operations = [{"kind": "subscribe", "subscription": s, "broker": 0} for s in (1, 2, 3)]
+    found = covering.first_hop(frame("decisions", rows), frame("operations", operations))
+    assertDataFrameEqual(found, expect(spark, "recall_first_hop", ("a", 0.5)))
