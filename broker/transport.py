@@ -91,7 +91,6 @@ class Link(Generic[M]):
         self._void = 0  # arrivals still in the calendar whose messages were lost
         self.up = True
         self.sent = 0  # sequence number of the next message
-        self.retransmissions = 0
         self._arrival = Signal(self._arrive)
         self._renewed = self._arrival.callbacks
         self._only_latency = self._rng is None and self._model.bandwidth is None
@@ -115,7 +114,6 @@ class Link(Generic[M]):
             arrival += model.jitter * self._rng.random()
             while model.loss and self._rng.random() < model.loss:
                 arrival += model.retransmit_after
-                self.retransmissions += 1
             self._last = arrival = max(arrival, self._last)
         self._in_flight.append(message)
         self._env.schedule(self._arrival, NORMAL, arrival - now)
