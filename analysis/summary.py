@@ -102,12 +102,20 @@ class Summary:
 
     @cached_property
     def swept(self) -> list[str]:
-        """The keys of which the points have more than one value; a point need not have all of them."""
-        values: dict[str, set[str]] = {}
-        for point in self.order:
-            for key, value in json.loads(point).items():
-                values.setdefault(key, set()).add(json.dumps(value))
-        return [key for key, found in values.items() if len(found) > 1]
+        """The keys of which the points have more than one value; a point need not have all of them.
+
+        To lack a key that others of the same strategy have is a value too: the rows would look alike without it.
+        """
+        points = [(self.labels(point)["strategy"], json.loads(point)) for point in self.order]
+        keys = dict.fromkeys(key for _, values in points for key in values)
+        return [key for key in keys if self._varies(key, points)]
+
+    @staticmethod
+    def _varies(key: str, points: list[tuple[str, dict[str, Any]]]) -> bool:
+        given = {json.dumps(values[key]) for _, values in points if key in values}
+        having = {strategy for strategy, values in points if key in values}
+        lacking = {strategy for strategy, values in points if key not in values}
+        return len(given) > 1 or bool(having & lacking)
 
     @property
     def other_swept(self) -> list[str]:

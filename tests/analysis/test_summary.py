@@ -109,3 +109,10 @@ def test_numbers(number: float | None, unit: str, text: str) -> None:
 )
 def test_swept_values_are_shown_without_loss(value: Any, text: str) -> None:
     assert value_text(value) == text
+
+
+def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
+    values = {"entries": 1.0}
+    plain = {"routing.strategy": "covering"}
+    points = [(plain, values), ({**plain, "routing.mode": "active"}, values)]
+    assert make(points).other_swept == ["routing.mode"]
