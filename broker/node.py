@@ -108,7 +108,7 @@ class Broker:
         rows = network.recorder.rows["publications"]
         rows.append(
             (network.recorder.step(), message.event, now, message.sent, message.source, self.number, message.hop,
-             message.published, len(best), len(interested), False)
+             message.published, self._waited(message), len(best), len(interested), False)
         )  # fmt: skip
         network.recorder.parents.append(message.parent)
         for neighbour in interested:
@@ -118,6 +118,11 @@ class Broker:
                     message.tree,
                 )
             )  # fmt: skip
+
+    def _waited(self, message: Publication) -> float:
+        """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
+        wire = 0.0 if message.source == CLIENT else self.links[message.source].latency
+        return max(0.0, self.network.env.now - (message.sent + wire))
 
     def _worth(self, message: Message) -> float:
         """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""

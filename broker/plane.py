@@ -137,7 +137,7 @@ class Plane:
                 (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,
                  decision.outcome, NOBODY if search.witness is None else search.witness,
                  min(search.probes, MOST), min(search.cubes, MOST), min(search.runs, MOST), search.volume,
-                 search.capped, decision.exact)
+                 search.capped, decision.exact, decision.subscription in broker.local)
             )  # fmt: skip
 
         return make_ledger(

@@ -10,6 +10,14 @@ import pyarrow as pa
 from broker import trace
 
 
+def _recorded(table: str) -> list[str]:
+    """The columns that a row gives; buckets are worked out later."""
+    return [column for column in trace.SCHEMAS[table].names if (table, column) not in trace.BUCKETED]
+
+
+SERVED = _recorded("publications").index("served")
+
+
 class Recorder:
     """One list of rows per trace table, in schema order."""
 
@@ -30,7 +38,7 @@ class Recorder:
         for name, rows in self.rows.items():
             if name == "run":
                 continue
-            names = trace.SCHEMAS[name].names
+            names = _recorded(name)
             columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
             tables[name] = trace.to_table(name, dict(zip(names, columns, strict=True)))
         return tables
@@ -41,8 +49,7 @@ class Recorder:
         A message is processed after the one that caused it, so one pass backwards sees children first.
         """
         rows = self.rows["publications"]
-        served = trace.SCHEMAS["publications"].get_field_index("served")
-        useful = np.array([row[served] > 0 for row in rows], dtype=bool)
+        useful = np.array([row[SERVED] > 0 for row in rows], dtype=bool)
         for row in range(len(rows) - 1, -1, -1):
             parent = self.parents[row]
             if parent >= 0 and useful[row]:

@@ -7,6 +7,9 @@ The folder appears under its name only when it is complete (written beside it, t
 never meets half a run. The hash covers every table but `run` itself, value by value, so it depends neither
 on the Parquet version nor on how long the run took.
 
+Two tables can be sampled (see `broker/sampling.py`): what was left out stands, added up, in `decisions_rest` and
+`deliveries_rest`, so that rows and rest together are always everything that happened.
+
 Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
 """
 
@@ -23,6 +26,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from broker.buckets import bucket_of
 
 CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
 NOBODY = -1  # in place of a subscription: there is no witness
@@ -69,6 +74,19 @@ SCHEMAS: dict[str, pa.Schema] = {
         volume=pa.float64(),  # fraction of the search region that was searched, 0..1
         capped=pa.bool_(),  # the probe cap ended the search early
         exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
+        at_home=pa.bool_(),  # the subscription is one of this broker's own clients': its first hop
+    ),
+    # The decisions that sampling left out, added up.
+    "decisions_rest": _schema(
+        outcome=_label,
+        capped=pa.bool_(),
+        exact=pa.bool_(),
+        at_home=pa.bool_(),
+        count=pa.int64(),
+        probes=pa.float64(),  # sums; as floats, because emulated searches count by the trillion
+        cubes=pa.float64(),
+        runs=pa.float64(),
+        volume=pa.float64(),
     ),
     # Routing-table entries per broker and link, sampled over time; `neighbour` CLIENT counts local ones.
     "tables": _schema(
@@ -88,6 +106,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         target=pa.int32(),
         hop=pa.int32(),  # 0 at the publisher's own broker
         published=pa.float64(),
+        waited=pa.float64(),  # time − (sent + latency of the link), at least 0; at hop 0 time − sent
+        waited_bucket=pa.int32(),  # see broker/buckets.py
         served=pa.int32(),  # local subscriptions it was delivered to
         forwarded=pa.int32(),  # neighbours it was sent on to
         useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
@@ -99,8 +119,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         time=pa.float64(),
         hops=pa.int32(),
         latency=pa.float64(),
+        latency_bucket=pa.int32(),  # see broker/buckets.py
         rank=pa.int32(),  # 1 is best at this broker
         score=pa.float64(),
+    ),
+    # The deliveries that sampling left out, added up.
+    "deliveries_rest": _schema(
+        hops=pa.int32(),
+        latency_bucket=pa.int32(),
+        count=pa.int64(),
+        latency=pa.float64(),  # their sum
     ),
     # One row per client request: when it was made and when its last message had been processed.
     "operations": _schema(
@@ -164,14 +192,17 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 HASHED = tuple(name for name in SCHEMAS if name != "run")
+# Columns worked out from another one of their table.
+BUCKETED = {("deliveries", "latency_bucket"): "latency", ("publications", "waited_bucket"): "waited"}
 
 
 def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
-    """An Arrow table with the schema of `name`, from one sequence per column."""
+    """An Arrow table with the schema of `name`, from one sequence per column; buckets are worked out here."""
     schema = SCHEMAS[name]
     arrays = []
     for field in schema:
-        values = columns[field.name]
+        source = BUCKETED.get((name, field.name))
+        values: Any = columns[field.name] if source is None else bucket_of(columns[source])
         if pa.types.is_dictionary(field.type):
             arrays.append(pa.array(values, pa.string()).cast(field.type))
         else:
