@@ -58,7 +58,20 @@ def compile_subscription(schema: Schema, subscription: Subscription) -> Filter:
         if range_.allowed is not None:
             allowed[column] = range_.allowed
     mentioned = tuple(column in narrowed for column in range(count))
-    return Filter(box, Residue.of(excluded, allowed), mentioned, weights, float(subscription.score))
+    near = _near(schema, subscription)
+    return Filter(box, Residue.of(excluded, allowed), mentioned, weights, float(subscription.score), near)
+
+
+def _near(schema: Schema, subscription: Subscription) -> tuple[float, float, float] | None:
+    near = subscription.near
+    if near is None:
+        return None
+    if schema.place is None:
+        message = "near needs attributes of the kinds latitude and longitude in the schema"
+        if subscription.text is None:
+            raise CoverlayError(f"{near}: {message}")
+        raise pointing(subscription.text, near.place, message)
+    return float(near.latitude), float(near.longitude), float(near.alpha)
 
 
 def _located(subscription: Subscription, predicate: Predicate, place: int, message: str) -> CoverlayError:

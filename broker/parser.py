@@ -1,15 +1,18 @@
 """The text form of subscriptions and events: a hand-written recursive-descent parser.
 
-    subscription = ( "true" | predicate { "and" predicate } ) [ "score" number ]
+    subscription = ( "true" | term { "and" term } ) [ "score" number ]
+    term         = predicate | "near" "(" latitude "," longitude ")" [ "alpha" number ]
     predicate    = name test [ "weight" number ]
     test         = ( "<" | "<=" | "=" | "!=" | ">=" | ">" ) value
                  | [ "not" ] "in" "{" [ value { "," value } ] "}"
                  | "between" value "and" value
-    event        = [ name "=" value { "," name "=" value } ]
+    event        = [ assignment { "," assignment } ] [ "at" "(" latitude "," longitude ")" ]
+    assignment   = name "=" value [ "weight" number ]
     value        = number | text in double or single quotes
 
-`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords in any case. One token of
-look-ahead decides everything. A mistake is shown with the line and a caret under the place.
+`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords in any case. `near`, `alpha`
+and `at` are words only where they can be nothing else, so attributes may still be called so. One token of
+look-ahead decides everything else. A mistake is shown with the line and a caret under the place.
 """
 
 from __future__ import annotations
@@ -21,13 +24,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.predicates import (
+    DEFAULT_ALPHA,
     DEFAULT_SCORE,
     DEFAULT_WEIGHT,
     EVERYTHING,
     Event,
+    Near,
     Operator,
     Predicate,
     Subscription,
+    degrees,
 )
 from broker.schema import KEYWORDS, NAME, Value
 from coverlay import CoverlayError
@@ -71,7 +77,7 @@ def parse_subscription(text: str, *, id: int = 0, owner: str = "", broker: int |
 
 def parse_event(text: str, *, id: int = 0, broker: int | None = None) -> Event:
     """Read an event such as `price = 12.5, issue = "MSFT"`."""
-    return Event(_Parser(text).assignments(), id, broker)
+    return _Parser(text).event(id, broker)
 
 
 def pointing(text: str, place: int, message: str) -> CoverlayError:
@@ -138,14 +144,53 @@ class _Parser:
 
     def subscription(self, id: int, owner: str, broker: int | None) -> Subscription:
         predicates: list[Predicate] = []
-        if not self.taken(EVERYTHING):
-            predicates.append(self.predicate())
-            while self.taken("and"):
+        near: Near | None = None
+        more = not self.taken(EVERYTHING)
+        while more:
+            if self.word("near", "("):
+                if near is not None:
+                    raise pointing(self.text, self.token.place, "a subscription is near one place only")
+                near = self.near()
+            else:
                 predicates.append(self.predicate())
+            more = self.taken("and")
         score = self.number() if self.taken("score") else DEFAULT_SCORE
         if self.token.kind != "end":
             raise self.expected('"and", "score" or the end')
-        return Subscription(tuple(predicates), id, owner, broker, score, self.text)
+        return Subscription(tuple(predicates), id, owner, broker, score, near, self.text)
+
+    def word(self, text: str, after: str = "") -> bool:
+        """Is this word next, and then the sign `after`? For words that are no keywords elsewhere."""
+        token, following = self.token, self.tokens[min(self.position + 1, len(self.tokens) - 1)]
+        return token.kind == "name" and token.text.lower() == text and after in ("", following.text)
+
+    def near(self) -> Near:
+        place = self.take().place
+        latitude, longitude = self.coordinates()
+        alpha = DEFAULT_ALPHA
+        if self.word("alpha"):
+            self.take()
+            at = self.token.place
+            alpha = self.number()
+            if not 0 <= alpha <= 1:
+                raise pointing(self.text, at, f"alpha {alpha:g} must be from 0 to 1")
+        return Near(latitude, longitude, alpha, place)
+
+    def coordinates(self) -> tuple[float, float]:
+        if not self.taken("("):
+            raise self.expected('"(" and a latitude')
+        at = self.token.place
+        latitude = self.number()
+        if not self.taken(","):
+            raise self.expected('"," and a longitude')
+        longitude = self.number()
+        if not self.taken(")"):
+            raise self.expected('")"')
+        try:
+            degrees(latitude, longitude)
+        except CoverlayError as error:
+            raise pointing(self.text, at, str(error)) from None
+        return latitude, longitude
 
     def predicate(self) -> Predicate:
         name = self.name()
@@ -242,18 +287,24 @@ class _Parser:
             message = 'this text has an escape that is none of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'
             raise pointing(self.text, token.place, message) from None
 
-    def assignments(self) -> dict[str, Value]:
+    def event(self, id: int, broker: int | None) -> Event:
         values: dict[str, Value] = {}
-        if self.token.kind == "end":
-            return values
-        while True:
+        weights: dict[str, float] = {}
+        more = self.token.kind != "end" and not self.word("at", "(")
+        while more:
             name = self.name()
             if name.text in values:
                 raise pointing(self.text, name.place, f"{name.text} has a value already")
             if not (self.taken("=") or self.taken("==")):
                 raise self.expected('"="')
             values[name.text] = self.value()
-            if self.token.kind == "end":
-                return values
-            if not self.taken(","):
-                raise self.expected('"," or the end')
+            if self.taken("weight"):
+                weights[name.text] = self.weight()
+            more = self.taken(",")
+        at = None
+        if self.word("at"):
+            self.take()
+            at = self.coordinates()
+        if self.token.kind != "end":
+            raise self.expected('"," or the end')
+        return Event(values, id, broker, at, weights)

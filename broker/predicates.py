@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from broker.schema import Floats, Schema, Value
+import numpy as np
+
+from broker.schema import PLACE, PLACE_BOUNDS, Floats, Schema, Value
 from coverlay import CoverlayError
 
 EVERYTHING = "true"  # how a subscription without predicates is written
@@ -33,6 +35,7 @@ class Operator(StrEnum):
 SETS = (Operator.IN, Operator.NOT_IN)
 DEFAULT_WEIGHT = 1.0
 DEFAULT_SCORE = 1.0
+DEFAULT_ALPHA = 0.5  # as in the example of Hu et al. (SSTD 2015)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,36 @@ class Predicate:
 
 
 @dataclass(frozen=True)
+class Near:
+    """Where a subscription would like events to happen, and how much that counts: α from 0 to 1.
+
+    It ranks and never rejects: to insist on a region, restrict latitude and longitude with predicates.
+    """
+
+    latitude: float
+    longitude: float
+    alpha: float = DEFAULT_ALPHA
+    place: int = field(default=0, compare=False, repr=False)  # where it stands in the text
+
+    def __post_init__(self) -> None:
+        degrees(self.latitude, self.longitude)
+        if not 0 <= self.alpha <= 1:
+            raise CoverlayError(f"alpha {self.alpha!r} must be a number from 0 to 1")
+
+    def __str__(self) -> str:
+        alpha = "" if self.alpha == DEFAULT_ALPHA else f" alpha {_literal(self.alpha)}"
+        return f"near ({_literal(self.latitude)}, {_literal(self.longitude)}){alpha}"
+
+
+def degrees(latitude: float, longitude: float) -> None:
+    """Complain about what is no place on the globe."""
+    for kind, value in zip(PLACE, (latitude, longitude), strict=True):
+        low, high = PLACE_BOUNDS[kind]
+        if not low <= value <= high:
+            raise CoverlayError(f"{kind} {value!r} must be a number from {low:g} to {high:g}")
+
+
+@dataclass(frozen=True)
 class Subscription:
     """A conjunction of predicates with an owner and a score; `text` is what it was parsed from."""
 
@@ -71,6 +104,7 @@ class Subscription:
     owner: str = ""
     broker: int | None = None  # the broker it is made at, where the client says so
     score: float = DEFAULT_SCORE
+    near: Near | None = None
     text: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,23 +117,53 @@ class Subscription:
         return tuple(predicate.weight for predicate in self.predicates)
 
     def __str__(self) -> str:
-        said = " and ".join(map(str, self.predicates)) or EVERYTHING
+        terms = [*self.predicates, *([] if self.near is None else [self.near])]
+        said = " and ".join(map(str, terms)) or EVERYTHING
         return said if self.score == DEFAULT_SCORE else f"{said} score {_literal(self.score)}"
 
 
 @dataclass(frozen=True)
 class Event:
-    """Attribute values; attributes may be missing."""
+    """Attribute values, and perhaps how much each counts; attributes may be missing."""
 
     values: Mapping[str, Value]
     id: int = 0
     broker: int | None = None
+    at: tuple[float, float] | None = None  # latitude and longitude
+    weights: Mapping[str, float] = field(default_factory=dict)  # of those that do not weigh 1
+
+    def __post_init__(self) -> None:
+        if self.at is not None:
+            degrees(*self.at)
 
     def encode(self, schema: Schema) -> Floats:
-        return schema.encode(self.values)
+        """One number per attribute, the place included; NaN where there is none."""
+        values = dict(self.values)
+        if self.at is not None:
+            if schema.place is None:
+                raise CoverlayError('"at" needs attributes of the kinds latitude and longitude in the schema')
+            for column, number in zip(schema.place, self.at, strict=True):
+                if schema.names[column] in values:
+                    raise CoverlayError(f'{schema.names[column]} has a value already; "at" would give it another')
+                values[schema.names[column]] = number
+        return schema.encode(values)
+
+    def encode_weights(self, schema: Schema) -> Floats:
+        """One weight per attribute, 1 where the event says nothing."""
+        weights = np.ones(len(schema))
+        for name, weight in self.weights.items():
+            weights[schema.index(name)] = weight
+        return weights
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {_literal(value)}" for name, value in self.values.items())
+        said = ", ".join(f"{name} = {_literal(value)}{self._weight(name)}" for name, value in self.values.items())
+        if self.at is None:
+            return said
+        return f"{said} at ({_literal(self.at[0])}, {_literal(self.at[1])})".lstrip()
+
+    def _weight(self, name: str) -> str:
+        weight = self.weights.get(name, DEFAULT_WEIGHT)
+        return "" if weight == DEFAULT_WEIGHT else f" weight {_literal(weight)}"
 
 
 def _literal(value: Value) -> str:

@@ -3,6 +3,9 @@
 Inside, every value is a float64: a continuous value is itself, an integer is the same whole number, a
 category is its position in the list. Integers are limited to ±2⁵³, beyond which float64 skips some.
 The bounds of an attribute are what events may carry; a subscription may reach beyond them.
+
+Where events happen is two attributes like any other, of the kinds `latitude` and `longitude` (degrees), both or
+neither. Subscriptions restrict them with the usual predicates, or rank by nearness to a place (`near`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from coverlay import CoverlayError, unknown_name
 Floats = NDArray[np.float64]
 Value = float | int | str
 
-KINDS = ("continuous", "integer", "categorical")
+PLACE = ("latitude", "longitude")  # the kinds that say where, with the bounds they have unless given
+PLACE_BOUNDS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 180.0)}
+KINDS = ("continuous", "integer", "categorical", *PLACE)
 KEYWORDS = frozenset({"and", "between", "in", "not", "score", "true", "weight"})  # of the subscription language
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 LARGEST_INTEGER = 2**53
@@ -71,11 +76,18 @@ class Attribute:
             raise CoverlayError(f"attribute {self.name}: low {self.low!r} must be below high {self.high!r}")
         if self.categories:
             raise CoverlayError(f"attribute {self.name} is {self.kind} and cannot have categories")
+        if self.kind in PLACE:
+            least, most = PLACE_BOUNDS[self.kind]
+            if not (least <= self.low and self.high <= most):
+                raise CoverlayError(
+                    f"attribute {self.name} is a {self.kind} from {self.low!r} to {self.high!r}; "
+                    f"degrees go from {least:g} to {most:g}"
+                )
 
     @property
     def integral(self) -> bool:
         """Only whole numbers occur (integers, and the positions of categories)."""
-        return self.kind != "continuous"
+        return self.kind in ("integer", "categorical")
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -138,6 +150,12 @@ def integer(name: str, low: int, high: int) -> Attribute:
     return Attribute(name, "integer", low, high)
 
 
+def degrees(name: str, kind: str, low: float | None = None, high: float | None = None) -> Attribute:
+    """A latitude or longitude, from pole to pole and around the globe unless bounded."""
+    least, most = PLACE_BOUNDS[kind]
+    return Attribute(name, kind, least if low is None else low, most if high is None else high)
+
+
 def categorical(name: str, categories: Sequence[str]) -> Attribute:
     return Attribute(name, "categorical", categories=tuple(categories))
 
@@ -154,6 +172,12 @@ class Schema:
         repeated = [name for name in self.names if self.names.count(name) > 1]
         if repeated:
             raise CoverlayError(f"the schema names attribute {repeated[0]!r} more than once")
+        found = [sum(a.kind == kind for a in self.attributes) for kind in PLACE]
+        if found not in ([0, 0], [1, 1]):
+            raise CoverlayError(
+                f"the schema has {found[0]} attributes of kind latitude and {found[1]} of kind longitude; "
+                "a place is one of each"
+            )
 
     @staticmethod
     def uniform(count: int, low: float = 0.0, high: float = 1.0) -> Schema:
@@ -173,7 +197,8 @@ class Schema:
             if kind not in KINDS:
                 raise unknown_name(f"kind of attribute {name}:", kind, KINDS)
             needed = {"kind", "categories"} if kind == "categorical" else {"kind", "low", "high"}
-            if set(entry) != needed:
+            optional = {"low", "high"} if kind in PLACE else set()
+            if not needed - optional <= set(entry) <= needed:
                 raise CoverlayError(
                     f"schema.{name} has the keys {', '.join(map(str, entry))}; "
                     f"a {kind} attribute has: {', '.join(sorted(needed))}"
@@ -182,6 +207,8 @@ class Schema:
                 if isinstance(entry["categories"], str) or not isinstance(entry["categories"], Sequence):
                     raise CoverlayError(f"schema.{name}.categories must be a list of texts")
                 made.append(categorical(name, entry["categories"]))
+            elif kind in PLACE:
+                made.append(degrees(name, kind, entry.get("low"), entry.get("high")))
             else:
                 made.append(Attribute(name, kind, entry["low"], entry["high"]))
         return Schema(tuple(made))
@@ -210,6 +237,12 @@ class Schema:
     @cached_property
     def integral(self) -> tuple[bool, ...]:
         return tuple(a.integral for a in self.attributes)
+
+    @cached_property
+    def place(self) -> tuple[int, int] | None:
+        """The columns of latitude and longitude, where events have a place."""
+        columns = {a.kind: column for column, a in enumerate(self.attributes)}
+        return (columns["latitude"], columns["longitude"]) if "latitude" in columns else None
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -8,6 +8,8 @@ Meaning, which every faster matcher is tested against:
 - an attribute holds iff its value is present, within the row, not excluded, and in the allowed set if any;
 - exact: the event matches iff all mentioned attributes hold, and scores `score`;
 - relaxed: it scores the sum of the weights of the mentioned attributes that hold, nothing if none does.
+
+`near` (latitude, longitude, α) ranks events that match and never rejects one, so routing pays no attention to it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class Filter:
     mentioned: tuple[bool, ...]
     weights: Floats
     score: float = 1.0
+    near: tuple[float, float, float] | None = None
 
     @staticmethod
     def of_box(box: Floats, residue: Residue = EMPTY, weights: Floats | None = None, score: float = 1.0) -> Filter:
