@@ -191,6 +191,11 @@ class FaultsSection(Section):
 class RunSection(Section):
     engine: Literal["simpy"] = "simpy"
     samples: Count = 20  # how often table sizes are written down on the way
+    # Shares of the subscriptions whose decisions, and of the events whose deliveries, are kept row by row; the others
+    # are added up, so totals stay exact.
+    sample_decisions: Annotated[float, Field(ge=0, le=1)] = 1.0
+    sample_deliveries: Annotated[float, Field(ge=0, le=1)] = 1.0
+    limit_bytes: Annotated[float, Field(gt=0)] = 4e9  # a trace predicted to be larger is not begun unless forced
 
 
 class Experiment(Section):
