@@ -1,10 +1,31 @@
 """From traces to answers: Spark jobs, statistics, the report, the ε advisor and the claims ledger.
 
-analysis.aggregate.analyze(out)      traces → results (Spark), returned as small pandas frames
-analysis.summary.load(out)           the results of an earlier analysis
-analysis.summary.table(summary)      the table people read first
-analysis.advisor.advise(summary)     which ε to use, and why
-analysis.report.write_report(out)    one self-contained page
-analysis.claims.write_claims(…)      what the documents claim, and what we measured
-analysis.metrics.CATALOGUE           every metric with its definition, formula and trace columns
+For notebooks (analysis/notebook.py; loaded on first use, so that `import analysis` starts nothing):
+
+    analysis.load(out), analysis.table(results), analysis.differences(results), analysis.advice(results)  → pandas
+    analysis.trace(out, table), analysis.metric(out, name)                                                → Spark
+
+Behind them: aggregate.analyze (traces → results), summary (the small frames), advisor, report.write_report,
+claims.write_claims, and metrics.CATALOGUE, every metric with its definition, formula and trace columns.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analysis.notebook import advice, differences, load, metric, table, trace
+
+__all__ = ["advice", "differences", "load", "metric", "table", "trace"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from analysis import notebook
+
+        return getattr(notebook, name)
+    raise AttributeError(f"module 'analysis' has no attribute {name!r}; there are: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,1 +1,29 @@
-"""See README.md and the module docstrings."""
+"""Experiments: configuration, workloads, engines, faults, sweeps, the oracle and the command line.
+
+    import sim
+    plan = sim.load("demo", {"overlay.brokers": 50})
+    results = sim.run(plan, out="out/demo")          # simulate, aggregate on Spark: analysis.table(results)
+
+Importing this loads nothing else: the simulator and Spark come with the first call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sim.notebook import load, run
+
+__all__ = ["load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from sim import notebook
+
+        return getattr(notebook, name)
+    raise AttributeError(f"module 'sim' has no attribute {name!r}; there are: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -56,15 +56,22 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def load(name_or_file: str, settings: Iterable[str] = ()) -> Plan:
-    """The plan of a shipped experiment or of the user's own file, with `key=value` settings applied."""
+def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) -> Plan:
+    """The plan of a shipped experiment or of the user's own file, with settings (`key=value`, or a dict) applied."""
     path = shipped().get(name_or_file, Path(name_or_file))
-    data = _read(path, name_or_file)
-    for setting in settings:
-        key, value = _parse_setting(setting)
-        _assign(data, key, value)
+    if not isinstance(settings, Mapping):
+        settings = dict(map(_parse_setting, settings))
+    data = changed(_read(path, name_or_file), settings)
     _resolve_files(data, path.parent)
     return plan(data, where=name_or_file)
+
+
+def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an experiment with dotted keys set."""
+    result = copy.deepcopy(dict(data))
+    for key, value in settings.items():
+        _assign(result, key, value)
+    return result
 
 
 def plan(data: Mapping[str, Any], where: str = "experiment") -> Plan:

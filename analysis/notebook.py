@@ -1,0 +1,99 @@
+"""Results as frames, for notebooks and scripts: small answers as pandas, whole traces as Spark DataFrames.
+
+    results = analysis.load("out/demo")        # or what sim.run returned
+    analysis.table(results)                    # pandas, a row per setting: how it routes, then every metric's mean
+    analysis.differences(results)              # pandas, paired differences to the baseline, with intervals
+    analysis.advice(results)                   # pandas, the advised ε per setting of everything else
+    analysis.trace("out/demo", "deliveries")   # Spark, a row per delivery of every run
+    analysis.metric("out/demo", "entries")     # Spark, a row per run
+
+Wherever results are asked for, the folder they lie in will do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import advisor, metrics, summary, traces
+from analysis.spark import session
+from analysis.summary import Summary
+from broker.trace import SCHEMAS
+from coverlay import unknown_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Results = Summary | str | Path
+
+
+def load(out: str | Path) -> Summary:
+    """The results that `coverlay run`, `coverlay analyze` or `sim.run` left in a folder."""
+    return summary.load(Path(out))
+
+
+def table(results: Results, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """One row per setting, in reading order: strategy, epsilon, other swept keys, then means over seeds."""
+    have = _results(results)
+    names = list(columns) if columns is not None else list(metrics.CATALOGUE)
+    rows = []
+    for point in have.order:
+        labels, values = have.labels(point), json.loads(point)
+        row = {"strategy": labels["strategy"], "epsilon": labels["epsilon"]}
+        if not summary.is_covering(labels):
+            row["epsilon"] = float("nan")
+        row |= {key: values.get(key) for key in have.other_swept}
+        row |= {name: have.value(point, metrics.metric(name).name)["mean"] for name in names}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def differences(results: Results) -> pd.DataFrame:
+    """Paired differences to the baseline of each family: mean, 95 % interval, effect size, `differs`."""
+    return _results(results).differences
+
+
+def advice(results: Results) -> pd.DataFrame:
+    """The ε to use for each setting of everything else: title, epsilon, cost, entries, recall, sentence."""
+    rows = [
+        {
+            "title": item.title,
+            "epsilon": item.advised.epsilon,
+            "probes_per_check": item.advised.cost,
+            "entries": item.advised.entries,
+            "recall": item.advised.recall,
+            "sentence": item.sentence,
+        }
+        for item in advisor.advise(_results(results))
+    ]
+    return pd.DataFrame(rows, columns=["title", "epsilon", "probes_per_check", "entries", "recall", "sentence"])
+
+
+def trace(results: Results, name: str, master: str | None = None) -> DataFrame:
+    """One table of the traces of all runs as a Spark DataFrame; its column `run` says which run."""
+    if name not in SCHEMAS:
+        raise unknown_name("trace table", name, SCHEMAS)
+    sweep = traces.find_runs(_folder(results))
+    return traces.read(session(master), sweep, name)
+
+
+def metric(results: Results, name: str, master: str | None = None) -> DataFrame:
+    """One metric of every run, computed from the traces: a Spark DataFrame of run and value."""
+    wanted = metrics.metric(name)
+    job = next(job for job in metrics.JOBS if wanted in job.metrics)
+    sweep = traces.find_runs(_folder(results))
+    spark = session(master)
+    computed = job.compute(*(traces.read(spark, sweep, table) for table in job.tables))
+    return computed.select("run", name)
+
+
+def _results(given: Results) -> Summary:
+    return given if isinstance(given, Summary) else load(given)
+
+
+def _folder(given: Results) -> Path:
+    return given.out if isinstance(given, Summary) else Path(given)

@@ -1,0 +1,71 @@
+"""Experiments from Python and notebooks: what `coverlay run` does, with frames instead of a printed table.
+
+    import analysis, sim
+    results = sim.run("demo", {"overlay.brokers": 50}, out="out/demo")
+    analysis.table(results)                  # pandas; see analysis/notebook.py for the rest
+
+An experiment is the name of a shipped one, a file, or the same keys as a Python dict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.aggregate import analyze
+from analysis.summary import Summary
+from coverlay import CoverlayError
+from sim import experiments
+from sim.experiments import Plan
+from sim.sweep import SweepResult, run_sweep
+
+Experiment = str | Path | Mapping[str, Any] | Plan
+
+
+def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> Plan:
+    """The plan of an experiment with dotted keys changed, every run of it checked; `plan.runs` lists them."""
+    if isinstance(experiment, Plan):
+        experiment = experiment.data
+    if isinstance(experiment, Mapping):
+        return experiments.plan(experiments.changed(experiment, settings or {}))
+    return experiments.load(str(experiment), settings or {})
+
+
+def run(
+    experiment: Experiment,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    resume: bool = False,
+    spark: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
+
+    Traces and results go to `out` (default out/NAME). `jobs` runs at a time (default: all cores), or on the
+    Spark cluster `spark`. Raises when a run failed or the oracle found a wrong delivery.
+    """
+    plan = load(experiment, settings)
+    folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+        raise CoverlayError(f"jobs is {jobs!r}; it must be a whole number of at least 1")
+    swept = run_sweep(
+        plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
+    )
+    _refuse_broken(swept, folder)
+    return analyze(folder, spark)
+
+
+def _refuse_broken(swept: SweepResult, folder: Path) -> None:
+    """In a notebook nobody reads an exit status: a result that cannot be trusted is not returned."""
+    if swept.failures:
+        first, count = swept.failures[0], len(swept.failures)
+        error = f"{count} of the runs failed, the first with {first}"
+        raise CoverlayError(error) if first.is_input else RuntimeError(error)
+    if swept.wrong:
+        record = swept.wrong[0].record
+        counts = ", ".join(f"{record[name]} {name}" for name in ("missed", "duplicates", "spurious"))
+        raise RuntimeError(f"run {swept.wrong[0].run_id} in {folder} broke a guarantee: {counts} deliveries")

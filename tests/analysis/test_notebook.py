@@ -1,0 +1,107 @@
+"""Python use: frames come back, mistakes are sentences, importing is light, and the README's scripts run as printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import analysis
+import sim
+from analysis.summary import Summary
+from coverlay import CoverlayError
+
+README = Path(__file__).parents[2] / "README.md"
+SCRIPTS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+MOST_LINES = 15
+TINY = {
+    "name": "tiny",
+    "overlay": {"kind": "line", "brokers": 3},
+    "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 10, "events": 5},
+}
+
+
+def test_importing_starts_nothing() -> None:
+    heavy = "('pyspark', 'simpy', 'numba', 'pandas', 'matplotlib')"
+    code = f"import sim, analysis, sys; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="there are: load, run"):
+        sim.fly  # noqa: B018
+    with pytest.raises(AttributeError, match="there are: advice"):
+        analysis.fly  # noqa: B018
+    assert {"load", "run"} <= set(dir(sim))
+    assert {"table", "trace"} <= set(dir(analysis))
+
+
+def test_an_experiment_is_a_name_a_dict_or_a_plan(tmp_path: Path) -> None:
+    assert len(sim.load("demo", {"seeds": [1]}).runs) == 6
+    plan = sim.load(TINY, {"overlay.brokers": 4, "sweep.routing.strategy": ["simple", "covering"]})
+    assert {run.experiment.overlay.brokers for run in plan.runs} == {4}
+    assert TINY["overlay"] == {"kind": "line", "brokers": 3}, "what was given is left alone"
+    assert len(sim.load(plan, {"seeds": [1, 2]}).runs) == 4
+    file = tmp_path / "mine.toml"
+    file.write_text('[overlay]\nkind = "star"\n')
+    assert sim.load(file).runs[0].experiment.overlay.kind == "star"
+
+
+def test_mistakes_are_sentences(tmp_path: Path) -> None:
+    with pytest.raises(CoverlayError, match=r"covering.*-1"):
+        sim.load(TINY, {"covering.epsilon": -1.0})
+    with pytest.raises(CoverlayError, match="jobs is 0"):
+        sim.run(TINY, out=tmp_path, jobs=0)
+    with pytest.raises(CoverlayError, match=r"routing\.root is 9"):
+        sim.run(TINY, {"routing.root": 9}, out=tmp_path)
+    with pytest.raises(CoverlayError, match="has not been analysed"):
+        analysis.load(tmp_path)
+
+
+@pytest.mark.spark
+def test_results_as_frames(analysed: Summary) -> None:
+    table = analysis.table(analysed)
+    assert table["strategy"].tolist() == ["simple", "covering", "covering"]
+    assert table["entries"].tolist() == [16.5, 4.5, 8.5]
+    assert table["epsilon"].isna().tolist() == [True, False, False]
+    pd.testing.assert_frame_equal(analysis.table(str(analysed.out)), table)
+    assert list(analysis.table(analysed, ["recall"]).columns) == ["strategy", "epsilon", "recall"]
+    with pytest.raises(CoverlayError, match="unknown metric 'speed'"):
+        analysis.table(analysed, ["speed"])
+    assert len(analysis.advice(analysed)) == 1
+    assert "Use " in analysis.advice(analysed)["sentence"][0]
+    assert {"mean", "low", "high", "differs"} <= set(analysis.differences(analysed))
+
+
+@pytest.mark.spark
+def test_traces_and_metrics_as_spark_frames(analysed: Summary, spark: Any) -> None:
+    deliveries = analysis.trace(analysed, "deliveries")
+    assert deliveries.count() == 12
+    assert "run" in deliveries.columns
+    entries = analysis.metric(analysed.out, "entries")
+    assert entries.columns == ["run", "entries"]
+    assert sorted(row.entries for row in entries.collect()) == [4, 5, 8, 9, 16, 17]
+    with pytest.raises(CoverlayError, match="unknown trace table 'rumours'"):
+        analysis.trace(analysed, "rumours")
+
+
+def test_the_readme_has_a_short_script_for_each_job() -> None:
+    assert len(SCRIPTS) == 3
+    assert all(len(script.splitlines()) <= MOST_LINES for script in SCRIPTS)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(len(SCRIPTS)))
+def test_the_scripts_of_the_readme_run_as_printed(
+    number: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(SCRIPTS[number], f"README script {number + 1}", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    assert "entries" in printed
+    assert list(tmp_path.glob("out/*/results/summary.parquet"))
