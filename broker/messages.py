@@ -63,6 +63,7 @@ class Publication:
     hop: int
     parent: int  # trace row of the hop before, −1 at the publisher
     tree: int
+    weights: NDArray[np.float64] | None = None  # how much each attribute counts, where the event says so
 
     @property
     def size(self) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
+from broker.ranking import Ranking, make_ranking
 from broker.recorder import Recorder
 from broker.trace import CLIENT, NOBODY
 from broker.transport import Link, LinkModel
@@ -41,8 +42,11 @@ class Settings:
     active: bool = False
     advertisements: str = "none"  # simple or covering: how advertisements themselves are routed
     ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
+    kind: str = "boxes"  # what "the k best" means and the family of the matcher, see ranking.py
     matcher: str = "scan"
     matcher_options: Mapping[str, Any] = field(default_factory=dict)
+    place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
+    max_distance: float | None = None  # degrees at which nearness ends; None: the diagonal of the map
     semantics: str = "exact"
     k: int | None = None
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
@@ -53,6 +57,13 @@ class Settings:
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
     epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
     epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        return make_ranking(
+            self.kind, self.matcher, self.routing.domain, self.semantics, self.matcher_options, self.place,
+            self.max_distance,
+        )  # fmt: skip
 
     @property
     def exact_routing(self) -> RoutingOptions:
@@ -159,9 +170,11 @@ class Network:
         broker, filter = self._advertised.pop(advertisement)
         self._request(Kind.UNADVERTISE, advertisement, broker, filter)
 
-    def publish(self, broker: int, event: int, values: NDArray[np.float64]) -> None:
+    def publish(
+        self, broker: int, event: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> None:
         now = self.env.now
-        self._offer(broker, Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker)))
+        self._offer(broker, Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker), weights))
 
     def _offer(self, broker: int, message: Publication) -> None:
         """Publish now; a publisher whose broker has no room waits until it has."""

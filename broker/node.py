@@ -43,9 +43,7 @@ class Broker:
         )
 
     def _empty_table(self) -> LocalTable:
-        settings = self.network.settings
-        dimensions = len(settings.routing.domain)
-        return LocalTable(dimensions, settings.matcher, settings.semantics, dict(settings.matcher_options))
+        return LocalTable(self.network.settings.ranking)
 
     def forget(self) -> None:
         """Lose everything that was in memory."""
@@ -98,24 +96,23 @@ class Broker:
 
     def _publication(self, message: Publication) -> None:
         network, now = self.network, self.network.env.now
-        best = self.local.top(message.values, network.settings.k)
+        best = self.local.top(message.values, network.settings.k, message.weights)
         latency = now - message.published
         network.recorder.rows["deliveries"].extend(
             (message.event, subscription, self.number, now, message.hop, latency, rank, score)
             for rank, (subscription, score) in enumerate(best, 1)
         )
         interested = self.planes[message.tree].wants(message.source, message.values)
-        rows = network.recorder.rows["publications"]
-        rows.append(
+        number = network.recorder.publication(
             (network.recorder.step(), message.event, now, message.sent, message.source, self.number, message.hop,
-             message.published, self._waited(message), len(best), len(interested), False)
+             message.published, self._waited(message), len(best), len(interested)),
+            message.parent,
         )  # fmt: skip
-        network.recorder.parents.append(message.parent)
         for neighbour in interested:
             self.links[neighbour].send(
                 Publication(
-                    message.event, message.values, message.published, self.number, now, message.hop + 1, len(rows) - 1,
-                    message.tree,
+                    message.event, message.values, message.published, self.number, now, message.hop + 1, number,
+                    message.tree, message.weights,
                 )
             )  # fmt: skip
 
@@ -127,9 +124,14 @@ class Broker:
     def _worth(self, message: Message) -> float:
         """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""
         assert isinstance(message, Publication)
-        best = [score for _, score in self.local.top(message.values, 1)]
+        best = [score for _, score in self.local.top(message.values, 1, message.weights)]
+        ranking, tables = self.network.settings.ranking, self.planes[message.tree].tables
+
+        def score(filter: Filter) -> float | None:
+            return ranking.score(filter, message.values, message.weights)
+
         for neighbour in self.planes[message.tree].wants(message.source, message.values):
-            best.append(self.planes[message.tree].tables[neighbour].best_score(message.values))
+            best.append(tables[neighbour].best_score(score))
         return max(best, default=-math.inf)
 
     def _drop(self, message: Message) -> None:

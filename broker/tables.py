@@ -1,20 +1,21 @@
 """What a broker knows: the subscriptions behind each neighbour, and those of its own clients.
 
-A neighbour's table answers only "is anything behind this link interested?", so it is a flat pair of bound
-arrays and one compiled scan that stops at the first match. New entries wait in a list and are copied into
-the arrays, many at a time, when the next event asks: subscriptions usually come in bursts between events.
+A neighbour's table answers only "is anything behind this link interested?", so it is a few flat arrays and one
+compiled scan that stops at the first match. A row holds only what its subscription mentions, so that hundreds of
+attributes cost no more than the few that are used. New entries wait in a list and are copied into the arrays, many
+at a time, when the next event asks: subscriptions usually come in bursts between events.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-import topk
+from broker.ranking import Match, Ranking
 from routing.filter import Filter
 
 Floats = NDArray[np.float64]
@@ -22,19 +23,19 @@ Floats = NDArray[np.float64]
 
 @njit(cache=True, nogil=True)
 def _first_match(
-    lo: Floats, hi: Floats, mentioned: NDArray[np.bool_], event: Floats, start: int, stop: int, relaxed: bool
+    named: NDArray[np.int32], lo: Floats, hi: Floats, event: Floats, start: int, stop: int, relaxed: bool
 ) -> int:
     """The first row in start..stop that the event satisfies, or −1. NaN (missing) fails every comparison."""
-    d = event.shape[0]
+    width = named.shape[1]
     for row in range(start, stop):
-        if relaxed:
-            hit = False
-            for j in range(d):
-                hit |= mentioned[row, j] and lo[row, j] <= event[j] <= hi[row, j]
-        else:
-            hit = True
-            for j in range(d):
-                hit &= (not mentioned[row, j]) or (lo[row, j] <= event[j] <= hi[row, j])
+        hit = not relaxed
+        for i in range(width):
+            attribute = named[row, i]
+            if attribute < 0:
+                break
+            if (lo[row, i] <= event[attribute] <= hi[row, i]) == relaxed:
+                hit = relaxed
+                break
         if hit:
             return row
     return -1
@@ -43,15 +44,16 @@ def _first_match(
 class LinkTable:
     """The routing-table entries that one neighbour sent us."""
 
-    def __init__(self, dimensions: int, semantics: str) -> None:
+    def __init__(self, semantics: str) -> None:
         self._relaxed = semantics == "relaxed"
         self._filters: dict[int, Filter] = {}
         self._waiting: dict[int, None] = {}  # known, not yet in the arrays
         self._row: dict[int, int] = {}
         self._ids: list[int] = []  # row → subscription
-        self._lo = np.empty((0, dimensions))
-        self._hi = np.empty((0, dimensions))
-        self._mentioned = np.empty((0, dimensions), dtype=np.bool_)
+        # Row by row, the attributes that it mentions and their bounds; attribute −1 ends a row.
+        self._named = np.empty((0, 0), dtype=np.int32)
+        self._lo = np.empty((0, 0))
+        self._hi = np.empty((0, 0))
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -77,7 +79,7 @@ class LinkTable:
         if row != last:  # the last row takes the free place
             self._ids[row] = moved
             self._row[moved] = row
-            for array in (self._lo, self._hi, self._mentioned):
+            for array in (self._named, self._lo, self._hi):
                 array[row] = array[last]
         return filter
 
@@ -89,39 +91,46 @@ class LinkTable:
             self._take_in()
         row, size = -1, len(self._ids)
         while True:
-            row = _first_match(self._lo, self._hi, self._mentioned, event, row + 1, size, self._relaxed)
+            row = _first_match(self._named, self._lo, self._hi, event, row + 1, size, self._relaxed)
             if row < 0:
                 return False
             filter = self._filters[self._ids[row]]
             if filter.plain or self._admits(filter, event):
                 return True
 
-    def best_score(self, event: Floats) -> float:
-        """The highest score of an entry that matches; −inf if none does."""
-        scores = (filter.score for filter in self._filters.values() if self._admits(filter, event))
-        return max(scores, default=-math.inf)
+    def best_score(self, score: Callable[[Filter], float | None]) -> float:
+        """The highest score that any entry gets; −inf if none gets one."""
+        scores = (score(filter) for filter in self._filters.values())
+        return max((s for s in scores if s is not None), default=-math.inf)
 
     def _admits(self, filter: Filter, event: Floats) -> bool:
         return filter.relaxed_score(event) is not None if self._relaxed else filter.matches(event)
 
     def _take_in(self) -> None:
-        start, needed = len(self._ids), len(self._filters)
-        if needed > len(self._lo):
-            room = max(needed, 2 * len(self._lo), 16)
-            for name in ("_lo", "_hi", "_mentioned"):
-                old = getattr(self, name)
-                new = np.empty((room, old.shape[1]), dtype=old.dtype)
-                new[:start] = old[:start]
-                setattr(self, name, new)
         filters = [self._filters[subscription] for subscription in self._waiting]
-        boxes = np.array([filter.box for filter in filters])
-        self._lo[start:needed] = boxes[:, :, 0]
-        self._hi[start:needed] = boxes[:, :, 1]
-        self._mentioned[start:needed] = [filter.mentioned for filter in filters]
+        widths = np.array([len(filter.named) for filter in filters])
+        start, stop = len(self._ids), len(self._filters)
+        self._make_room(stop, int(widths.max()))
+        used = np.arange(self._named.shape[1]) < widths[:, None]
+        bounds = np.concatenate([filter.bounds for filter in filters])
+        self._named[start:stop] = -1
+        self._named[start:stop][used] = np.concatenate([filter.named for filter in filters])
+        self._lo[start:stop][used], self._hi[start:stop][used] = bounds.T
         for subscription in self._waiting:
             self._row[subscription] = len(self._ids)
             self._ids.append(subscription)
         self._waiting.clear()
+
+    def _make_room(self, rows: int, width: int) -> None:
+        used, (old_rows, old_width) = len(self._ids), self._named.shape
+        if rows <= old_rows and width <= old_width:
+            return
+        shape = (old_rows if rows <= old_rows else max(rows, 2 * old_rows, 16), max(width, old_width))
+        for name, empty in (("_named", -1), ("_lo", 0.0), ("_hi", 0.0)):
+            old = getattr(self, name)
+            new = np.full(shape, empty, dtype=old.dtype)
+            new[:used, :old_width] = old[:used]
+            setattr(self, name, new)
 
     def check(self) -> None:
         """Raise AssertionError unless every known entry is in the arrays once, or waiting."""
@@ -129,16 +138,20 @@ class LinkTable:
         assert not set(self._row) & set(self._waiting)
         assert [self._row[subscription] for subscription in self._ids] == list(range(len(self._ids)))
         for subscription, row in self._row.items():
-            box = self._filters[subscription].box
-            assert np.array_equal(self._lo[row], box[:, 0])
-            assert np.array_equal(self._hi[row], box[:, 1])
+            filter = self._filters[subscription]
+            width = len(filter.named)
+            assert np.array_equal(self._named[row, :width], filter.named)
+            assert (self._named[row, width:] == -1).all()
+            assert np.array_equal(self._lo[row, :width], filter.bounds[:, 0])
+            assert np.array_equal(self._hi[row, :width], filter.bounds[:, 1])
 
 
 class LocalTable:
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 
-    def __init__(self, dimensions: int, method: str, semantics: str, options: dict[str, Any]) -> None:
-        self._index = topk.create(method, topk.Catalogue.empty(dimensions), semantics=semantics, **options)
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+        self._index = ranking.new_index()
         self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:
@@ -149,16 +162,7 @@ class LocalTable:
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
-        self._index.add(
-            subscription,
-            filter.box[:, 0],
-            filter.box[:, 1],
-            filter.score,
-            weights=filter.weights,
-            mentioned=np.array(filter.mentioned),
-            excluded=filter.residue.excluded,
-            allowed=filter.residue.allowed,
-        )
+        self._ranking.add(self._index, subscription, filter)
 
     def remove(self, subscription: int) -> Filter:
         self._index.remove(subscription)
@@ -168,9 +172,9 @@ class LocalTable:
     def subscriptions(self) -> list[int]:
         return sorted(self._filters)
 
-    def top(self, event: Floats, k: int | None) -> list[tuple[int, float]]:
+    def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> list[Match]:
         """The best matches, best first; all of them when k is None."""
-        return self._index.top(event, k) if self._filters else []
+        return self._ranking.top(self._index, event, weights, k) if self._filters else []
 
     def check(self) -> None:
         self._index.check()

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from broker.buckets import bucket_of
@@ -191,6 +192,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 
+ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
+_RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
+_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "score", "x", "y"}  # hardly repeat
+
 HASHED = tuple(name for name in SCHEMAS if name != "run")
 # Columns worked out from another one of their table.
 BUCKETED = {("deliveries", "latency_bucket"): "latency", ("publications", "waited_bucket"): "waited"}
@@ -203,8 +208,10 @@ def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, An
     for field in schema:
         source = BUCKETED.get((name, field.name))
         values: Any = columns[field.name] if source is None else bucket_of(columns[source])
-        if pa.types.is_dictionary(field.type):
-            arrays.append(pa.array(values, pa.string()).cast(field.type))
+        if pa.types.is_dictionary(field.type) and not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, pa.string())
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            arrays.append(values.cast(field.type))
         else:
             arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -215,22 +222,33 @@ def empty(name: str) -> pa.Table:
 
 
 def trace_hash(tables: Mapping[str, pa.Table]) -> str:
-    """A digest of every value of every hashed table, in schema order."""
+    """A digest of every value of every hashed table, in schema order, however the columns are cut into chunks."""
     digest = hashlib.blake2b(digest_size=16)
     for name in HASHED:
         table = tables[name]
         digest.update(f"{name}:{table.num_rows};".encode())
         for field in SCHEMAS[name]:
-            column = table.column(field.name).combine_chunks()
+            column = table.column(field.name)
             if pa.types.is_dictionary(field.type):
                 column = column.cast(pa.string())
             if pa.types.is_string(column.type):
-                digest.update("\0".join(column.to_pylist()).encode())
+                # Lengths first, then characters: together they say which string is which.
+                lengths = pc.binary_length(column)
+                for chunk in (*lengths.chunks, *pc.cast(column, pa.binary()).chunks):
+                    digest.update(_bytes(chunk))
             else:
-                if pa.types.is_boolean(column.type):
-                    column = column.cast(pa.int8()).fill_null(-1)
-                digest.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).tobytes())
+                for chunk in column.chunks:
+                    digest.update(_bytes(chunk))
     return digest.hexdigest()
+
+
+def _bytes(chunk: pa.Array) -> Any:
+    """The values of a chunk, one after the other, and nothing else of how Arrow keeps them."""
+    if pa.types.is_binary(chunk.type):
+        return b"".join(chunk.to_pylist())
+    if pa.types.is_boolean(chunk.type):
+        chunk = chunk.cast(pa.int8()).fill_null(-1)
+    return np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).data
 
 
 def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
@@ -241,9 +259,21 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     unfinished.mkdir()
     try:
         for name in SCHEMAS:
-            pq.write_table(tables[name], unfinished / f"{name}.parquet", compression="zstd")
+            write_table(name, tables[name], unfinished / f"{name}.parquet")
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_table(name: str, table: pa.Table, path: Path) -> None:
+    """One table as a Parquet file, row group by row group."""
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        row_group_size=ROW_GROUP,
+        use_dictionary=[f.name for f in SCHEMAS[name] if f.name not in _SPREAD],
+        column_encoding=dict.fromkeys(_RISING & set(SCHEMAS[name].names), "DELTA_BINARY_PACKED"),
+    )

@@ -7,6 +7,7 @@ from typing import Any, overload
 from coverlay import CoverlayError, unknown_name
 from topk.auto import best_for
 from topk.base import SEMANTICS, Batch, Stats, TopKIndex
+from topk.canopy import Canopy
 from topk.catalogue import Catalogue
 from topk.dynamic import BUFFER, LogStructured
 from topk.interval.interval_tree import IntervalTree
@@ -44,7 +45,7 @@ _INTERVAL_INDEXES = (
 
 _METHODS: dict[str, type[TopKIndex]] = {
     **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
-    **{cls.name: cls for cls in (Scan, Slices, Strata)},
+    **{cls.name: cls for cls in (Scan, Slices, Strata, Canopy)},
 }
 
 AUTO = "auto"  # no structure of its own: picks one per static run
@@ -72,7 +73,7 @@ def create(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex
 def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **options: Any) -> TopKIndex: ...
 
 
-def create(name: str, catalogue: Any, *, semantics: str = "exact", **options: Any) -> Any:
+def create(name: str, catalogue: Any, **options: Any) -> Any:
     """Build the matcher `name` over a catalogue; CoverlayError lists the valid names and options.
 
     Every matcher can `add` and `remove`: where the structure is static, in log-structured runs.
@@ -81,6 +82,7 @@ def create(name: str, catalogue: Any, *, semantics: str = "exact", **options: An
         return _build_sparse(name, catalogue, **options)
     if isinstance(catalogue, PlacedCatalogue):
         return _build_placed(name, catalogue, **options)
+    semantics = options.pop("semantics", "exact")
     if name not in methods():
         raise unknown_name("matching method", name, methods())
     cls = _METHODS.get(name)

@@ -26,6 +26,8 @@ def build(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex:
     """Build the matcher `name`; CoverlayError lists the valid names."""
     if name not in METHODS:
         raise unknown_name("location-aware matching method", name, METHODS)
+    cls = METHODS[name]
     for option in options:
-        raise CoverlayError(f"{name} has no option {option!r}; it has none")
-    return METHODS[name](catalogue)
+        if option not in cls.options:
+            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
+    return cls(catalogue, **options)

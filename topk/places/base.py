@@ -9,13 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, unknown_name
 from topk.base import Batch, Found, Match, Stats
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
 from topk.select import best_first
 from topk.sparse.base import columns_of
 from topk.sparse.catalogue import Floats
 from topk.sparse.store import Rows, Store
+
+# Which subscriptions an event may reach at all; the paper ranks every one of them.
+SEMANTICS = ("similar", "relaxed", "exact")
+NOTHING, ANY, ALL = range(3)  # predicates that must hold, by semantics
+NOT_ELIGIBLE = -1.0  # in place of a ψ, which is never negative
 
 
 class Placed(NamedTuple):
@@ -32,20 +37,23 @@ def nearness(dx: float, dy: float, max_distance: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def plain_text(attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, low: Any, high: Any) -> float:
-    """ψ_t of a row without exceptions. Kernels name the arrays once: tuples count references at every access."""
-    total = 0.0
+def plain_text(
+    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, low: Any, high: Any, need: int
+) -> float:
+    """ψ_t of a row without exceptions, or NOT_ELIGIBLE. Kernels name the arrays once: tuples count references."""
+    total, held = 0.0, 0
     for p in range(begin, end):
         a = attribute[p]
         if lo[p] <= high[a] and low[a] <= hi[p]:
             total += weight[p]
-    return total
+            held += 1
+    return total if need == NOTHING or (held == end - begin if need == ALL else held > 0) else NOT_ELIGIBLE
 
 
 @njit(cache=True, inline="always")
-def text_similarity(rows: Rows, row: int, event: Any) -> float:
+def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     """ψ_t (Eq. 2 and 3): the weights of the predicates that hold, exceptions included, in attribute order."""
-    total = 0.0
+    total, held = 0.0, 0
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
         a = rows.attribute[p]
@@ -53,6 +61,9 @@ def text_similarity(rows: Rows, row: int, event: Any) -> float:
             if rows.odd[row] >= 0 and not exception_holds(rows, row, a, event):
                 continue
             total += rows.weight[p]
+            held += 1
+    if need != NOTHING and not (held == rows.length[row] if need == ALL else held > 0):
+        total = NOT_ELIGIBLE
     return total
 
 
@@ -75,20 +86,27 @@ def exception_holds(rows: Rows, row: int, attribute: int, event: Any) -> bool:
 
 
 @njit(cache=True, inline="always")
-def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float) -> float:
-    """ψ (Eq. 1)."""
+def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float, need: int) -> float:
+    """ψ (Eq. 1), or NOT_ELIGIBLE."""
     alpha = placed.place[row, 2]
     near = nearness(placed.place[row, 0] - x, placed.place[row, 1] - y, max_distance)
-    return (1.0 - alpha) * text_similarity(placed.rows, row, event) + alpha * near
+    text = text_similarity(placed.rows, row, event, need)
+    return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
 
 class PlacedIndex(ABC):
     """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
 
     name: ClassVar[str]
-    options: ClassVar[Mapping[str, str]] = {}
+    options: ClassVar[Mapping[str, str]] = {
+        "semantics": "who may be among the k best: similar (all), relaxed (one predicate holds) or exact (all hold)"
+    }
 
-    def __init__(self, catalogue: PlacedCatalogue) -> None:
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
+        if semantics not in SEMANTICS:
+            raise unknown_name("semantics", semantics, SEMANTICS)
+        self.semantics = semantics
+        self._need = SEMANTICS.index(semantics)
         self.dimensions = catalogue.dimensions
         self.max_distance = catalogue.max_distance
         self.stats = Stats()
@@ -132,8 +150,8 @@ class PlacedIndex(ABC):
     def nbytes(self) -> int:
         return self._store.nbytes + int(self._place.nbytes) + self.overhead
 
-    def top(self, event: Any, place: Sequence[float], k: int | None) -> list[Match]:
-        """The k most similar (all for None) as (id, ψ), best first, ties by ascending id."""
+    def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
+        """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
         ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), k)
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
@@ -157,9 +175,14 @@ class PlacedIndex(ABC):
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         if id in self:
             raise CoverlayError(f"subscription {id} is already in the index")
-        one = from_located(
-            [(expression, place, alpha)], dimensions=self.dimensions, ids=[id], max_distance=self.max_distance
+        self.add_one(
+            from_located(
+                [(expression, place, alpha)], dimensions=self.dimensions, ids=[id], max_distance=self.max_distance
+            )
         )
+
+    def add_one(self, one: PlacedCatalogue) -> None:
+        """Add the only row of a catalogue, as `located` makes it."""
         row = self._store.add(one.expressions)
         if row >= len(self._place):
             larger = np.zeros((len(self._store.rows.ids), 3))

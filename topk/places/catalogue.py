@@ -90,7 +90,9 @@ class PlacedEvent:
     place: tuple[float, float]
 
     @classmethod
-    def of(cls, event: Any, place: Sequence[float], dimensions: int) -> PlacedEvent:
+    def of(cls, event: Any, place: Sequence[float] | None, dimensions: int) -> PlacedEvent:
+        if place is None:
+            return cls(Event.of(event, dimensions), (np.inf, np.inf))  # ψ_s is 0 for all
         x, y = (float(v) for v in place)
         if not (np.isfinite(x) and np.isfinite(y)):
             raise CoverlayError(f"an event's place must be finite, not ({x}, {y})")

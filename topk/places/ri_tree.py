@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, nearness, plain_text, similarity
+from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.forest import COUNT, HI, LO, START, WEIGHT, lookup_group, stabbing_max
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
@@ -74,8 +74,9 @@ def spread_weights(
 
 @njit(cache=True, nogil=True)
 def search(
-    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, total: Any, counts: Any
-) -> Any:
+    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
+    total: Any, counts: Any,
+) -> Any:  # fmt: skip
     """Algorithm 1. `total` is scratch for rows and nodes, zero between uses."""
     spread(event, *columns)
     # Arrays by name: taking them out of the tuples in a loop would count references at every access.
@@ -115,13 +116,16 @@ def search(
                 total[row] = 0.0
                 if size < k or possible * _SLACK >= scores[0]:
                     if odd[row] >= 0:
-                        score = similarity(placed, row, event, x, y, far)
+                        score = similarity(placed, row, event, x, y, far, need)
                     else:
                         first = start[row]
-                        text = plain_text(attribute, lo, hi, weight, first, first + length[row], low_event, high_event)
+                        text = plain_text(
+                            attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
+                        )
                         near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                        score = (1.0 - place[row, 2]) * text + place[row, 2] * near
-                    size = push(scores, ids, size, score, numbers[row])
+                        score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                    if score >= 0.0:
+                        size = push(scores, ids, size, score, numbers[row])
             continue
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys))))
@@ -142,17 +146,18 @@ class RITree(RTreeIndex):
 
     name = "ri-tree"
 
-    def __init__(self, catalogue: PlacedCatalogue) -> None:
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
         self._total = np.zeros(0)
-        super().__init__(catalogue)
+        super().__init__(catalogue, semantics)
 
     def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
         needed = max(len(self._tree.home), len(self._tree.node))
         if len(self._total) < needed:
             self._total = np.zeros(needed)
         ids, scores = search(
-            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._total, self._counts
-        )
+            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._need, self._total,
+            self._counts,
+        )  # fmt: skip
         return ids, scores
 
     def check(self) -> None:

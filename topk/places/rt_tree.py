@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, nearness, plain_text, similarity
+from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
 from topk.places.forest import HI, LO, WEIGHT, lookup_group
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
@@ -39,7 +39,7 @@ def hull_bound(
 
 @njit(cache=True, nogil=True)
 def walk(
-    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, counts: Any
+    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int, counts: Any
 ) -> Any:
     spread(event, *columns)
     place, rows = placed.place, placed.rows
@@ -62,13 +62,16 @@ def walk(
             for i in range(count):
                 row = children[n, i]
                 if odd[row] >= 0:
-                    score = similarity(placed, row, event, x, y, far)
+                    score = similarity(placed, row, event, x, y, far, need)
                 else:
                     first = start[row]
-                    text = plain_text(attribute, lo, hi, weight, first, first + length[row], low_event, high_event)
+                    text = plain_text(
+                        attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
+                    )
                     near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near
-                size = push(scores, ids, size, score, numbers[row])
+                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                if score >= 0.0:
+                    size = push(scores, ids, size, score, numbers[row])
             continue
         if depth + count > len(stack):
             stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
@@ -93,5 +96,7 @@ class RTTree(RTreeIndex):
     name = "rt-tree"
 
     def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
-        ids, scores = walk(self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._counts)
+        ids, scores = walk(
+            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._need, self._counts
+        )
         return ids, scores

@@ -49,8 +49,8 @@ class RTreeIndex(PlacedIndex):
 
     token: ClassVar[bool] = True
 
-    def __init__(self, catalogue: PlacedCatalogue) -> None:
-        super().__init__(catalogue)
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
+        super().__init__(catalogue, semantics)
         self._build(catalogue)
         self.stats.rebuilds += 1
 

@@ -8,13 +8,15 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, PlacedIndex, nearness, similarity
+from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, nearness, similarity
 from topk.select import push
 from topk.sparse.store import clear, spread
 
 
 @njit(cache=True, nogil=True)
-def scan_all(placed: Placed, used: int, columns: Any, event: Any, x: float, y: float, far: float, k: int) -> Any:
+def scan_all(
+    placed: Placed, used: int, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int
+) -> Any:
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     # Arrays by name: taking them out of the tuple in the loop would count references for every row.
@@ -26,17 +28,20 @@ def scan_all(placed: Placed, used: int, columns: Any, event: Any, x: float, y: f
         if length[row] < 0:
             continue
         if odd[row] >= 0:
-            score = similarity(placed, row, event, x, y, far)
+            score = similarity(placed, row, event, x, y, far, need)
         else:
-            text = 0.0
+            text, held = 0.0, 0
             for p in range(start[row], start[row] + length[row]):
                 a = attribute[p]
                 if lo[p] <= high[a] and low[a] <= hi[p]:
                     text += weight[p]
+                    held += 1
+            if need != NOTHING and not (held == length[row] if need == ALL else held > 0):
+                continue
             alpha = place[row, 2]
             near = nearness(place[row, 0] - x, place[row, 1] - y, far)
             score = (1.0 - alpha) * text + alpha * near
-        if size < k or score >= scores[0]:
+        if score >= 0.0 and (size < k or score >= scores[0]):
             size = push(scores, ids, size, score, numbers[row])
     clear(event, columns[0])
     return ids[:size], scores[:size]
@@ -49,7 +54,9 @@ class PlacedScan(PlacedIndex):
 
     def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
         self._counts[0] += self._store.used
-        ids, scores = scan_all(self.placed, self._store.used, columns, self._event, x, y, self.max_distance, k)
+        ids, scores = scan_all(
+            self.placed, self._store.used, columns, self._event, x, y, self.max_distance, k, self._need
+        )
         return ids, scores
 
     @property

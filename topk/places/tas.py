@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import Placed, nearness, plain_text, similarity
+from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
@@ -148,7 +148,7 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
 @njit(cache=True, nogil=True)
 def threshold(
     t: RTree, placed: Placed, cells: Cells, lists: Lists, columns: Any, event: Any, x: float, y: float, far: float,
-    k: int, seen: Any, counts: Any,
+    k: int, need: int, seen: Any, counts: Any,
 ) -> Any:  # fmt: skip
     """The Threshold Algorithm. `seen` is scratch for rows, zero between uses."""
     spread(event, *columns)
@@ -190,13 +190,16 @@ def threshold(
                 touched[number] = row
                 number += 1
                 if odd[row] >= 0:
-                    score = similarity(placed, row, event, x, y, far)
+                    score = similarity(placed, row, event, x, y, far, need)
                 else:
                     first = start[row]
-                    text = plain_text(attribute, lo, hi, weight, first, first + length[row], low_event, high_event)
+                    text = plain_text(
+                        attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
+                    )
                     near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near
-                size = push(scores, ids, size, score, numbers[row])
+                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                if score >= 0.0:
+                    size = push(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
         if open_ones == 0 or (size == k and total * _SLACK < scores[0]):
             break
@@ -213,8 +216,8 @@ class ThresholdScored(RTreeIndex):
     name = "tas"
     token = False
 
-    def __init__(self, catalogue: PlacedCatalogue) -> None:
-        super().__init__(catalogue)
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
+        super().__init__(catalogue, semantics)
         rows, used = self._store.rows, self._store.used
         self._cells = cut(rows, self.dimensions)
         live = np.arange(used)
@@ -258,7 +261,7 @@ class ThresholdScored(RTreeIndex):
     def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
         ids, scores = threshold(
             self._tree, self.placed, self._cells, self._lists.lists, columns, self._event, x, y, self.max_distance, k,
-            self._seen, self._counts,
+            self._need, self._seen, self._counts,
         )  # fmt: skip
         return ids, scores
 
