@@ -1,0 +1,133 @@
+"""`zorder-emulated` in a bank of indexes (bank.py): the closed forms of `theory.py` in machine words.
+
+A rectangle has at most 2^(D·bits) cells. Up to WIDEST bits every count is exact as a float64 too, so that quotients are
+rounded as Python rounds the quotient of two ints; `fits` says whether an index may be kept here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from covering import emulated
+from covering.base import Floats
+from covering.fields import dominating
+from covering.keys import mirror
+
+WIDEST = 52  # bits of a count; a float64 has 53
+_FINEST = 62  # bits of the denominator of ε
+_best = emulated._best
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+def fits(dimensions: int, bits: int, epsilon: float) -> bool:
+    return dimensions * bits <= WIDEST and epsilon.as_integer_ratio()[1] <= 1 << _FINEST
+
+
+def asked_share(epsilon: float) -> tuple[int, int]:
+    """1 − ε as (numerator, log2 of the denominator)."""
+    part, whole = epsilon.as_integer_ratio()
+    return whole - part, whole.bit_length() - 1
+
+
+@njit(cache=True, nogil=True)
+def share_of(numerator: int, shift: int, total: int) -> int:
+    """⌈numerator · total / 2^shift⌉ by a product of 128 bits."""
+    a, b = np.uint64(numerator), np.uint64(total)
+    low = (a & _LOW) * (b & _LOW)
+    middle = (a >> _HALF) * (b & _LOW) + (low >> _HALF)  # below 2^62 + 2^32
+    other = (a & _LOW) * (b >> _HALF) + (middle & _LOW)
+    high = (a >> _HALF) * (b >> _HALF) + (middle >> _HALF) + (other >> _HALF)
+    low = (other << _HALF) | (low & _LOW)
+    if shift == 0:
+        return np.int64(low)
+    s = np.uint64(shift)
+    quotient = (high << (np.uint64(64) - s)) | (low >> s)
+    rest = low & ((np.uint64(1) << s) - np.uint64(1))
+    return np.int64(quotient) + (1 if rest else 0)
+
+
+@njit(cache=True, nogil=True)
+def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: bool, prefix: Any) -> int:
+    """theory.cells_before with coordinates and limits shifted down by `level`; limits made even if asked."""
+    total = 0
+    dimensions = cell.shape[0]
+    prefix[:] = 0
+    for b in range(bits - 1, -1, -1):
+        for j in range(dimensions):
+            if (cell[j] >> level) >> b & 1:
+                count = 1
+                for i in range(dimensions):
+                    limit = lengths[i] >> level
+                    if even:
+                        limit &= ~1
+                    size = 1 << (b if i <= j else b + 1)
+                    count *= max(0, min(size, limit - prefix[i]))
+                    if not count:
+                        break
+                total += count
+                prefix[j] |= 1 << b
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) -> int:
+    """1 + theory.rank_of."""
+    level = bits
+    for j in range(cell.shape[0]):
+        differing = cell[j] ^ lengths[j]
+        while differing >> level == 0:
+            level -= 1
+    larger = 0
+    for i in range(level + 1, levels.shape[0]):
+        larger += levels[i]
+    within = _cells_before(cell, level, bits - level, lengths, False, scratch)
+    return 1 + larger + within - _cells_before(cell, level, bits - level, lengths, True, scratch)
+
+
+@njit(cache=True, nogil=True)
+def search_emulated(points: Floats, words: Any, used: int, grid: Any, curve: Any, query: Floats, cap: int) -> Any:
+    """(slot or −1, cubes searched, fraction searched, capped, whether any point dominates); cap < 0: none.
+
+    curve: offset, scale, bits of the quantiser; numerator and shift of 1 − ε.
+    """
+    offset, scale, bits, numerator, shift = curve
+    dimensions = query.shape[0]
+    lengths, cell = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    mirror(query, offset, scale, bits, lengths)
+    lengths += 1
+    levels, filled = np.empty(bits + 1, np.int64), np.empty(bits + 2, np.int64)
+    for i in range(bits + 2):
+        filled[i] = 1
+        for j in range(dimensions):
+            filled[i] *= lengths[j] >> i
+    for i in range(bits + 1):
+        levels[i] = filled[i] - (filled[i + 1] << dimensions)
+    total = filled[0]
+    need = share_of(numerator, shift, total)
+    planned, volume = 0, 0
+    for i in range(bits, -1, -1):
+        height = i * dimensions
+        if volume + (levels[i] << height) >= need:
+            planned += -(-(need - volume) >> height) if need > volume else 0
+            break
+        planned += levels[i]
+        volume += levels[i] << height
+    quota = planned if cap < 0 else min(planned, cap)
+    above = dominating(points, words, used, (grid[0], grid[1], grid[2]), query)
+    slot = _best(points, above, offset, scale, bits, lengths, cell)
+    cubes = quota
+    if slot >= 0:
+        cubes = _cubes_up_to(cell, lengths, bits, levels, np.empty(dimensions, np.int64))
+        if cubes > quota:
+            slot, cubes = -1, quota
+    searched, left = 0, cubes
+    for i in range(bits, -1, -1):
+        taken = min(left, levels[i])
+        searched += taken << (i * dimensions)
+        left -= taken
+        if not left:
+            break
+    return slot, cubes, searched / total, slot < 0 and quota < planned, above.shape[0] > 0
