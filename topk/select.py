@@ -52,6 +52,27 @@ def push(scores: Any, ids: Any, size: int, score: float, id: int) -> int:
     return size
 
 
+@njit(cache=True, nogil=True)
+def in_order(scores: Any, ids: Any, size: int) -> int:
+    """Turn the heap of `size` pairs into the order of an answer, in place; returns the size."""
+    for last in range(size - 1, 0, -1):
+        score, id = scores[last], ids[last]
+        scores[last], ids[last] = scores[0], ids[0]
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= last:
+                break
+            if child + 1 < last and worse(scores[child + 1], ids[child + 1], scores[child], ids[child]):
+                child += 1
+            if not worse(scores[child], ids[child], score, id):
+                break
+            scores[i], ids[i] = scores[child], ids[child]
+            i = child
+        scores[i], ids[i] = score, id
+    return size
+
+
 def best_first(ids: Ints, scores: Floats) -> tuple[Ints, Floats]:
     """Sort pairs into the order of an answer."""
     order = np.lexsort((ids, -scores))
