@@ -101,7 +101,8 @@ class _Columns:
         if not self._batches:
             return
         if self._writer is None:
-            self._file = tempfile.TemporaryFile()  # has no name: it is gone with the process, however that ends
+            # Without a name: it is gone with the process, however that ends.
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
             self._writer = pa.ipc.new_stream(self._file, trace.SCHEMAS[self._name])
         for batch in self._batches:
             self._writer.write_batch(batch)

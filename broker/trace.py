@@ -194,7 +194,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
-_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "score", "x", "y"}  # hardly repeat
+_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
 
 HASHED = tuple(name for name in SCHEMAS if name != "run")
 # Columns worked out from another one of their table.

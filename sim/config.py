@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 import covering
-import topk
+from broker.ranking import kind_of, make_ranking
 from broker.transport import SERVICE_OPTIONS, service_model
 from coverlay import CoverlayError, unknown_name
 from routing.latency import latency_model
@@ -25,6 +25,7 @@ from sim import workloads
 from sim.faults import read_faults
 from sim.workloads import arrivals
 
+SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain to try the options of indexes on
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -159,13 +160,23 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
+    kind: str = "boxes"  # what the k best are, see broker/ranking.py; unless given, what the method is for
     method: str = "auto"
     semantics: Literal["exact", "relaxed"] = "exact"
     k: Positive | None = None
+    max_distance: Annotated[float, Field(gt=0)] | None = None  # of places, in degrees; absent: the map's diagonal
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_kind(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "kind" not in data and isinstance(data.get("method", ""), str):
+            return {**data, "kind": kind_of(data.get("method", "auto"))}
+        return data
 
     @model_validator(mode="after")
     def _known(self) -> MatchingSection:
-        topk.create(self.method, topk.Catalogue.empty(1), semantics=self.semantics, **self.options)
+        place = (0, 1) if self.kind == "places" else None
+        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, self.max_distance)
         return self
 
 
@@ -225,7 +236,8 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the outcome of a run but the seed, defaults included."""
-        return self.model_dump(by_alias=True, exclude={"seeds", "name", "question"}, exclude_none=True)
+        beside: Any = {"seeds": True, "name": True, "question": True, "run": {"limit_bytes"}}
+        return self.model_dump(by_alias=True, exclude=beside, exclude_none=True)
 
 
 def parse(data: dict[str, Any], where: str) -> Experiment:
