@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from broker import trace
 from broker.network import Network, Settings
+from broker.sampling import thin
 from broker.transport import LinkModel
 from coverlay import __version__
 from routing.advertisements import advertisement_for
@@ -134,6 +135,8 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     network.finish()
     tables = network.recorder.tables()
     verdict = oracle.judge(workload, tables, experiment.matching.semantics, experiment.matching.k)
+    delivered = tables["deliveries"].num_rows
+    tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
     record = {
         "run_id": run.run_id,
         "experiment": experiment.name,
@@ -150,7 +153,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "events": len(workload.events),
         "control_messages": int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
         "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
-        "deliveries": tables["deliveries"].num_rows,
+        "deliveries": delivered,
         **vars(verdict),
         "finished": network.env.now,
         "wall_seconds": time.perf_counter() - started,
