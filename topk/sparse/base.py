@@ -138,7 +138,11 @@ class SparseIndex(ABC):
         """Add one expression; CoverlayError if the id is taken or a predicate is not valid."""
         if id in self:
             raise CoverlayError(f"subscription {id} is already in the index")
-        self._insert(self._store.add(from_predicates([expression], dimensions=self.dimensions, ids=[id])))
+        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[id]))
+
+    def add_one(self, one: SparseCatalogue) -> None:
+        """Add the only row of a catalogue."""
+        self._insert(self._store.add(one))
         self.stats.inserts += 1
 
     def remove(self, id: int) -> None:
