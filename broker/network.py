@@ -30,7 +30,7 @@ from routing.filter import Filter
 from routing.ledger import Kind
 from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay
-from routing.trees import SHARED, Tree, trees_of
+from routing.trees import SHARED, Tree, links_of, trees_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,22 @@ class Settings:
     def exact_routing(self) -> RoutingOptions:
         return replace(self.routing, method="scan", epsilon=0.0, method_options={})
 
+    def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
+        """The routing options of one link: ε may differ by link, or by distance from the root."""
+        levels = self.epsilon_per_level
+        epsilon = self.routing.epsilon
+        if levels:
+            level = min(tree.level[broker], tree.level[neighbour])
+            epsilon = levels[min(level, len(levels) - 1)]
+        epsilon = self.epsilon_per_link.get((min(broker, neighbour), max(broker, neighbour)), epsilon)
+        return replace(self.routing, epsilon=epsilon)
+
+    def check_links(self, links: list[tuple[int, int]]) -> None:
+        """Refuse an ε for a link that does not exist."""
+        for a, b in self.epsilon_per_link:
+            if (a, b) not in links:
+                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
+
 
 @dataclass(slots=True)
 class _Operation:
@@ -101,25 +117,12 @@ class Network:
         for a, b in self.links:
             self._connect(a, b, overlay.latency(a, b))
             self._connect(b, a, overlay.latency(a, b))
-        for a, b in settings.epsilon_per_link:
-            if (a, b) not in self.links:
-                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
+        settings.check_links(self.links)
 
     @cached_property
     def links(self) -> list[tuple[int, int]]:
         """The links that some tree uses, the smaller broker first."""
-        return sorted({(min(a, b), max(a, b)) for tree in self.trees.values() for a, b in tree.graph.edges})
-
-    def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
-        """The routing options of one link: ε may differ by link, or by distance from the root."""
-        settings, routing = self.settings, self.settings.routing
-        levels = settings.epsilon_per_level
-        epsilon = routing.epsilon
-        if levels:
-            level = min(tree.level[broker], tree.level[neighbour])
-            epsilon = levels[min(level, len(levels) - 1)]
-        epsilon = settings.epsilon_per_link.get((min(broker, neighbour), max(broker, neighbour)), epsilon)
-        return replace(routing, epsilon=epsilon)
+        return links_of(self.trees.values())
 
     def tree_from(self, broker: int) -> int:
         """The tree that events published at `broker` follow."""
@@ -249,15 +252,7 @@ class Network:
             (number, o.kind, o.subscription, o.broker, o.time, o.finished, o.messages)
             for number, o in enumerate(self._operations)
         ]
-        graph, routed = self.overlay.graph, set(self.links)
-        self.recorder.rows["links"] = [
-            (min(a, b), max(a, b), latency, (min(a, b), max(a, b)) in routed)
-            for a, b, latency in sorted(graph.edges(data="latency"), key=lambda e: (min(e[:2]), max(e[:2])))
-        ]
-        self.recorder.rows["brokers"] = [
-            (b, str(graph.nodes[b]["name"]), float(graph.nodes[b]["x"]), float(graph.nodes[b]["y"]))
-            for b in sorted(graph.nodes)
-        ]
+        self.recorder.rows.update(overlay_rows(self.overlay, self.links))
 
     @property
     def active_subscriptions(self) -> int:
@@ -267,3 +262,18 @@ class Network:
         """At a quiet moment without faults: every broker is consistent, and both ends of each link agree."""
         for broker in self.brokers:
             broker.check()
+
+
+def overlay_rows(overlay: Overlay, links: list[tuple[int, int]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the trace that tell of the overlay; `links`: those that some tree uses."""
+    graph, routed = overlay.graph, set(links)
+    return {
+        "links": [
+            (min(a, b), max(a, b), latency, (min(a, b), max(a, b)) in routed)
+            for a, b, latency in sorted(graph.edges(data="latency"), key=lambda e: (min(e[:2]), max(e[:2])))
+        ],
+        "brokers": [
+            (b, str(graph.nodes[b]["name"]), float(graph.nodes[b]["x"]), float(graph.nodes[b]["y"]))
+            for b in sorted(graph.nodes)
+        ],
+    }

@@ -22,7 +22,7 @@ from routing.ledger import Decision, Kind, LinkLedger
 from routing.ledger import Message as LedgerMessage
 from routing.link_strategy import LinkStrategy
 from routing.strategies import make_ledger, strategy
-from routing.trees import SHARED, Tree
+from routing.trees import Tree, reaches
 
 if TYPE_CHECKING:
     from broker.node import Broker
@@ -38,17 +38,7 @@ class Plane:
         self.broker = broker
         self.tree = tree
         self.neighbours = tree.neighbours(broker.number)
-        parent, everybody = tree.towards_root(broker.number), self.neighbours
-        sends_to = strategy(broker.network.settings.strategy).sends_to
-        # Who learns of our subscriptions, and who never tells us of theirs and so gets every event.
-        if sends_to == "nobody":
-            self.learn, silent = [], everybody
-        elif tree.name != SHARED:  # all events come from the root, so only the way to it matters
-            self.learn, silent = parent, []
-        elif sends_to == "root":
-            self.learn, silent = parent, parent
-        else:
-            self.learn, silent = everybody, []
+        self.learn, silent = reaches(tree, broker.number, strategy(broker.network.settings.strategy).sends_to)
         self.gets_everything = set(silent)
         self.recovery = Recovery(self)
         self.forget()
@@ -142,7 +132,7 @@ class Plane:
 
         return make_ledger(
             settings.strategy,
-            network.routing_on(self.tree, broker.number, neighbour),
+            settings.routing_on(self.tree, broker.number, neighbour),
             settings.exact_routing if settings.ask_exact else None,
             network.new_merger,
             active=settings.active,

@@ -7,6 +7,7 @@ delivers twice; subscriptions travel only towards p in it, and covering happens 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import networkx as nx
@@ -68,6 +69,21 @@ def trees_of(overlay: Overlay, kind: str, root: int | None) -> dict[int, Tree]:
     if kind == "spanning":
         return {SHARED: spanning(overlay, root)}
     return {source: shortest_paths(overlay, source) for source in range(overlay.brokers)}
+
+
+def links_of(trees: Iterable[Tree]) -> list[tuple[int, int]]:
+    """The links that some tree uses, the smaller broker first."""
+    return sorted({(min(a, b), max(a, b)) for tree in trees for a, b in tree.graph.edges})
+
+
+def reaches(tree: Tree, broker: int, sends_to: str) -> tuple[list[int], list[int]]:
+    """The neighbours that learn of a broker's subscriptions, and those that never tell theirs and get every event."""
+    parent, everybody = tree.towards_root(broker), tree.neighbours(broker)
+    if sends_to == "nobody":
+        return [], everybody
+    if tree.name != SHARED:  # all events come from the root, so only the way to it matters
+        return parent, []
+    return (parent, parent) if sends_to == "root" else (everybody, [])
 
 
 def _rooted(name: int, root: int, graph: nx.Graph) -> Tree:
