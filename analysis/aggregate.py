@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis import stats
-from analysis.metrics import CATALOGUE, JOBS, ledger, load, table_size, traffic
+from analysis.metrics import CATALOGUE, JOBS, counts, ledger, load, table_size, traffic
 from analysis.spark import session
 from analysis.summary import FILES, LABELS, Summary, family
 from analysis.traces import Run, Sweep, broken_file, canonical, find_runs, read
@@ -80,7 +80,10 @@ def _silent(_: str) -> None:
 
 def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     tables = {name: read(spark, sweep, name) for name in _tables_needed()}
-    rows = run_values(sweep, tables, say)
+    with counts.shared(tables):
+        rows = run_values(sweep, tables, say)
+        say("traffic per broker and link")
+        brokers, links, misses = _pictures(sweep, tables)
     runs = _run_frame(sweep, rows)
     say("statistics over seeds")
     # Back to Spark as a plain small frame: a plan that carried all jobs would cost more than the statistics.
@@ -88,8 +91,6 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     points = _labelled(sweep, stats.over_seeds(values).toPandas())
     baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
     differences = _labelled(sweep, stats.paired(values, baselines).toPandas())
-    say("traffic per broker and link")
-    brokers, links, misses = _pictures(spark, sweep)
     return Summary(sweep.out, runs, points, differences, brokers, links, misses, tuple(_warnings(sweep, runs)))
 
 
@@ -176,16 +177,22 @@ def _baselines(sweep: Sweep) -> dict[str, str]:
     return found
 
 
-def _pictures(spark: SparkSession, sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def _pictures(sweep: Sweep, tables: dict[str, DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """For one run of each point, per broker and per link: what the overlay is drawn with; and its costliest misses."""
-    one = Sweep(sweep.out, tuple(representatives(sweep.runs)))
-    control, publications = read(spark, one, "control"), read(spark, one, "publications")
-    loads = load.per_broker(control, publications, read(spark, one, "brokers"))
-    sizes = table_size.per_broker(read(spark, one, "tables"))
-    brokers = loads.join(sizes, ["run", "broker"], "left").fillna(0, ["entries"]).orderBy("run", "broker")
-    links = traffic.per_link(control, publications).orderBy("run", "broker", "neighbour")
-    misses = ledger.costliest_misses(read(spark, one, "decisions"), control)
-    return brokers.toPandas(), links.toPandas(), misses.toPandas()
+    one = [run.name for run in representatives(sweep.runs)]
+    control, publications = tables["control"], tables["publications"]
+    loads = load.per_broker(control, publications, tables["brokers"])
+    sizes = table_size.per_broker(tables["tables"])
+    brokers = loads.join(sizes, ["run", "broker"], "left").fillna(0, ["entries"])
+    links = traffic.per_link(control, publications)
+    # `run` is a folder, so Spark opens those of the chosen runs only.
+    chosen = {name: table.where(table["run"].isin(one)) for name, table in tables.items()}
+    misses = ledger.costliest_misses(chosen["decisions"], chosen["control"])
+    return (
+        brokers.where(brokers["run"].isin(one)).orderBy("run", "broker").toPandas(),
+        links.where(links["run"].isin(one)).orderBy("run", "broker", "neighbour").toPandas(),
+        misses.toPandas(),
+    )
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:

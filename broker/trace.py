@@ -139,6 +139,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         broker=pa.int32(),
         time=pa.float64(),
         finished=pa.float64(),
+        lasted_bucket=pa.int32(),  # of finished − time, see broker/buckets.py
         messages=pa.int64(),  # link messages it caused
     ),
     "faults": _schema(
@@ -197,8 +198,12 @@ _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole nu
 _SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
 
 HASHED = tuple(name for name in SCHEMAS if name != "run")
-# Columns worked out from another one of their table.
-BUCKETED = {("deliveries", "latency_bucket"): "latency", ("publications", "waited_bucket"): "waited"}
+# Columns worked out from others of their table: the bucket of one, or of the difference of two.
+BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("deliveries", "latency_bucket"): ("latency",),
+    ("publications", "waited_bucket"): ("waited",),
+    ("operations", "lasted_bucket"): ("finished", "time"),
+}
 
 
 def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
@@ -206,8 +211,8 @@ def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, An
     schema = SCHEMAS[name]
     arrays = []
     for field in schema:
-        source = BUCKETED.get((name, field.name))
-        values: Any = columns[field.name] if source is None else bucket_of(columns[source])
+        sources = BUCKETED.get((name, field.name))
+        values: Any = columns[field.name] if sources is None else _buckets([columns[s] for s in sources])
         if pa.types.is_dictionary(field.type) and not isinstance(values, pa.Array | pa.ChunkedArray):
             values = pa.array(values, pa.string())
         if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -215,6 +220,11 @@ def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, An
         else:
             arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _buckets(sources: list[Any]) -> np.ndarray[Any, Any]:
+    first, *others = (np.asarray(source, dtype=np.float64) for source in sources)
+    return bucket_of(first - others[0] if others else first)
 
 
 def empty(name: str) -> pa.Table:

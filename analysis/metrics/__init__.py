@@ -14,7 +14,6 @@ JOBS: tuple[Job, ...] = (
     table_size.JOB,
     traffic.CONTROL_JOB,
     covering.JOB,
-    covering.FIRST_HOP_JOB,
     traffic.EVENT_JOB,
     delivery.DELIVERY_JOB,
     delivery.TOP_K_JOB,

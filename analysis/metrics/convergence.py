@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.metrics import counts
 from analysis.metrics.definition import Job, Metric
+from broker.buckets import RELATIVE_ERROR, TIME_UNIT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,13 +19,23 @@ if TYPE_CHECKING:
 def convergence(operations: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    lasted = F.col("finished") - F.col("time")
-    subscribe = F.col("kind") == "subscribe"
-    return operations.groupBy("run").agg(
-        F.avg(F.when(subscribe, lasted)).alias("convergence_mean"),
-        F.percentile(F.when(subscribe, lasted), 0.95).alias("convergence_p95"),
-        F.avg(F.when(F.col("kind") == "unsubscribe", lasted)).alias("unsubscribe_mean"),
-        F.avg(F.when(subscribe, F.col("messages"))).alias("messages_per_subscribe"),
+    lasted = F.rint((F.col("finished") - F.col("time")) * (1 / TIME_UNIT)).cast("bigint")
+    subscribe, unsubscribe = F.col("kind") == "subscribe", F.col("kind") == "unsubscribe"
+    buckets = operations.groupBy("run", F.when(subscribe, F.col("lasted_bucket")).alias("bucket")).agg(
+        F.count_if(subscribe).alias("count"),
+        F.sum(F.when(subscribe, lasted)).alias("lasted"),
+        F.sum(F.when(subscribe, F.col("messages"))).alias("messages"),
+        F.count_if(unsubscribe).alias("left"),
+        F.sum(F.when(unsubscribe, lasted)).alias("leaving"),
+    )
+    sums = ("lasted", "messages", "left", "leaving")
+    found = counts.percentiles(buckets, {"convergence_p95": 95}, *sums)
+    return found.select(
+        "run",
+        counts.mean(F.col("lasted"), F.col("count"), TIME_UNIT).alias("convergence_mean"),
+        "convergence_p95",
+        counts.mean(F.col("leaving"), F.col("left"), TIME_UNIT).alias("unsubscribe_mean"),
+        F.try_divide("messages", "count").alias("messages_per_subscribe"),
     )
 
 
@@ -67,8 +79,8 @@ JOB = Job(
             "convergence of a subscription, 95th percentile",
             "ms",
             "Time within which 95 % of the subscriptions have converged.",
-            "0.95 quantile of finished − time over subscribe operations",
-            _TIMES,
+            f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %",
+            ("operations.kind", "operations.lasted_bucket"),
         ),
         Metric(
             "unsubscribe_mean",

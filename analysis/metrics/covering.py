@@ -3,62 +3,59 @@
 A *check* is one decision whether to send a subscription over a link (forwarded, exposed or suppressed). The
 other outcomes answer no question of covering: a retraction follows from such a decision, a merger invents a
 cover, and a dormant subscription waits for an advertisement. They count neither as checks nor in the recall,
-only their search cost does.
+only their search cost does. Decisions that sampling left out count through `decisions_rest`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.metrics import counts
 from analysis.metrics.definition import Job, Metric
+from broker.buckets import SHARE_UNIT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 CHECKS = ("forwarded", "exposed", "suppressed")
 
 
-def covering_work(decisions: DataFrame) -> DataFrame:
+def covering_work(decisions: DataFrame, rest: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     check = F.col("outcome").isin(*CHECKS)
     coverable = check & F.col("exact")  # unknown counts as neither
     found = coverable & (F.col("outcome") == "suppressed")
-    checks = F.count_if(check)
-    # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
-    probes, cubes, ranges = (F.col(name).cast("double") for name in ("probes", "cubes", "runs"))
-    return decisions.groupBy("run").agg(
-        checks.cast("double").alias("checks"),
-        F.sum(probes).alias("probes"),
-        F.try_divide(F.sum(F.when(check, probes)), checks).alias("probes_per_check"),
-        F.sum(cubes).alias("cubes"),
-        F.sum(ranges).alias("key_ranges"),
-        F.avg(F.when(check, F.col("volume"))).alias("volume"),
-        F.try_divide(F.count_if(check & F.col("capped")), checks).alias("capped"),
-        F.try_divide(F.count_if(found), F.count_if(coverable)).alias("recall"),
-        F.when(F.count("exact") > 0, F.count_if(coverable) - F.count_if(found))
-        .cast("double")
-        .alias("missed_covers"),
+
+    def count(condition: Column) -> Column:
+        return F.sum(F.when(condition, F.col("count")).otherwise(0))
+
+    checks, first = count(check), F.col("at_home")
+    return (
+        counts.of_decisions(decisions, rest)
+        .groupBy("run")
+        .agg(
+            checks.cast("double").alias("checks"),
+            F.sum("probes").alias("probes"),
+            F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
+            F.sum("cubes").alias("cubes"),
+            F.sum("runs").alias("key_ranges"),
+            counts.mean(F.sum(F.when(check, F.col("volume"))), checks, SHARE_UNIT).alias("volume"),
+            F.try_divide(count(check & F.col("capped")), checks).alias("capped"),
+            F.try_divide(count(found), count(coverable)).alias("recall"),
+            F.when(count(F.col("exact").isNotNull()) > 0, count(coverable) - count(found))
+            .cast("double")
+            .alias("missed_covers"),
+            F.try_divide(count(found & first), count(coverable & first)).alias("recall_first_hop"),
+        )
     )
-
-
-def first_hop(decisions: DataFrame, operations: DataFrame) -> DataFrame:
-    """Recall at the subscriber's own broker only: later hops repeat the question about what the first let through."""
-    from pyspark.sql import functions as F
-
-    homes = operations.where(F.col("kind") == "subscribe").select("run", "subscription", "broker")
-    at_home = decisions.where(F.col("outcome").isin(*CHECKS) & F.col("exact")).join(
-        homes, ["run", "subscription", "broker"]
-    )
-    found = F.count_if(F.col("outcome") == "suppressed")
-    return at_home.groupBy("run").agg(F.try_divide(found, F.count("*")).alias("recall_first_hop"))
 
 
 _SEARCH = ("decisions.outcome",)
 
 JOB = Job(
     "covering_work",
-    ("decisions",),
+    ("decisions", "decisions_rest"),
     covering_work,
     (
         Metric(
@@ -139,21 +136,14 @@ JOB = Job(
             "checks with a cover − suppressed checks with a cover",
             ("decisions.exact", *_SEARCH),
         ),
-    ),
-)
-
-FIRST_HOP_JOB = Job(
-    "first_hop",
-    ("decisions", "operations"),
-    first_hop,
-    (
         Metric(
             "recall_first_hop",
             "recall at the first hop",
             "share",
-            "Recall of covering among the checks at the subscriber's own broker.",
+            "Recall of covering among the checks at the subscriber's own broker: later hops repeat the question about "
+            "what the first let through.",
             "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's",
-            ("decisions.exact", "operations.broker", *_SEARCH),
+            ("decisions.exact", "decisions.at_home", *_SEARCH),
             "higher",
         ),
     ),

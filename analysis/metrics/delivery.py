@@ -1,72 +1,73 @@
 """Deliveries: how many, over how many hops, how fast; and how long a link's messages waited.
 
-Percentiles are exact (Spark's `percentile`, linear between neighbours), all of a table in one pass.
+Percentiles come from counts of buckets (broker/buckets.py): within 0.4 % of the value at that rank. Spark's exact
+percentile takes fifty times as long as DuckDB's, counting buckets about as long as any other grouping.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.metrics import counts
 from analysis.metrics.definition import Job, Metric
+from broker.buckets import RELATIVE_ERROR, TIME_UNIT
+from broker.trace import CLIENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-QUANTILES = (0.5, 0.95, 0.99)
+PERCENTS = (50, 95, 99)
+WITHIN = f", within {100 * RELATIVE_ERROR:.1f} %"
 
 
-def deliveries(deliveries: DataFrame) -> DataFrame:
+def deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    grouped = deliveries.groupBy("run").agg(
-        F.count("*").cast("double").alias("deliveries"),
-        F.avg("hops").alias("hops"),
-        F.avg("latency").alias("latency_mean"),
-        F.percentile("latency", list(QUANTILES)).alias("latency"),
-    )
-    return grouped.select(
+    names = {f"latency_p{percent}": percent for percent in PERCENTS}
+    found = counts.percentiles(counts.of_deliveries(deliveries, rest), names, "hops", "latency")
+    return found.select(
         "run",
-        "deliveries",
-        "hops",
-        "latency_mean",
-        F.col("latency")[0].alias("latency_p50"),
-        F.col("latency")[1].alias("latency_p95"),
-        F.col("latency")[2].alias("latency_p99"),
+        F.col("count").cast("double").alias("deliveries"),
+        F.try_divide("hops", "count").alias("hops"),
+        counts.mean(F.col("latency"), F.col("count"), TIME_UNIT).alias("latency_mean"),
+        *names,
     )
 
 
-def top_k(deliveries: DataFrame, run: DataFrame) -> DataFrame:
+def top_k(publications: DataFrame, run: DataFrame) -> DataFrame:
     """How much of what the brokers' own top k delivered belongs to the k best of the whole network."""
     from pyspark.sql import functions as F
 
-    per_event = deliveries.groupBy("run", "event").agg(F.count("*").alias("delivered"))
     k = F.get_json_object("parameters", "$.matching.k").try_cast("int")
-    best = F.when(F.col("k").isNotNull(), F.least("delivered", "k"))
-    return (
-        per_event.join(run.select("run", k.alias("k")), "run")
-        .groupBy("run")
-        .agg(F.try_divide(F.sum(best), F.sum("delivered")).alias("topk_overlap"))
+    limited = run.select("run", k.alias("k")).where("k is not null")
+    per_event = (
+        publications.where(F.col("served") > 0)
+        .join(F.broadcast(limited), "run")
+        .groupBy("run", "event", "k")
+        .agg(F.sum("served").alias("delivered"))
     )
+    overlap = F.try_divide(F.sum(F.least("delivered", "k")), F.sum("delivered"))
+    return per_event.groupBy("run").agg(overlap.alias("topk_overlap"))
 
 
-def waiting(publications: DataFrame, links: DataFrame) -> DataFrame:
+def waiting(publications: DataFrame) -> DataFrame:
     """Time an event message spends per hop beyond the latency of the link."""
     from pyspark.sql import functions as F
 
-    here = links.select("run", F.col("broker").alias("source"), F.col("neighbour").alias("target"), "latency")
-    back = links.select("run", F.col("neighbour").alias("source"), F.col("broker").alias("target"), "latency")
-    wire = here.unionByName(back).dropDuplicates(["run", "source", "target"])
-    hops = publications.where(F.col("hop") > 0).join(wire, ["run", "source", "target"])
-    wait = F.col("time") - F.col("sent") - F.col("latency")
-    grouped = hops.groupBy("run").agg(F.avg(wait).alias("mean"), F.percentile(wait, 0.95).alias("p95"))
-    return grouped.select("run", F.col("mean").alias("waiting_mean"), F.col("p95").alias("waiting_p95"))
+    hops = counts.of_publications(publications).where(F.col("source") != CLIENT)
+    buckets = hops.groupBy("run", F.col("waited_bucket").alias("bucket")).agg(
+        F.sum("count").alias("count"), F.sum("waited").alias("waited")
+    )
+    found = counts.percentiles(buckets, {"waiting_p95": 95}, "waited")
+    mean = counts.mean(F.col("waited"), F.col("count"), TIME_UNIT)
+    return found.select("run", mean.alias("waiting_mean"), "waiting_p95")
 
 
-_LATENCY = ("deliveries.latency",)
+_LATENCY = ("deliveries.latency", "deliveries_rest.latency")
 
 DELIVERY_JOB = Job(
     "deliveries",
-    ("deliveries",),
+    ("deliveries", "deliveries_rest"),
     deliveries,
     (
         Metric(
@@ -74,8 +75,8 @@ DELIVERY_JOB = Job(
             "deliveries",
             "deliveries",
             "Events handed to subscribers.",
-            "count of deliveries",
-            ("deliveries.event",),
+            "count of deliveries, those that sampling added up included",
+            ("deliveries.event", "deliveries_rest.count"),
             "neither",
             empty=0,
         ),
@@ -85,7 +86,7 @@ DELIVERY_JOB = Job(
             "links",
             "Links that a delivered event crossed, on average.",
             "mean of hops over deliveries",
-            ("deliveries.hops",),
+            ("deliveries.hops", "deliveries_rest.hops"),
         ),
         Metric(
             "latency_mean",
@@ -97,21 +98,21 @@ DELIVERY_JOB = Job(
         ),
         *(
             Metric(
-                f"latency_p{round(100 * q)}",
-                f"latency, {'median' if q == 0.5 else f'{round(100 * q)}th percentile'}",
+                f"latency_p{percent}",
+                f"latency, {'median' if percent == 50 else f'{percent}th percentile'}",
                 "ms",
-                f"Time from publication to delivery that {round(100 * q)} % of the deliveries stay within.",
-                f"{q} quantile of latency over deliveries",
-                _LATENCY,
+                f"Time from publication to delivery that {percent} % of the deliveries stay within.",
+                f"{percent}th percentile of latency over deliveries{WITHIN}",
+                ("deliveries.latency_bucket", "deliveries_rest.latency_bucket"),
             )
-            for q in QUANTILES
+            for percent in PERCENTS
         ),
     ),
 )
 
 WAITING_JOB = Job(
     "waiting",
-    ("publications", "links"),
+    ("publications",),
     waiting,
     (
         Metric(
@@ -119,23 +120,23 @@ WAITING_JOB = Job(
             "waiting per hop, mean",
             "ms",
             "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
-            "mean of time − sent − link latency over publications with hop > 0",
-            ("publications.time", "publications.sent", "publications.hop", "links.latency"),
+            "mean of waited over publications whose source is a broker",
+            ("publications.waited", "publications.source"),
         ),
         Metric(
             "waiting_p95",
             "waiting per hop, 95th percentile",
             "ms",
             "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
-            "0.95 quantile of time − sent − link latency over publications with hop > 0",
-            ("publications.time", "publications.sent", "publications.hop", "links.latency"),
+            f"95th percentile of waited over publications whose source is a broker{WITHIN}",
+            ("publications.waited_bucket", "publications.source"),
         ),
     ),
 )
 
 TOP_K_JOB = Job(
     "top_k",
-    ("deliveries", "run"),
+    ("publications", "run"),
     top_k,
     (
         Metric(
@@ -145,7 +146,7 @@ TOP_K_JOB = Job(
             "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
             "whole network; this is the part of the deliveries that a network-wide top k would have made.",
             "Σ min(k, deliveries of the event) ÷ deliveries",
-            ("deliveries.event", "run.parameters"),
+            ("publications.event", "publications.served", "run.parameters"),
             "neither",
         ),
     ),

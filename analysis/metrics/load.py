@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.metrics import counts
 from analysis.metrics.definition import Job, Metric
 
 if TYPE_CHECKING:
@@ -18,13 +19,11 @@ def per_broker(control: DataFrame, publications: DataFrame, brokers: DataFrame) 
     """Messages that each broker processed, its clients' included: run, broker, processed."""
     from pyspark.sql import functions as F
 
-    # Counted per table first: the union then has a row per broker, not one per message.
-    counts = [
-        table.groupBy("run", F.col("target").alias("broker")).agg(F.count("*").alias("messages"))
-        for table in (control, publications)
-    ]
-    both = counts[0].unionByName(counts[1]).groupBy("run", "broker").agg(F.sum("messages").alias("messages"))
-    joined = brokers.select("run", "broker").join(both, ["run", "broker"], "left")
+    both = counts.of_control(control).select("run", "target", "count").union(
+        counts.of_publications(publications).select("run", "target", "count")
+    )
+    messages = both.groupBy("run", F.col("target").alias("broker")).agg(F.sum("count").alias("messages"))
+    joined = brokers.select("run", "broker").join(messages, ["run", "broker"], "left")
     return joined.select("run", "broker", F.coalesce("messages", F.lit(0)).alias("processed"))
 
 

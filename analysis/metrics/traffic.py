@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from analysis.metrics import counts
 from analysis.metrics.definition import Job, Metric
 from broker.trace import CLIENT
 
@@ -26,18 +27,19 @@ KINDS = {
 def control_traffic(control: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    over_links = control.where(F.col("source") != CLIENT)
+    over_links = counts.of_control(control).where(F.col("source") != CLIENT)
+    of_kind = {name: F.when(F.col("kind").isin(*kinds), F.col("count")) for name, kinds in KINDS.items()}
     return over_links.groupBy("run").agg(
-        F.count("*").cast("double").alias("control_messages"),
-        *(F.count_if(F.col("kind").isin(*kinds)).cast("double").alias(name) for name, kinds in KINDS.items()),
+        F.sum("count").cast("double").alias("control_messages"),
+        *(F.coalesce(F.sum(count), F.lit(0)).cast("double").alias(name) for name, count in of_kind.items()),
     )
 
 
 def event_traffic(publications: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    over_links = publications.where(F.col("hop") > 0)
-    messages, needless = F.count("*"), F.count_if(~F.col("useful"))
+    over_links = counts.of_publications(publications).where(F.col("source") != CLIENT)
+    messages, needless = F.sum("count"), F.sum("needless")
     return over_links.groupBy("run").agg(
         messages.cast("double").alias("event_messages"),
         needless.cast("double").alias("false_positives"),
@@ -50,19 +52,15 @@ def per_link(control: DataFrame, publications: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     ends = [F.least("source", "target").alias("broker"), F.greatest("source", "target").alias("neighbour")]
-    zero, one = F.lit(0), F.lit(1)
-    subscriptions = control.where(F.col("source") != CLIENT).select(
-        "run", *ends, one.alias("control"), zero.alias("events"), zero.alias("needless")
+    zero, over_links = F.lit(0).cast("bigint"), F.col("source") != CLIENT
+    subscriptions = counts.of_control(control).where(over_links)
+    events = counts.of_publications(publications).where(over_links)
+    both = subscriptions.select("run", *ends, F.col("count").alias("control"), zero, zero).union(
+        events.select("run", *ends, zero, "count", "needless")
     )
-    events = publications.where(F.col("hop") > 0).select(
-        "run",
-        *ends,
-        zero.alias("control"),
-        one.alias("events"),
-        (~F.col("useful")).cast("int").alias("needless"),
-    )
-    counts = [F.sum(name).alias(name) for name in ("control", "events", "needless")]
-    return subscriptions.unionByName(events).groupBy("run", "broker", "neighbour").agg(*counts)
+    named = both.toDF("run", "broker", "neighbour", "control", "events", "needless")
+    sums = [F.sum(name).alias(name) for name in ("control", "events", "needless")]
+    return named.groupBy("run", "broker", "neighbour").agg(*sums)
 
 
 CONTROL_JOB = Job(
@@ -109,8 +107,8 @@ EVENT_JOB = Job(
             "event messages",
             "messages",
             "Copies of events sent over links.",
-            "count of publications with hop > 0",
-            ("publications.hop",),
+            "count of publications whose source is a broker",
+            ("publications.source",),
             empty=0,
         ),
         Metric(
@@ -118,8 +116,8 @@ EVENT_JOB = Job(
             "false-positive forwards",
             "messages",
             "Event messages towards brokers behind which nothing matched.",
-            "count of publications with hop > 0 that are not useful",
-            ("publications.hop", "publications.useful"),
+            "count of publications whose source is a broker and that are not useful",
+            ("publications.source", "publications.useful"),
             empty=0,
         ),
         Metric(
@@ -128,7 +126,7 @@ EVENT_JOB = Job(
             "share",
             "The part of the event messages that was for nothing.",
             "false-positive forwards ÷ event messages",
-            ("publications.hop", "publications.useful"),
+            ("publications.source", "publications.useful"),
         ),
     ),
 )

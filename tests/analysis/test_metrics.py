@@ -21,6 +21,7 @@ from analysis.metrics import (
     traffic,
     truth,
 )
+from broker.buckets import RELATIVE_ERROR, bucket_of, middle_of
 from broker.trace import SCHEMAS
 from coverlay import CoverlayError
 
@@ -45,6 +46,9 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, f
     assertDataFrameEqual(table_size.table_size(tables, run), expected)
 
 
+COVERING = "checks probes probes_per_check cubes key_ranges volume capped recall missed_covers recall_first_hop"
+
+
 def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> None:
     rows = [
         {"outcome": "suppressed", "probes": 5, "cubes": 2, "runs": 1, "volume": 0.5, "exact": True},
@@ -64,16 +68,30 @@ def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> N
     ]
     expected = expect(
         spark,
-        "checks probes probes_per_check cubes key_ranges volume capped recall missed_covers",
-        ("a", 4.0, 23.0, 4.0, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0),
-        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 1.0, 0.0, None, None),
+        COVERING,
+        ("a", 4.0, 23.0, 4.0, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
+        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 1.0, 0.0, None, None, None),
     )
-    assertDataFrameEqual(covering.covering_work(frame("decisions", rows)), expected)
+    assertDataFrameEqual(covering.covering_work(frame("decisions", rows), frame("decisions_rest", [])), expected)
+
+
+def test_covering_adds_what_sampling_left_out(spark: Any, frame: Any) -> None:
+    rows = [{"outcome": "suppressed", "probes": 5, "volume": 0.5, "exact": True, "at_home": True}]
+    rest = [
+        {"outcome": "forwarded", "exact": True, "at_home": True, "count": 3, "probes": 9.0, "volume": 2.25},
+        {"outcome": "suppressed", "exact": True, "count": 4, "probes": 4.0, "cubes": 8.0, "runs": 2.0, "volume": 1.25},
+        {"outcome": "forwarded", "exact": None, "capped": True, "count": 2, "probes": 2.0, "volume": 1.0},
+        {"outcome": "retracted", "exact": True, "count": 7, "probes": 7.0, "volume": 7.0},
+    ]
+    found = covering.covering_work(frame("decisions", rows), frame("decisions_rest", rest))
+    # 10 checks; exact covering would have found 8 covers, 5 were found; at home 1 of 4.
+    values = (10.0, 27.0, 2.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
+    assertDataFrameEqual(found, expect(spark, COVERING, ("a", *values)))
 
 
 def test_probe_counts_beyond_64_bits_do_not_overflow(frame: Any) -> None:
     rows = [{"outcome": "forwarded", "probes": 2**62, "cubes": 2**62}] * 4
-    found = covering.covering_work(frame("decisions", rows)).first()
+    found = covering.covering_work(frame("decisions", rows), frame("decisions_rest", [])).first()
     assert found["probes"] == float(2**64)
 
 
@@ -92,10 +110,15 @@ def test_control_traffic_leaves_out_the_clients(spark: Any, frame: Any) -> None:
 
 PUBLICATIONS = [
     {"hop": 0, "source": -1, "target": 0, "useful": False},  # at the publisher's own broker: no link
-    {"hop": 1, "source": 0, "target": 1, "sent": 1.0, "time": 4.0, "useful": True},
-    {"hop": 2, "source": 1, "target": 2, "sent": 4.0, "time": 7.0, "useful": True},
-    {"hop": 1, "source": 1, "target": 0, "sent": 5.0, "time": 10.0, "useful": False},
+    {"hop": 1, "source": 0, "target": 1, "waited": 1.0, "useful": True},
+    {"hop": 2, "source": 1, "target": 2, "waited": 0.0, "useful": True},
+    {"hop": 1, "source": 1, "target": 0, "waited": 3.0, "useful": False},
 ]
+
+
+def middle(value: float) -> float:
+    """What a percentile says for this value: the middle of its bucket."""
+    return float(middle_of(bucket_of([value]))[0])
 
 
 def test_event_traffic_and_false_positives(spark: Any, frame: Any) -> None:
@@ -103,10 +126,9 @@ def test_event_traffic_and_false_positives(spark: Any, frame: Any) -> None:
     assertDataFrameEqual(traffic.event_traffic(frame("publications", PUBLICATIONS)), expected)
 
 
-def test_waiting_is_what_the_wire_does_not_explain(spark: Any, frame: Any) -> None:
-    # Latency is 2 on 0–1 and 3 on 1–2, both ways: the hops waited 1, 0 and 3 ms.
-    found = delivery.waiting(frame("publications", PUBLICATIONS), frame("links", handmade.LINE_LINKS))
-    assertDataFrameEqual(found, expect(spark, "waiting_mean waiting_p95", ("a", 4 / 3, 2.8)))
+def test_waiting_is_per_link_and_not_at_the_publisher(spark: Any, frame: Any) -> None:
+    found = delivery.waiting(frame("publications", [{**PUBLICATIONS[0], "waited": 50.0}, *PUBLICATIONS[1:]]))
+    assertDataFrameEqual(found, expect(spark, "waiting_mean waiting_p95", ("a", 4 / 3, middle(3.0))))
 
 
 def test_traffic_per_link_joins_both_directions(spark: Any, frame: Any) -> None:
@@ -116,24 +138,42 @@ def test_traffic_per_link_joins_both_directions(spark: Any, frame: Any) -> None:
     assertDataFrameEqual(found, spark.createDataFrame([("a", 0, 1, 0, 2, 1), ("a", 1, 2, 1, 1, 0)], schema))
 
 
-def test_deliveries_and_exact_percentiles(spark: Any, frame: Any) -> None:
-    rows = [{"latency": float(i), "hops": i % 2} for i in range(101)]
+LATENCY = "deliveries hops latency_mean latency_p50 latency_p95 latency_p99"
+
+
+def test_deliveries_and_percentiles_from_buckets(spark: Any, frame: Any) -> None:
+    rows = [{"latency": i / 8, "hops": i % 2} for i in range(101)]
+    rows += [{"run": "b", "latency": 7.0, "hops": 3}]
+    found = delivery.deliveries(frame("deliveries", rows), frame("deliveries_rest", []))
+    # Of 101 values, 51 are the first that make half, 96 the first that make 95 %, 100 the first that make 99 %.
+    ranks = [middle(50 / 8), middle(95 / 8), middle(99 / 8)]
+    assert all(abs(m - i / 8) <= RELATIVE_ERROR * i / 8 for m, i in zip(ranks, (50, 95, 99), strict=True))
     expected = expect(
-        spark,
-        "deliveries hops latency_mean latency_p50 latency_p95 latency_p99",
-        ("a", 101.0, 50 / 101, 50.0, 50.0, 95.0, 99.0),
+        spark, LATENCY, ("a", 101.0, 50 / 101, 6.25, *ranks), ("b", 1.0, 3.0, 7.0, *[middle(7.0)] * 3)
     )
-    assertDataFrameEqual(delivery.deliveries(frame("deliveries", rows)), expected)
+    assertDataFrameEqual(found, expected)
+
+
+def test_deliveries_add_what_sampling_left_out(spark: Any, frame: Any) -> None:
+    rows = [{"latency": 0.0, "hops": 0}, {"latency": 4.0, "hops": 1}]
+    rest = [
+        {"hops": 1, "latency_bucket": int(bucket_of([4.0])[0]), "count": 97, "latency": 388.0},
+        {"hops": 5, "latency_bucket": int(bucket_of([100.0])[0]), "count": 1, "latency": 100.0},
+        {"run": "b", "hops": 2, "latency_bucket": 0, "count": 2, "latency": 0.0},
+    ]
+    found = delivery.deliveries(frame("deliveries", rows), frame("deliveries_rest", rest))
+    four = middle(4.0)
+    expected = expect(spark, LATENCY, ("a", 100.0, 1.03, 4.92, four, four, four), ("b", 2.0, 2.0, 0.0, 0.0, 0.0, 0.0))
+    assertDataFrameEqual(found, expected)
 
 
 def test_overlap_with_the_global_top_k(spark: Any, frame: Any) -> None:
     # Event 1 reached three subscriptions and event 2 one: of these four, a global top 2 would have made three.
-    deliveries = frame("deliveries", [{"event": e, "run": r} for r in "ab" for e in (1, 1, 1, 2)])
+    served = ((1, 2), (1, 1), (2, 1), (3, 0))
+    publications = frame("publications", [{"event": e, "served": n, "run": r} for r in "ab" for e, n in served])
     limited = handmade.record(parameters='{"matching": {"k": 2}}')
     run = frame("run", [limited, {**handmade.record(), "run": "b"}])
-    assertDataFrameEqual(
-        delivery.top_k(deliveries, run), expect(spark, "topk_overlap", ("a", 0.75), ("b", None))
-    )
+    assertDataFrameEqual(delivery.top_k(publications, run), expect(spark, "topk_overlap", ("a", 0.75)))
 
 
 def test_load_counts_idle_brokers(spark: Any, frame: Any) -> None:
@@ -161,7 +201,7 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: An
     ]
     columns = "convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
     found = convergence.convergence(frame("operations", rows))
-    assertDataFrameEqual(found, expect(spark, columns, ("a", 5.0, 9.5, 3.0, 2.0)))
+    assertDataFrameEqual(found, expect(spark, columns, ("a", 5.0, middle(10.0), 3.0, 2.0)))
 
 
 def test_truth_is_the_run_record(spark: Any, frame: Any) -> None:
@@ -236,15 +276,3 @@ def test_the_ledger_lists_what_missed_covers_cost(spark: Any, frame: Any) -> Non
     )
     assertDataFrameEqual(ledger.costliest_misses(decisions, control), expected, ignoreNullable=True)
     assert ledger.costliest_misses(decisions, control, most=1).count() == 1
-
-
-def test_first_hop_recall_looks_at_the_subscribers_own_broker(spark: Any, frame: Any) -> None:
-    rows = [
-        {"subscription": 1, "broker": 0, "outcome": "forwarded", "exact": True},  # missed at home
-        {"subscription": 1, "broker": 1, "outcome": "forwarded", "exact": True},  # and again
-        {"subscription": 2, "broker": 0, "outcome": "suppressed", "exact": True},
-        {"subscription": 3, "broker": 0, "outcome": "forwarded", "exact": False},  # nothing to find
-    ]
-    operations = [{"kind": "subscribe", "subscription": s, "broker": 0} for s in (1, 2, 3)]
-    found = covering.first_hop(frame("decisions", rows), frame("operations", operations))
-    assertDataFrameEqual(found, expect(spark, "recall_first_hop", ("a", 0.5)))
