@@ -1,4 +1,4 @@
-"""Link latencies: constant, uniform, or proportional to the distance of the two brokers.
+"""Link latencies: constant, uniform, or proportional to the distance of the two brokers, in the plane or on the globe.
 
 A model sees all links at once, in sorted order, so that one seed gives one assignment whatever the order
 in which the graph was built. Latencies are milliseconds, finite and not negative.
@@ -81,6 +81,21 @@ class Distance:
 
 
 @dataclass(frozen=True)
+class GreatCircle:
+    """`ms_per_km` for each kilometre over the globe, but at least `minimum`; for brokers on a map."""
+
+    ms_per_km: float = MILLISECONDS_PER_KM
+    minimum: float = 0.0
+
+    def __post_init__(self) -> None:
+        number("latency.ms_per_km", self.ms_per_km, 0.0)
+        number("latency.minimum", self.minimum, 0.0)
+
+    def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
+        return Distance(self.ms_per_km, self.minimum).draw(lengths, rng)
+
+
+@dataclass(frozen=True)
 class Given:
     """One value per link, as read from a file; links in sorted order."""
 
@@ -90,10 +105,11 @@ class Given:
         return np.array(self.values, dtype=np.float64)
 
 
-LATENCIES: dict[str, type[Constant] | type[Uniform] | type[Distance]] = {
+LATENCIES: dict[str, type[Constant] | type[Uniform] | type[Distance] | type[GreatCircle]] = {
     "constant": Constant,
     "uniform": Uniform,
     "distance": Distance,
+    "great-circle": GreatCircle,
 }
 
 
@@ -124,8 +140,18 @@ def globe_lengths(positions: Floats, links: Sequence[tuple[int, int]]) -> Floats
     """Great-circle length in kilometres of each link; `positions` holds longitude and latitude in degrees."""
     ends = np.asarray(links, dtype=np.int64).reshape(-1, 2)
     radians = np.radians(positions)
-    a, b = radians[ends[:, 0]], radians[ends[:, 1]]
+    return _great_circle(*radians[ends[:, 0]].T, *radians[ends[:, 1]].T)
+
+
+def globe_distances(places: Floats, others: Floats) -> Floats:
+    """(n, m) great-circle kilometres between places of (latitude, longitude) in degrees."""
+    a, b = np.radians(places)[:, None, :], np.radians(others)[None, :, :]
+    return _great_circle(a[..., 1], a[..., 0], b[..., 1], b[..., 0])
+
+
+def _great_circle(east: Floats, north: Floats, other_east: Floats, other_north: Floats) -> Floats:
     # Haversine: well conditioned for the short distances that most links have.
-    half = np.sin((b - a) / 2) ** 2
-    chord = half[:, 1] + np.cos(a[:, 1]) * np.cos(b[:, 1]) * half[:, 0]
+    across = np.sin((other_north - north) / 2) ** 2
+    along = np.sin((other_east - east) / 2) ** 2
+    chord = across + np.cos(north) * np.cos(other_north) * along
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(chord, 0.0, 1.0)))

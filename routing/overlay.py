@@ -16,19 +16,21 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from coverlay import CoverlayError, unknown_name
 from routing import layout
 from routing.latency import (
-    MILLISECONDS_PER_KM,
     Constant,
     Distance,
     Given,
+    GreatCircle,
     LatencyModel,
     globe_lengths,
     latency_model,
     plane_lengths,
 )
+from routing.map import Area, read_map
 from routing.options import accepted, reject_unknown, whole
 from routing.overlay_files import LATENCY_NAMES, read_graph
 from routing.overlay_kinds import OVERLAYS
@@ -37,6 +39,7 @@ __all__ = ["OVERLAYS", "Overlay", "build_overlay", "load_overlay", "overlay_opti
 
 DRAWS = 100  # parameters under which fewer than one draw in a hundred connects are a mistake, not bad luck
 
+Floats = NDArray[np.float64]
 LatencySpec = LatencyModel | Mapping[str, Any] | float | None
 
 
@@ -48,6 +51,14 @@ class Overlay:
     tree: nx.Graph
     kind: str
     warnings: tuple[str, ...] = ()
+    geographic: bool = False  # x and y are longitude and latitude in degrees
+
+    @property
+    def map(self) -> Floats | None:
+        """(n, 2) latitude and longitude of the brokers, where they are on a map."""
+        if not self.geographic:
+            return None
+        return np.array([(self.graph.nodes[b]["y"], self.graph.nodes[b]["x"]) for b in range(self.brokers)])
 
     @property
     def brokers(self) -> int:
@@ -86,14 +97,15 @@ def build_overlay(
     brokers: int,
     rng: np.random.Generator,
     latency: LatencySpec = None,
+    map: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Overlay:
-    """Generate an overlay of exactly `brokers` brokers."""
+    """Generate an overlay of exactly `brokers` brokers, on a `map` if there is one (map.py)."""
     reject_unknown(f'overlay kind "{kind}"', options, overlay_options(kind))
     brokers = whole("overlay.brokers", brokers, 1)
     model = latency_model(latency)
-    # Two streams, so that another latency model leaves the graph as it is.
-    structure, links = rng.spawn(2)
+    # A stream each, so that another latency model or map leaves the graph as it is.
+    structure, links, places = rng.spawn(3)
     for _ in range(DRAWS):
         graph = OVERLAYS[kind](brokers, structure, **options)
         if graph.number_of_nodes() == brokers and nx.is_connected(graph):
@@ -103,7 +115,7 @@ def build_overlay(
             f'overlay kind "{kind}" with {brokers} brokers and {_said(options)} came out disconnected '
             f"{DRAWS} times; ask for more links"
         )
-    return assemble(graph, kind, model, links)
+    return assemble(graph, kind, model, links, area=None if map is None else read_map(map), places=places)
 
 
 def load_overlay(
@@ -111,6 +123,7 @@ def load_overlay(
     rng: np.random.Generator,
     latency: LatencySpec = None,
     latency_attribute: str | None = None,
+    map: Mapping[str, Any] | None = None,
 ) -> Overlay:
     """Read a GraphML, GML or edge-list file; what had to be changed stands in `warnings`.
 
@@ -123,22 +136,25 @@ def load_overlay(
     read = read_graph(path, () if latency is not None else names)
     warnings = list(read.warnings)
     links = sorted((min(u, v), max(u, v)) for u, v in read.graph.edges)
-    if not read.placed:
-        lengths = np.full(len(links), np.nan)
-    else:
-        places = np.array([(data["x"], data["y"]) for _, data in sorted(read.graph.nodes(data=True))])
-        lengths = (globe_lengths if read.geographic else plane_lengths)(places, links)
+    if read.geographic and map is not None:
+        raise CoverlayError(f"{path} gives latitude and longitude of its brokers, so overlay.map has nothing to place")
     model: LatencyModel
     if latency is not None:
         model = latency_model(latency)
     elif latency_attribute is not None or (links and read.timed):
         model = Given(tuple(read.graph.edges[link]["latency"] for link in links))
+    elif read.geographic or map is not None:
+        model = GreatCircle()
     elif read.placed:
-        model = Distance(MILLISECONDS_PER_KM) if read.geographic else Distance()
+        model = Distance()
     else:
         model = Constant()
         warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
-    return assemble(read.graph, "file", model, rng, lengths, tuple(warnings))
+    area = None if map is None else read_map(map)
+    return assemble(
+        read.graph, "file", model, rng, tuple(warnings), known=read.placed, geographic=read.geographic, area=area,
+        places=rng.spawn(1)[0] if area else None,
+    )  # fmt: skip
 
 
 def assemble(
@@ -146,24 +162,34 @@ def assemble(
     kind: str,
     model: LatencyModel,
     rng: np.random.Generator,
-    lengths: Any = None,
     warnings: tuple[str, ...] = (),
+    *,
+    known: bool = True,
+    geographic: bool = False,
+    area: Area | None = None,
+    places: np.random.Generator | None = None,
 ) -> Overlay:
-    """Complete a connected graph on 0..n-1: places, names, latencies, tree. `lengths` go by sorted link."""
+    """Complete a connected graph on 0..n-1: places, names, latencies, tree.
+
+    `known` says whether the lengths of links mean anything, `area` puts the brokers on a map with chance from `places`.
+    """
     count = graph.number_of_nodes()
     links = sorted((min(u, v), max(u, v)) for u, v in graph.edges)
     if all("x" in graph.nodes[node] and "y" in graph.nodes[node] for node in range(count)):
-        places = np.array([(graph.nodes[node]["x"], graph.nodes[node]["y"]) for node in range(count)], float)
+        spots = np.array([(graph.nodes[node]["x"], graph.nodes[node]["y"]) for node in range(count)], float)
     else:
-        places = layout.positions(graph)
-    if lengths is None:
-        lengths = plane_lengths(places, links)
+        spots = layout.positions(graph)
+    if area is not None and places is not None:
+        spots, known, geographic = area.placed(spots, places), True, True
+    if not geographic and isinstance(model, GreatCircle):
+        raise CoverlayError('latency.kind is "great-circle", but the brokers are on no map; give overlay.map')
+    lengths = (globe_lengths if geographic else plane_lengths)(spots, links) if known else np.full(len(links), np.nan)
     result = nx.Graph()
-    for node, (x, y) in enumerate(places.tolist()):
+    for node, (x, y) in enumerate(spots.tolist()):
         result.add_node(node, name=str(graph.nodes[node].get("name", f"b{node}")), x=x, y=y)
     for (u, v), value in zip(links, model.draw(lengths, rng).tolist(), strict=True):
         result.add_edge(u, v, latency=value)
-    return Overlay(result, spanning_tree(result), kind, warnings)
+    return Overlay(result, spanning_tree(result), kind, warnings, geographic)
 
 
 def spanning_tree(graph: nx.Graph) -> nx.Graph:

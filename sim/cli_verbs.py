@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     _report_failures(result, options.experiment)
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1
+    _tell(plan, out)
     _aggregate_and_report(out, options.spark)
     for wrong in result.wrong:
         record = wrong.record
@@ -73,6 +74,16 @@ def run(options: argparse.Namespace) -> int:
     if result.wrong or any(not failure.is_input for failure in result.failures):
         return 1
     return 2 if result.failures else 0
+
+
+def _tell(plan: Any, out: Path) -> None:
+    """What happened to a few events, where the experiment asks for it; a run that failed has no story."""
+    count = int(plan.data.get("tell", 0))
+    if count:
+        from sim.story import tell
+
+        for line in ("", *tell(plan, out, count), ""):
+            _out.print(line, markup=False, highlight=False)
 
 
 def _report_failures(result: Any, experiment: str) -> None:
@@ -200,7 +211,7 @@ def _covering() -> list[str]:
 def _matchers() -> list[str]:
     import topk
 
-    return list(topk.methods())
+    return [f"{name} ({kind})" for kind in ("boxes", "predicates", "places") for name in topk.methods(kind)]
 
 
 def _workloads() -> list[str]:

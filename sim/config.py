@@ -18,6 +18,7 @@ from broker.ranking import kind_of, make_ranking
 from broker.transport import SERVICE_OPTIONS, service_model
 from coverlay import CoverlayError, unknown_name
 from routing.latency import latency_model
+from routing.map import read_map
 from routing.options import reject_unknown
 from routing.overlay import overlay_options
 from routing.strategies import STRATEGIES
@@ -50,6 +51,7 @@ class OverlaySection(OpenSection):
     latency_attribute: str | None = None
     brokers: Positive = 50
     latency: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
+    map: dict[str, Any] | None = None  # where on the globe brokers are, see routing/map.py
 
     @model_validator(mode="after")
     def _known(self) -> OverlaySection:
@@ -60,6 +62,8 @@ class OverlaySection(OpenSection):
         elif self.options:
             reject_unknown("an overlay from a file", self.options, ())
         latency_model(self.latency)
+        if self.map is not None:
+            read_map(self.map)
         return self
 
 
@@ -215,6 +219,7 @@ class Experiment(Section):
     name: str
     question: str = ""
     seeds: Annotated[list[Count], Field(min_length=1)] = [1]
+    tell: Count = 0  # events that `coverlay run` tells the story of, in words
     overlay: OverlaySection = Field(default_factory=OverlaySection)
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
@@ -236,7 +241,7 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the outcome of a run but the seed, defaults included."""
-        beside: Any = {"seeds": True, "name": True, "question": True, "run": {"limit_bytes"}}
+        beside: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes"}}
         return self.model_dump(by_alias=True, exclude=beside, exclude_none=True)
 
 

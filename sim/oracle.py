@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,8 +63,16 @@ class _Lives:
     asked_to_leave: Floats
 
 
-def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k: int | None) -> Verdict:
-    """Compare the deliveries of a finished run with what they must be."""
+def judge(
+    workload: Workload,
+    tables: Mapping[str, pa.Table],
+    semantics: str,
+    k: int | None,
+    kind: str = "boxes",
+    max_distance: float = 1.0,
+) -> Verdict:
+    """Compare the deliveries of a finished run with what they must be; `kind` says what the k best are."""
+    truth, own = Truth(workload, semantics, kind, max_distance), workload.event_weights
     lives = _lives(tables, len(workload.lo))
     hops = _by_event(tables["publications"], ("target", "step", "time", "published"), len(workload.events))
     delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
@@ -72,10 +81,10 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], semantics: str, k:
     lost = set(faults["event"][faults["kind"].isin(["link-down", "crashed"])])  # copies that were in flight
     broken = _broken_times(faults)
     verdict = Verdict()
-    for event, values in enumerate(workload.events):
+    for event in range(len(workload.events)):
         if not len(hops[event]):
             continue  # never published in this run
-        scores = brute_force_scores(workload, values, semantics)
+        scores = truth.scores(workload.events[event], own if own is None else own[event])
         published, ended = hops[event][0, 3], hops[event][:, 2].max()
         faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
         _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
@@ -133,23 +142,70 @@ def _judge_event(
         verdict.missed_transient += int(in_doubt.sum())
 
 
+class Truth:
+    """Who is reached by an event, and with what score, from the columns of the workload alone.
+
+    Only what subscriptions mention is looked at, row by row and attribute by attribute: sums are added in that
+    order everywhere, so that scores agree to the last bit.
+    """
+
+    def __init__(self, workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0) -> None:
+        self._workload, self._relaxed, self._kind, self._far = workload, semantics == "relaxed", kind, max_distance
+        self._row, self._attribute = np.nonzero(workload.mentioned)
+        at = self._row, self._attribute
+        self._lo, self._hi, self._weight = workload.lo[at], workload.hi[at], workload.weights[at]
+        self._size = np.bincount(self._row, minlength=len(workload.lo))
+        if kind == "places":
+            sums = self._summed(self._weight)
+            self._weight = self._weight / np.where(sums > 0, sums, 1.0)[self._row]
+        starts = np.concatenate([[0], np.cumsum(self._size)])
+        self._odd = {row: slice(starts[row], starts[row + 1]) for row in workload.residues}
+
+    def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
+        """The score of every subscription for one event; NaN where the event does not reach it."""
+        holds = self._holds(values)
+        held = self._summed(holds)
+        reached = held > 0 if self._relaxed else held == self._size
+        if self._kind == "places":
+            return np.where(reached, self._similarity(values, holds), np.nan)
+        if self._kind == "predicates":
+            product = self._weight if weights is None else self._weight * weights[self._attribute]
+            return np.where(reached, self._summed(product), np.nan)
+        score = self._summed(np.where(holds, self._weight, 0.0)) if self._relaxed else self._workload.scores
+        return np.where(reached, score, np.nan)
+
+    def _holds(self, values: Floats) -> NDArray[np.bool_]:
+        """Which of all predicates hold; NaN (missing) fails every comparison."""
+        here = values[self._attribute]
+        holds: NDArray[np.bool_] = (self._lo <= here) & (here <= self._hi)
+        for row, at in self._odd.items():
+            residue, named = self._workload.residues[row], self._attribute[at]
+            for attribute, excluded in residue.excluded:
+                holds[at] &= (named != attribute) | (values[attribute] not in excluded)
+            for attribute, allowed in residue.allowed:
+                holds[at] &= (named != attribute) | (values[attribute] in allowed)
+        return holds
+
+    def _similarity(self, values: Floats, holds: NDArray[np.bool_]) -> Floats:
+        """ψ of Hu et al. (SSTD 2015), Eq. 1 to 4."""
+        text = self._summed(np.where(holds, self._weight, 0.0))
+        near, place = self._workload.near, self._workload.schema.place
+        assert place is not None, "places are ranked only where events have one"
+        alpha, close = np.zeros(len(text)), np.zeros(len(text))
+        if near is not None:
+            alpha = np.nan_to_num(near[:, 2])
+            north, east = near[:, 0] - values[place[0]], near[:, 1] - values[place[1]]
+            close = np.nan_to_num(np.maximum(0.0, 1.0 - np.sqrt(north * north + east * east) / self._far))
+        return (1.0 - alpha) * text + alpha * close
+
+    def _summed(self, values: Any) -> Floats:
+        """Values of predicates added up by subscription."""
+        return np.bincount(self._row, values, len(self._size)).astype(np.float64, copy=False)
+
+
 def brute_force_scores(workload: Workload, event: Floats, semantics: str) -> Floats:
-    """The score of every subscription for one event; NaN where it does not match."""
-    with np.errstate(invalid="ignore"):
-        holds = (workload.lo <= event) & (event <= workload.hi)
-    for row, residue in workload.residues.items():
-        for attribute, values in residue.excluded:
-            holds[row, attribute] &= event[attribute] not in values and not np.isnan(event[attribute])
-        for attribute, values in residue.allowed:
-            holds[row, attribute] &= event[attribute] in values
-    if semantics == "exact":
-        return np.where((holds | ~workload.mentioned).all(axis=1), workload.scores, np.nan)
-    holds &= workload.mentioned
-    # Adding attribute by attribute fixes the order of the sum, and with it the last bit.
-    total = np.zeros(len(holds))
-    for attribute in range(holds.shape[1]):
-        total += np.where(holds[:, attribute], workload.weights[:, attribute], 0.0)
-    return np.where(holds.any(axis=1), total, np.nan)
+    """The score of every subscription for one event, matched by boxes; NaN where it does not match."""
+    return Truth(workload, semantics).scores(event)
 
 
 def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:

@@ -47,8 +47,10 @@ def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
     section = experiment.overlay
     if section.file is not None:
         given = section.latency if "latency" in section.model_fields_set else None
-        return load_overlay(section.file, stream("overlay"), given, section.latency_attribute)
-    return build_overlay(section.kind, section.brokers, stream("overlay"), section.latency, **section.options)
+        return load_overlay(section.file, stream("overlay"), given, section.latency_attribute, section.map)
+    return build_overlay(
+        section.kind, section.brokers, stream("overlay"), section.latency, section.map, **section.options
+    )
 
 
 def workload_of(experiment: Experiment, stream: Stream) -> Workload:
@@ -85,6 +87,9 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         active=experiment.routing.mode == "active",
         advertisements=experiment.routing.advertisements,
         ask_exact=covering.recall,
+        kind=matching.kind,
+        place=workload.schema.place,
+        max_distance=matching.max_distance,
         matcher=matching.method,
         matcher_options=matching.options,
         semantics=matching.semantics,
@@ -120,7 +125,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     overlay = overlay_of(experiment, stream)
     workload = workload_of(experiment, stream)
     timeline = schedule(
-        experiment.arrivals.kind, stream, workload, overlay.brokers, **experiment.arrivals.options
+        experiment.arrivals.kind, stream, workload, overlay.brokers, map=overlay.map, **experiment.arrivals.options
     )
     network = Network(overlay, settings_of(experiment, workload), stream)
     if experiment.routing.advertisements != "none":
@@ -134,7 +139,10 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     network.run()
     network.finish()
     tables = network.recorder.tables()
-    verdict = oracle.judge(workload, tables, experiment.matching.semantics, experiment.matching.k)
+    matching = experiment.matching
+    verdict = oracle.judge(
+        workload, tables, matching.semantics, matching.k, matching.kind, network.settings.ranking.max_distance
+    )
     delivered = tables["deliveries"].num_rows
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
     record = {
@@ -184,7 +192,8 @@ def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterat
         if kind == SUBSCRIBE:
             network.subscribe(broker, index, filters[index])
         elif kind == PUBLISH:
-            network.publish(broker, index, workload.events[index])
+            weights = None if workload.event_weights is None else workload.event_weights[index]
+            network.publish(broker, index, workload.events[index], weights)
         else:
             network.unsubscribe(index)
 
@@ -205,6 +214,7 @@ def filter_of(workload: Workload, row: int) -> Filter:
         mentioned=tuple(workload.mentioned[row].tolist()),
         weights=workload.weights[row],
         score=float(workload.scores[row]),
+        near=workload.nearest(row),
     )
 
 

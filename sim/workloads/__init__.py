@@ -11,11 +11,16 @@ from typing import Any
 from coverlay import unknown_name
 from routing.options import accepted, reject_unknown, whole
 from sim.streams import Stream, streams
+from sim.workloads.ads import ads
 from sim.workloads.anisotropic import anisotropic
 from sim.workloads.base import Generator, Workload
+from sim.workloads.expressions import begen_boxes, located_boxes
 from sim.workloads.files import load_workload
+from sim.workloads.jobs import jobs
 from sim.workloads.mixture import mixture
 from sim.workloads.regional import regional
+from sim.workloads.sensors import sensors
+from sim.workloads.stocks import stocks
 from sim.workloads.uniform import uniform
 from sim.workloads.zipf import zipf
 
@@ -27,6 +32,12 @@ WORKLOADS: dict[str, Generator] = {
     "regional-zipf": regional,
     "mixture": mixture,
     "anisotropic": anisotropic,
+    "begen": begen_boxes,
+    "located": located_boxes,
+    "stocks": stocks,
+    "ads": ads,
+    "jobs": jobs,
+    "sensors": sensors,
 }
 
 

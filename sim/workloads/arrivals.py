@@ -13,7 +13,7 @@ times keep the order subscribe, unsubscribe, publish, then row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from broker.schema import Schema
 from coverlay import CoverlayError, unknown_name
+from routing.latency import globe_distances
 from routing.options import accepted, number, reject_unknown, whole
 from sim.streams import Stream, streams
 from sim.workloads.base import Floats, Workload
@@ -39,9 +40,18 @@ class Timeline:
     kind: NDArray[np.int8]
     index: Integers
     broker: Integers
+    preloaded: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # homes of those there before time 0
 
     def __len__(self) -> int:
         return len(self.time)
+
+    def homes(self, count: int) -> Integers:
+        """The broker of each of `count` subscriptions, −1 for one that never comes."""
+        homes = np.full(count, -1, np.int64)
+        homes[: len(self.preloaded)] = self.preloaded
+        coming = self.kind == SUBSCRIBE
+        homes[self.index[coming]] = self.broker[coming]
+        return homes
 
     def check(self) -> None:
         """Raise AssertionError unless it is in order and only the subscribed unsubscribe, once."""
@@ -159,14 +169,15 @@ def _come_and_go(
 
 
 ARRIVALS: dict[str, Process] = {"static": static, "churn": churn, "bursty": bursty, "storm": storm}
-PLACES = ("home_skew", "publisher_skew")  # options of every process
+CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
+ATTACH = ("random", "nearest")
 
 
 def arrival_options(kind: str) -> tuple[str, ...]:
     """The options that `schedule` takes for this kind."""
     if kind not in ARRIVALS:
         raise unknown_name("arrival process", kind, ARRIVALS)
-    return (*accepted(ARRIVALS[kind]), *PLACES)
+    return (*accepted(ARRIVALS[kind]), *CLIENTS)
 
 
 def schedule(
@@ -177,15 +188,25 @@ def schedule(
     *,
     home_skew: float = 0.0,
     publisher_skew: float = 0.0,
+    attach: str = "random",
+    map: Floats | None = None,
     **options: Any,
 ) -> Timeline:
-    """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins."""
+    """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins.
+
+    `attach = "nearest"` puts clients that have a place at the nearest broker of the `map` (latitude and longitude per
+    broker), the others where chance puts them.
+    """
     reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
     brokers = whole("brokers", brokers, 1)
     count, events = len(workload.lo), len(workload.events)
     homes = _places(stream, "homes", count, brokers, number("arrivals.home_skew", home_skew, 0.0))
     skew = number("arrivals.publisher_skew", publisher_skew, 0.0)
     publishers = _places(stream, "publishers", events, brokers, skew)
+    if attach not in ATTACH:
+        raise unknown_name("arrivals.attach", attach, ATTACH)
+    if attach == "nearest" and count + events:
+        homes, publishers = _nearest(workload, map, homes, publishers)
     if workload.homes is not None:
         homes = _given("subscription", workload.homes, brokers)
     if workload.publishers is not None:
@@ -221,6 +242,26 @@ def _places(stream: Stream, who: str, count: int, brokers: int, skew: float) -> 
     popular = stream(f"arrivals.{who}.order").permutation(brokers)
     law = np.cumsum(zipf_probabilities(brokers, skew))
     return popular[rank(law, stream(f"arrivals.{who}").random(count))]
+
+
+def _nearest(
+    workload: Workload, map: Floats | None, homes: Integers, publishers: Integers
+) -> tuple[Integers, Integers]:
+    """The brokers nearest to the places of subscriptions and events, on the globe."""
+    if map is None:
+        raise CoverlayError('arrivals.attach = "nearest" needs brokers on a map: overlay.map, or a file with places')
+    if workload.schema.place is None:
+        raise CoverlayError(
+            'arrivals.attach = "nearest" needs clients with a place: attributes of the kinds latitude and longitude'
+        )
+    found = []
+    wanted = np.full((len(homes), 2), np.nan) if workload.near is None else workload.near[:, :2]
+    for places, otherwise in ((wanted, homes), (workload.events[:, workload.schema.place], publishers)):
+        known = ~np.isnan(places).any(axis=1)
+        chosen = otherwise.copy()
+        chosen[known] = globe_distances(places[known], map).argmin(axis=1)
+        found.append(chosen)
+    return found[0], found[1]
 
 
 def _given(what: str, places: Integers, brokers: int) -> Integers:

@@ -39,9 +39,18 @@ class Workload:
     publishers: NDArray[np.int64] | None = None  # (m,) broker of each event, likewise
     times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
+    near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
+    event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
 
     def residue(self, row: int) -> Residue:
         return self.residues.get(row, EMPTY)
+
+    def nearest(self, row: int) -> tuple[float, float, float] | None:
+        """Latitude, longitude and α of a subscription, None if it is near nowhere."""
+        if self.near is None or np.isnan(self.near[row]).any():
+            return None
+        latitude, longitude, alpha = self.near[row].tolist()
+        return latitude, longitude, alpha
 
     def check(self) -> None:
         """Raise AssertionError unless the columns fit together and `mentioned` says what is restricted."""
@@ -62,6 +71,15 @@ class Workload:
         low, high = self.schema.domain.T
         inside = np.isnan(self.events) | ((self.events >= low) & (self.events <= high))
         assert inside.all(), "events are within their domain"
+        if self.near is not None:
+            assert self.schema.place is not None, "who is near a place wants events with a place"
+            assert self.near.shape == (count, 3)
+            alpha = self.near[:, 2]
+            assert (np.isnan(alpha) | ((alpha >= 0) & (alpha <= 1))).all(), "α is a share"
+            assert (np.isnan(self.near).any(axis=1) == np.isnan(self.near).all(axis=1)).all(), "a whole place or none"
+        if self.event_weights is not None:
+            assert self.event_weights.shape == self.events.shape
+            assert (self.event_weights >= 0).all(), "weights are not negative"
 
 
 class Generator(Protocol):

@@ -67,10 +67,10 @@ class Expressions:
     events: Events
 
 
-def begen(parameters: Begen) -> Expressions:
-    """Expressions and events; equal parameters give equal arrays."""
+def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
+    """Expressions and events; equal parameters give equal arrays. `stream` takes the place of the seed."""
     _check(parameters)
-    stream = streams(parameters.seed)
+    stream = stream or streams(parameters.seed)
     law = _popularity(parameters)
     shape = (parameters.dimensions, parameters.clusters or 1)
     centres = stream("begen.centres").integers(0, parameters.cardinality, shape)

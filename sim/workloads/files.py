@@ -2,11 +2,12 @@
 
 Subscriptions come in one of two forms:
 - columns `<attribute>_lo` and `<attribute>_hi` (closed bounds, an empty cell is unbounded), optionally
-  `<attribute>_weight`;
+  `<attribute>_weight`, and `near_lat`, `near_lon`, `alpha` where the schema has a place;
 - a column `text` in the subscription language, which needs a schema.
 Both may have `score`, `broker` and `id`. Events have one column per attribute (an empty cell: the event lacks
-it), and optionally `broker` and `time` in ms. Without a schema, all attributes are continuous and bounded by
-the values that occur. A column that is none of these is an error: it would be ignored silently otherwise.
+it), and optionally `<attribute>_weight`, `broker` and `time` in ms. Without a schema, all attributes are
+continuous and bounded by the values that occur. A column that is none of these is an error: it would be ignored
+silently otherwise.
 
 Errors name the file, the row (the first row of data is 1) and the column.
 """
@@ -24,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from broker.language import compile_subscription, parse_subscription
+from broker.language import Near, compile_subscription, parse_subscription
+from broker.predicates import DEFAULT_ALPHA
 from broker.schema import Attribute, Schema, continuous
 from covering.residue import EMPTY, Residue
 from coverlay import CoverlayError
@@ -33,6 +35,7 @@ from sim.workloads.base import Floats, Workload
 SUFFIXES = (".csv", ".parquet")
 EXTRAS = ("score", "broker", "id")  # of subscriptions
 EVENT_EXTRAS = ("broker", "time")
+NEAR = ("near_lat", "near_lon", "alpha")
 PARTS = ("_lo", "_hi", "_weight")
 
 
@@ -51,11 +54,11 @@ def load_workload(
     else:
         schema = _inferred(subscriptions, events)
     if "text" in subscriptions.columns:
-        lo, hi, mentioned, weights, scores, residues = _from_text(subscriptions, schema)
+        lo, hi, mentioned, weights, scores, residues, near = _from_text(subscriptions, schema)
     else:
         lo, hi, mentioned, weights, scores = _from_bounds(subscriptions, schema)
-        residues = {}
-    points, publishers, times = _events(events, schema)
+        residues, near = {}, _near(subscriptions, schema)
+    points, publishers, times, event_weights = _events(events, schema)
     return Workload(
         schema,
         lo,
@@ -69,6 +72,8 @@ def load_workload(
         publishers,
         times,
         _ids(subscriptions),
+        near,
+        event_weights,
     )
 
 
@@ -224,7 +229,8 @@ def _bounds(table: Table, name: str) -> list[str]:
 
 
 def _from_bounds(table: Table, schema: Schema) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats]:
-    table.only([name + part for name in schema.names for part in PARTS] + list(EXTRAS))
+    places = NEAR if schema.place is not None else ()
+    table.only([name + part for name in schema.names for part in PARTS] + [*EXTRAS, *places])
     shape = (len(table), len(schema))
     lo, hi, weights = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape)
     for j, attribute in enumerate(schema.attributes):
@@ -246,13 +252,36 @@ def _from_bounds(table: Table, schema: Schema) -> tuple[Floats, Floats, NDArray[
     return lo + 0.0, hi + 0.0, mentioned, np.where(mentioned, weights, 0.0), scores
 
 
+def _near(table: Table, schema: Schema) -> Floats | None:
+    """Latitude, longitude and α by row; NaN where the row has no place."""
+    given = [column for column in NEAR if column in table.columns]
+    if not given:
+        return None
+    if "near_lat" not in given or "near_lon" not in given:
+        raise CoverlayError(f"{table.path} has the column {given[0]}; a place needs near_lat and near_lon")
+    near = np.column_stack([table.convert(column, _finite, math.nan) for column in given])
+    if "alpha" not in given:
+        near = np.column_stack([near, np.full(len(near), math.nan)])
+    near[np.isnan(near[:, 2]), 2] = DEFAULT_ALPHA
+    for row, (latitude, longitude, alpha) in enumerate(near.tolist()):
+        if math.isnan(latitude) != math.isnan(longitude):
+            raise table.error(row, "near_lat", "a place has both a latitude and a longitude")
+        try:
+            if not math.isnan(latitude):
+                Near(latitude, longitude, alpha)
+        except CoverlayError as error:
+            raise table.error(row, "near_lat", str(error)) from None
+    near[np.isnan(near[:, 0])] = np.nan
+    return near
+
+
 def _from_text(
     table: Table, schema: Schema
-) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats, dict[int, Residue]]:
+) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats, dict[int, Residue], Floats | None]:
     table.only(["text", *EXTRAS])
     shape = (len(table), len(schema))
     boxes, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
-    scores = np.empty(len(table))
+    scores, near = np.empty(len(table)), np.full((len(table), 3), np.nan)
     residues = {}
     for row, text in enumerate(table.columns["text"]):
         try:
@@ -261,29 +290,40 @@ def _from_text(
             raise table.error(row, "text", str(error)) from None
         boxes[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
         scores[row] = filter_.score
+        if filter_.near is not None:
+            near[row] = filter_.near
         if filter_.residue != EMPTY:
             residues[row] = filter_.residue
     if "score" in table.columns:  # the column wins where it has a value
         given = np.array([cell is not None for cell in table.columns["score"]], dtype=np.bool_)
         scores = np.where(given, table.convert("score", _finite, 0.0), scores)
-    return boxes[..., 0].copy(), boxes[..., 1].copy(), mentioned, weights, scores, residues
+    places = None if np.isnan(near).all() else near
+    return boxes[..., 0].copy(), boxes[..., 1].copy(), mentioned, weights, scores, residues, places
 
 
-def _events(table: Table | None, schema: Schema) -> tuple[Floats, NDArray[np.int64] | None, Floats | None]:
-    """Points, brokers and times, ordered by time where there are times."""
+def _events(
+    table: Table | None, schema: Schema
+) -> tuple[Floats, NDArray[np.int64] | None, Floats | None, Floats | None]:
+    """Points, brokers, times and weights, ordered by time where there are times."""
     if table is None:
-        return np.empty((0, len(schema))), None, None
-    table.only([*schema.names, *EVENT_EXTRAS])
+        return np.empty((0, len(schema))), None, None, None
+    weighted = [name for name in schema.names if f"{name}_weight" in table.columns]
+    table.only([*schema.names, *EVENT_EXTRAS, *(f"{name}_weight" for name in schema.names)])
+    weights = np.ones((len(table), len(schema)))
+    for name in weighted:
+        weights[:, schema.index(name)] = table.convert(f"{name}_weight", _not_negative, 1.0)
+    own = weights if weighted else None
     points = np.full((len(table), len(schema)), np.nan)
     for j, attribute in enumerate(schema.attributes):
         if attribute.name in table.columns:
             points[:, j] = table.convert(attribute.name, _value(attribute), math.nan)
     publishers = table.brokers()
     if "time" not in table.columns:
-        return points, publishers, None
+        return points, publishers, None, own
     times = table.convert("time", _not_negative, None)
     order = np.argsort(times, kind="stable")
-    return points[order], None if publishers is None else publishers[order], times[order]
+    publishers = None if publishers is None else publishers[order]
+    return points[order], publishers, times[order], None if own is None else own[order]
 
 
 def _ids(table: Table) -> tuple[str, ...] | None:

@@ -3,8 +3,9 @@
 Expressions are BEGen-like but relaxed matching needs no correlation: attributes are chosen uniformly or by a Zipf
 law, a predicate is a range of a tenth of the `cardinality` whole values on average. The paper takes locations from
 geotagged tweets in the USA, which are not published; we draw them from a mixture of 60 Zipf-sized cities over
-latitudes 25 to 49 and longitudes −124 to −67, with a tenth anywhere. Weights are inverse frequencies as in both
-papers, scaled to sum to 1 per subscription (Definition 1). α is N(mean, 0.05), cut to [0, 1], or uniform.
+latitudes 25 to 49 and longitudes −124 to −67 (or another area), with a tenth anywhere. Weights are inverse
+frequencies as in both papers, scaled to sum to 1 per subscription (Definition 1). α is N(mean, 0.05), cut to
+[0, 1], or uniform.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError
-from sim.streams import streams
+from sim.streams import Stream, streams
 from sim.workloads.begen import DISTRIBUTIONS, _distinct, _sizes, inverse_frequency_weights
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 _CITIES = 60
 _SCATTERED = 0.1  # share of places outside cities
 _CITY_SPREAD = 0.3  # degrees
-_USA = np.array([[25.0, 49.0], [-124.0, -67.0]])
+USA = ((25.0, 49.0), (-124.0, -67.0))
 _ALPHA_SPREAD = 0.05
 
 
@@ -43,7 +44,16 @@ class Located:
     alpha: float | None = None  # mean of N(mean, 0.05); None is U(0, 1)
     distribution: str = "uniform"
     skew: float = 1.0
+    area: tuple[tuple[float, float], tuple[float, float]] = USA  # latitudes, longitudes
     seed: int = 1
+
+    @property
+    def widest_subscription(self) -> int:
+        return min(self.subscription_size + self.subscription_size // 2, self.dimensions)
+
+    @property
+    def widest_event(self) -> int:
+        return min(self.event_size + 2, self.dimensions)
 
 
 @dataclass(frozen=True)
@@ -52,38 +62,39 @@ class LocatedWorkload:
     events: list[PlacedEvent]
 
 
-def located_workload(p: Located) -> LocatedWorkload:
-    """Equal parameters give equal arrays."""
+def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkload:
+    """Equal parameters give equal arrays. `stream` takes the place of the seed."""
     if p.distribution not in DISTRIBUTIONS:
         raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {p.distribution!r}")
-    if not max(p.subscription_size, p.event_size) + 4 <= p.dimensions:
-        raise CoverlayError(f"dimensions must exceed the sizes by 4, not {p.dimensions}")
-    stream = streams(p.seed)
+    widest = max(p.subscription_size, p.event_size)
+    if widest > p.dimensions:
+        raise CoverlayError(f"dimensions must be at least {widest} for these sizes, not {p.dimensions}")
+    stream = stream or streams(p.seed)
     law = np.asarray(zipf_probabilities(p.dimensions, p.skew if p.distribution == "zipf" else 0.0))
-    places = _places(stream("located.cities"), stream("located.places"), p.subscriptions)
-    expressions = _expressions(p, law)
+    low, high = np.array(p.area).T
+    cities = stream("located.cities").uniform(low, high, (_CITIES, 2))
+    places = _places(p, cities, stream("located.places"), p.subscriptions)
+    expressions = _expressions(p, law, stream)
     random = stream("located.alpha")
     if p.alpha is None:
         alpha = random.random(p.subscriptions)
     else:
         alpha = np.clip(random.normal(p.alpha, _ALPHA_SPREAD, p.subscriptions), 0.0, 1.0)
-    return LocatedWorkload(located(expressions, places, alpha), _events(p, law))
+    return LocatedWorkload(located(expressions, places, alpha), _events(p, law, cities, stream))
 
 
-def _places(cities: np.random.Generator, random: np.random.Generator, count: int) -> Floats:
-    low, high = _USA.T
-    centres = cities.uniform(low, high, (_CITIES, 2))
+def _places(p: Located, cities: Floats, random: np.random.Generator, count: int) -> Floats:
+    low, high = np.array(p.area).T
     chosen = random.choice(_CITIES, count, p=zipf_probabilities(_CITIES, 1.0))
-    near = centres[chosen] + random.normal(0.0, _CITY_SPREAD, (count, 2))
+    near = cities[chosen] + random.normal(0.0, _CITY_SPREAD, (count, 2))
     anywhere = random.uniform(low, high, (count, 2))
     return np.clip(np.where(random.random((count, 1)) < _SCATTERED, anywhere, near), low, high)
 
 
-def _expressions(p: Located, law: Floats) -> SparseCatalogue:
-    stream = streams(p.seed)
+def _expressions(p: Located, law: Floats, stream: Stream) -> SparseCatalogue:
     n = p.subscriptions
     random = stream("located.expressions")
-    widest = p.subscription_size + p.subscription_size // 2
+    widest = p.widest_subscription
     sizes = _sizes(stream("located.sizes"), p.subscription_size, widest, n)
     named = _distinct(random, law, n, widest)
     order = np.argsort(random.random((n, widest)), axis=1)
@@ -100,14 +111,13 @@ def _expressions(p: Located, law: Floats) -> SparseCatalogue:
     return SparseCatalogue(p.dimensions, np.arange(n), offsets, attributes, low, high, weights)
 
 
-def _events(p: Located, law: Floats) -> list[PlacedEvent]:
-    stream = streams(p.seed)
+def _events(p: Located, law: Floats, cities: Floats, stream: Stream) -> list[PlacedEvent]:
     random = stream("located.events")
-    widest = p.event_size + 2
+    widest = p.widest_event
     sizes = _sizes(random, p.event_size, widest, p.events)
     named = _distinct(random, law, p.events, widest)
     values = random.integers(0, p.cardinality, (p.events, widest)).astype(np.float64)
-    places = _places(stream("located.cities"), stream("located.event-places"), p.events)
+    places = _places(p, cities, stream("located.event-places"), p.events)
     made = []
     for i in range(p.events):
         chosen = np.sort(random.permutation(widest)[: sizes[i]])
