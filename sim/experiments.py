@@ -102,7 +102,7 @@ def _check_sweep(sweep: Any, cases: Any, where: str) -> None:
         )
     if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
         raise CoverlayError(f"{where}: case must be [[case]] tables of key = value; given: {cases!r}")
-    for key in {*sweep, *(key for case in cases for key in case)} & {"name", "question", "seeds"}:
+    for key in {*sweep, *(key for case in cases for key in case)} & {"name", "question", "seeds", "tell"}:
         raise CoverlayError(f"{where}: {key!r} cannot be swept; sweep keys of the sections")
     count = len(cases)
     for values in sweep.values():

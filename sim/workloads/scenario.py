@@ -1,0 +1,125 @@
+"""What the readable scenarios share: chance, row by row, and workloads made of subscriptions in the language.
+
+A scenario (stocks.py, ads.py, jobs.py, sensors.py) is a schema and two functions that write one subscription
+and one event in the words of the language; the compiler that reads users' files makes columns of them. Every row
+draws from its own line of uniform numbers, so that a prefix never changes (see base.py). `attributes` takes the
+first so many of the schema and forgets what rows say about the others.
+
+Cost: some 50 µs per row, for the compiler; fine for the thousands of rows that people look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from broker.language import Operator, Predicate, Subscription, compile_subscription
+from broker.schema import Schema, Value
+from covering.residue import EMPTY, Residue
+from coverlay import CoverlayError
+from sim.streams import Stream
+from sim.workloads.base import Floats, Workload
+from sim.workloads.regional_zipf import zipf_probabilities
+
+T = TypeVar("T")
+LINE = 24  # uniform numbers per row: more than any of our rows asks for
+
+
+class Luck:
+    """One row's line of uniform numbers, each used once."""
+
+    def __init__(self, line: Floats) -> None:
+        self._line = iter(line.tolist())
+
+    def number(self, low: float = 0.0, high: float = 1.0) -> float:
+        return low + (high - low) * float(next(self._line))
+
+    def chance(self, share: float) -> bool:
+        return self.number() < share
+
+    def pick(self, items: Sequence[T]) -> T:
+        return items[int(self.number() * len(items))]
+
+    def popular(self, items: Sequence[T], law: Floats) -> T:
+        """One of the items by a cumulative law over their positions."""
+        return items[min(int(np.searchsorted(law, self.number(), side="right")), len(items) - 1)]
+
+    def around(self, middle: float, spread: float) -> float:
+        """Roughly normal (Irwin–Hall of three): bounded by 3 spreads, so that values stay plausible."""
+        return middle + 2.0 * spread * (self.number() + self.number() + self.number() - 1.5)
+
+
+def popularity(count: int, skew: float) -> Floats:
+    """The cumulative Zipf law over `count` ranks."""
+    return np.cumsum(np.asarray(zipf_probabilities(count, skew)))
+
+
+def rounded(value: float, step: float) -> float:
+    """To the nearest step: people ask for round numbers, which is why their wishes cover each other."""
+    return round(round(value / step) * step, 6) + 0.0
+
+
+def at_least(name: str, value: Value, weight: float = 1.0) -> Predicate:
+    return Predicate(name, Operator.AT_LEAST, (value,), weight)
+
+
+def at_most(name: str, value: Value, weight: float = 1.0) -> Predicate:
+    return Predicate(name, Operator.AT_MOST, (value,), weight)
+
+
+def between(name: str, low: Value, high: Value, weight: float = 1.0) -> Predicate:
+    return Predicate(name, Operator.BETWEEN, (low, high), weight)
+
+
+def one_of(name: str, values: Sequence[Value], weight: float = 1.0) -> Predicate:
+    distinct = tuple(dict.fromkeys(values))
+    return Predicate(name, Operator.EQUAL if len(distinct) == 1 else Operator.IN, distinct, weight)
+
+
+def written(
+    stream: Stream,
+    schema: Schema,
+    attributes: int,
+    subscriptions: int,
+    events: int,
+    subscribe: Callable[[Luck], Subscription],
+    publish: Callable[[Luck], Mapping[str, Value]],
+) -> Workload:
+    """The workload of a scenario: `subscribe` and `publish` write one row each."""
+    if attributes > len(schema):
+        names = ", ".join(schema.names)
+        raise CoverlayError(f"workload.attributes is {attributes}; this scenario has {len(schema)}: {names}")
+    schema = Schema(schema.attributes[:attributes])
+    asked = [subscribe(Luck(line)) for line in stream("workload.subscriptions").random((subscriptions, LINE))]
+    happened = [publish(Luck(line)) for line in stream("workload.events").random((events, LINE))]
+    points = np.full((events, attributes), np.nan)
+    for row, values in enumerate(happened):
+        points[row] = schema.encode({name: value for name, value in values.items() if name in schema.names})
+    return compiled(schema, [_about(subscription, schema) for subscription in asked], points)
+
+
+def _about(subscription: Subscription, schema: Schema) -> Subscription:
+    kept = tuple(p for p in subscription.predicates if p.attribute in schema.names)
+    return replace(subscription, predicates=kept, near=subscription.near if schema.place else None)
+
+
+def compiled(schema: Schema, subscriptions: Sequence[Subscription], points: Floats) -> Workload:
+    """Columns from subscriptions in the language and events as points."""
+    shape = (len(subscriptions), len(schema))
+    boxes, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
+    scores, near = np.empty(len(subscriptions)), np.full((len(subscriptions), 3), np.nan)
+    residues: dict[int, Residue] = {}
+    for row, subscription in enumerate(subscriptions):
+        filter_ = compile_subscription(schema, subscription)
+        boxes[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
+        scores[row] = filter_.score
+        if filter_.near is not None:
+            near[row] = filter_.near
+        if filter_.residue != EMPTY:
+            residues[row] = filter_.residue
+    lo, hi = boxes[..., 0].copy(), boxes[..., 1].copy()
+    somewhere = near if not np.isnan(near).all() else None
+    return Workload(schema, lo, hi, mentioned, scores, weights, points, residues, near=somewhere)
