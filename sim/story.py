@@ -38,8 +38,11 @@ class Story:
     def __init__(self, run: Run, trace: RunTrace) -> None:
         self.run, self.trace = run, trace
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
-        self.semantics, self.k = run.experiment.matching.semantics, run.experiment.matching.k
-        self.truth = Truth(self.workload, self.semantics)  # who is reached; ranks and scores are in the trace
+        matching = run.experiment.matching
+        self.k = matching.k
+        self.truth = Truth(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
+        # Under exact matching of boxes the score counts; everywhere else the weights do.
+        self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
         self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
         self.decisions, self.operations = trace.read("decisions"), trace.read("operations")
 
@@ -101,7 +104,7 @@ class Story:
         subscription = int(row.subscription)
         far = "no hop" if row.hops == 0 else f"{row.hops} hop{'s' * (row.hops != 1)}"
         yield (
-            f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:g}, after {far} and "
+            f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:.4g}, after {far} and "
             f"{row.latency:.1f} ms: subscription {subscription}, {self._words(subscription)}"
         )
         yield from self._held_back(subscription)
@@ -132,4 +135,4 @@ class Story:
         )
 
     def _words(self, subscription: int) -> str:
-        return str(subscription_of(self.workload, subscription, self.semantics))
+        return str(subscription_of(self.workload, subscription, self.counts))
