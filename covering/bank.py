@@ -2,28 +2,29 @@
 
 A compiled run has one index per directed link and group, thousands in all, asked and changed in the order in which
 messages happen to arrive. Here the same methods as in `scan.py`, `packed.py`, `kdtree.py`, `auto.py` and `emulated.py`
-work on lists of arrays, with the same searches (their kernels are called, not copied), the same slots, the same
-rebuilds at the same moments, hence the same witness and the same number of probes. What is written again is the
-bookkeeping around the searches that the classes do in Python: which slot is free, when the tail is full.
+work on regions of a few large arrays, with the same searches (their kernels are called, not copied), the same slots,
+the same rebuilds at the same moments, hence the same witness and the same number of probes. What is written again is
+the bookkeeping around the searches that the classes do in Python: which slot is free, when the tail is full.
 
-Per index: a row of `states`, and one array each in the lists `points` (dominance points by slot), `words` (packed),
-`owners` (who is stored in a slot; −2 − next for a free one) and `tops` (maxima of the k-d tree, or volumes of packed).
-`slot_of[owner]` is kept up to date. Words are always of 64 bits, so that one compiled version serves every d.
+Per index: a row of states, which says where its region begins and how much room it has, and regions of `points`
+(dominance points by slot), `words` (packed, always of 64 bits so that one compiled version serves every d), `owners`
+(who is in a slot; −2 − next for a free one) and `tops` (maxima of the k-d tree, or volumes of packed). `slot_of[owner]`
+is kept up to date. Kernels never allocate: `reserve` comes first, and when it says no, Bank.grow.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, typed, types
+from numba import carray, njit
 from numpy.typing import NDArray
 
 from covering import fields, kdtree, layered, packed
 from covering.base import Floats, covered_slots
 from covering.fields import Fields, covered_by_fields, pack_stored, scan_fields
 from covering.kdtree import BUCKET, FRONT
+from covering.memory import WORDS, Memory, matrix_of, pointer, rows_of
 from covering.packed import volumes
 from covering.scan import scan_one
 
@@ -31,6 +32,10 @@ SCAN, PACKED, KDTREE, EMULATED = 0, 1, 2, 3
 
 STATE = np.dtype(
     [
+        ("row", np.int64),  # its region of points, words and owners
+        ("top", np.int64),  # its region of tops
+        ("room", np.int32),
+        ("tops", np.int32),
         ("kind", np.int32),  # the method at work; `auto` changes it
         ("used", np.int32),
         ("built", np.int32),
@@ -39,53 +44,142 @@ STATE = np.dtype(
         ("free", np.int32),  # the free slot to use next, −1: none
         ("fallbacks", np.int64),  # from here on: what `auto` remembers
         ("updates", np.int64),
-        ("stay", np.int32),
         ("reviewed_checks", np.int64),
         ("reviewed_hits", np.int64),
         ("next_review", np.int64),
+        ("stay", np.int64),
     ]
 )
 
-_ROOM = 16  # slots of the first allocation; doubled when full
+_STATES, _POINTS, _WORDS, _OWNERS, _TOPS, _SLOTS, _OFFSET, _SCALE, _GUARDS, _DOMAIN, _BOX = range(11)
+_END = WORDS * 11  # the bank's own words: rows and tops in use, the method that an index begins with
+_USED, _TOPS_USED, _FIRST_KIND = _END, _END + 1, _END + 2
+_LEAST_ROOM = 8  # slots of the first region; doubled when full
 _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = layered._TAIL_LEAST, layered._TAIL_FACTOR, layered._DEAD_SHARE
-_find_packed, _find_kdtree = packed._find, kdtree._find
-_build, _fill, SCAN_BLOCK = kdtree._build, kdtree._fill, fields.SCAN_BLOCK
+_NODE_CAP, SCAN_BLOCK = kdtree.NODE_CAP, fields.SCAN_BLOCK
+_find_packed, _find_kdtree, _build, _fill = packed._find, kdtree._find, kdtree._build, kdtree._fill
+
+states_of, slots_of = rows_of(_STATES, STATE), rows_of(_SLOTS, np.int32)
+_offset, _scale, _guards = rows_of(_OFFSET, np.float64), rows_of(_SCALE, np.float64), rows_of(_GUARDS, np.uint64)
+_domain, _box = matrix_of(_DOMAIN, np.float64), matrix_of(_BOX, np.float64)
 
 
-@dataclass
 class Bank:
-    """The arrays that the kernels below take; `lists` and `grid` are handed to them as tuples."""
+    """The owner of the arrays; `table` is what kernels take."""
 
-    states: NDArray[Any]
-    lists: tuple[Any, Any, Any, Any]  # points, words, owners, tops
-    grid: tuple[Any, ...]  # offset, scale, guards of the words; domain; box of the dominance points
-    first_kind: int
-
-    @staticmethod
-    def empty(count: int, domain: Floats, first_kind: int) -> Bank:
-        dimensions = 2 * len(domain)
+    def __init__(self, count: int, domain: Floats, first_kind: int) -> None:
         offset, scale, guards = Fields.of(domain).kernel
-        box = np.empty((dimensions, 2))
+        box = np.empty((2 * len(domain), 2))
         box[0::2], box[1::2] = -domain[:, ::-1], domain
         states = np.zeros(count, STATE)
         states["kind"], states["free"] = first_kind, -1
-        floats, words = types.float64[:, ::1], types.uint64[:, ::1]
-        points = typed.List.empty_list(floats, count)
-        packed_words = typed.List.empty_list(words, count)
-        owners = typed.List.empty_list(types.int32[::1], count)
-        tops = typed.List.empty_list(floats, count)
-        _fill_lists(points, packed_words, owners, tops, count, dimensions, len(guards))
-        grid = (offset, scale, guards.astype(np.uint64), np.ascontiguousarray(domain), box)
-        return Bank(states, (points, packed_words, owners, tops), grid, first_kind)
+        self.memory = Memory(11, extra=3)
+        self.table = self.memory.table
+        self.table[_FIRST_KIND] = first_kind
+        given = (offset, scale, guards.astype(np.uint64), np.ascontiguousarray(domain, dtype=np.float64), box)
+        for place, array in zip((_OFFSET, _SCALE, _GUARDS, _DOMAIN, _BOX), given, strict=True):
+            self.memory.put(place, array)
+        self.memory.put(_STATES, states)
+        self._allocate(0, 0)
+        self.keep_slots(np.empty(1, np.int32))
+
+    @property
+    def states(self) -> NDArray[Any]:
+        states: NDArray[Any] = self.memory.get(_STATES)
+        return states
+
+    def keep_slots(self, slot_of: NDArray[np.int32]) -> None:
+        """The array in which the slot of every owner is kept."""
+        self.memory.put(_SLOTS, slot_of)
+
+    def grow(self, needed: int) -> None:
+        """Make room for `needed` more slots, and close the gaps that outgrown regions left."""
+        old = Memory(11, extra=3)
+        old.table[:] = self.table
+        kept = [self.memory.get(place) for place in (_POINTS, _WORDS, _OWNERS, _TOPS)]  # alive until copied
+        states = self.states
+        rows, tops = int(states["room"].sum()), int(states["tops"].sum())
+        self._allocate(2 * rows + needed, 2 * tops + int(_tops_for(needed)) + len(states))
+        _move(old.table, self.table)
+        del kept
+
+    def _allocate(self, rows: int, tops: int) -> None:
+        dimensions, words = len(self.memory.get(_OFFSET)), len(self.memory.get(_GUARDS))
+        self.memory.put(_POINTS, np.empty((rows, dimensions)))
+        self.memory.put(_WORDS, np.empty(rows * words, np.uint64))
+        self.memory.put(_OWNERS, np.empty(rows, np.int32))
+        self.memory.put(_TOPS, np.empty((tops, dimensions)))
+        self.table[_USED] = self.table[_TOPS_USED] = 0
 
 
-@njit(cache=True)
-def _fill_lists(points: Any, words: Any, owners: Any, tops: Any, count: int, dimensions: int, width: int) -> None:
-    for _ in range(count):
-        points.append(np.empty((0, dimensions)))
-        words.append(np.empty((width, 0), np.uint64))
-        owners.append(np.empty(0, np.int32))
-        tops.append(np.empty((0, dimensions)))
+@njit(cache=True, nogil=True)
+def points_in(b: Any, s: int) -> Any:
+    """The region of dominance points of index s."""
+    state, width = states_of(b)[s], b[WORDS * _POINTS + 2]
+    return carray(pointer(b[WORDS * _POINTS] + 8 * width * state.row), (state.room, width), np.float64)
+
+
+@njit(cache=True, nogil=True)
+def words_in(b: Any, s: int) -> Any:
+    state, width = states_of(b)[s], b[WORDS * _GUARDS + 1]
+    return carray(pointer(b[WORDS * _WORDS] + 8 * width * state.row), (width, state.room), np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def owners_in(b: Any, s: int) -> Any:
+    state = states_of(b)[s]
+    return carray(pointer(b[WORDS * _OWNERS] + 4 * state.row), (state.room,), np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _tops_in(b: Any, s: int) -> Any:
+    state, width = states_of(b)[s], b[WORDS * _TOPS + 2]
+    return carray(pointer(b[WORDS * _TOPS] + 8 * width * state.top), (state.tops, width), np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _tops_for(room: int) -> int:
+    """Rows that suffice for the tree over so many slots: less than four per bucket, and two."""
+    return 4 * (room // BUCKET + 1) + 2
+
+
+@njit(cache=True, nogil=True)
+def reserve(b: Any, s: int, more: int) -> bool:
+    """Make sure that index s can take `more` entries; False if the arrays have to grow first."""
+    state = states_of(b)[s]
+    if state.used + more <= state.room:
+        return True
+    room = max(_LEAST_ROOM, 2 * state.room, state.used + more)
+    tops = _tops_for(room)
+    if b[_USED] + room > b[WORDS * _POINTS + 1] or b[_TOPS_USED] + tops > b[WORDS * _TOPS + 1]:
+        return False
+    _resettle(b, b, s, room, tops)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _resettle(source: Any, b: Any, s: int, room: int, tops: int) -> None:
+    """Move a region to the end of all, possibly into other arrays, with so much room."""
+    points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
+    state = states_of(b)[s]
+    state.row, state.room, state.top, state.tops = b[_USED], room, b[_TOPS_USED], tops
+    b[_USED] += room
+    b[_TOPS_USED] += tops
+    used = state.used
+    points_in(b, s)[:used] = points[:used]
+    words_in(b, s)[:, :used] = words[:, :used]
+    owners_in(b, s)[:used] = owners[:used]
+    here = _tops_in(b, s)
+    for i in range(maxima.shape[0]):
+        here[i] = maxima[i]
+
+
+@njit(cache=True, nogil=True)
+def _move(old: Any, b: Any) -> None:
+    states = states_of(b)
+    for s in range(len(states)):
+        if states[s].room:
+            _resettle(old, b, s, states[s].room, states[s].tops)
 
 
 @njit(cache=True, nogil=True)
@@ -95,180 +189,148 @@ def tail_limit(built: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def search(states: Any, lists: Any, grid: Any, s: int, query: Floats, epsilon: float, one: Any) -> Any:
+def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
     """(slot that dominates the (1, D) query or −1, probes, fraction searched) in a non-empty index but EMULATED."""
-    points_of, words_of, _, tops_of = lists
-    offset, scale, guards, domain, _ = grid
-    state = states[s]
-    kind, built, used = state.kind, state.built, state.used
+    state = states_of(b)[s]
+    kind, built, used = state.kind, np.int64(state.built), np.int64(state.used)
+    points = points_in(b, s)
     if kind == SCAN:
-        slot = scan_one(points_of[s], used, query[0])
+        slot = scan_one(points, used, query[0])
         return slot, slot + 1 if slot >= 0 else used, 1.0
+    one = np.empty(1, np.int64)
     if kind == PACKED:
-        largest = tops_of[s].reshape(-1)
-        slot, probes = _find_packed(
-            (points_of[s], words_of[s], offset, scale, guards, domain, largest), built, used, query, one
-        )
+        tops = _tops_in(b, s)
+        largest = tops.reshape(tops.size)[: (built + SCAN_BLOCK - 1) // SCAN_BLOCK]
+        arrays = (points, words_in(b, s), _offset(b), _scale(b), _guards(b), _domain(b), largest)
+        slot, probes = _find_packed(arrays, built, used, query, one)
         return slot, probes, 1.0
-    slot, probes, skipped, fallbacks = _find_kdtree(
-        (points_of[s], words_of[s], tops_of[s], offset, scale, guards),
-        built, used, kdtree.NODE_CAP, epsilon, query, one,
-    )  # fmt: skip
+    trees = (points, words_in(b, s), _tops_in(b, s), _offset(b), _scale(b), _guards(b))
+    slot, probes, skipped, fallbacks = _find_kdtree(trees, built, used, _NODE_CAP, epsilon, query, one)
     state.fallbacks += fallbacks
     return slot, probes, 1.0 - skipped
 
 
 @njit(cache=True, nogil=True)
-def exists(states: Any, lists: Any, grid: Any, s: int, query: Floats) -> bool:
+def exists(b: Any, s: int, query: Floats) -> bool:
     """Does any stored point dominate the (1, D) query? What the exact twin of an approximate search says."""
-    points_of, words_of, _, _ = lists
-    offset, scale, guards, _, _ = grid
-    used = states[s].used
-    if states[s].kind == SCAN:
-        return scan_one(points_of[s], used, query[0]) >= 0
-    wanted = np.empty(guards.shape[0], guards.dtype)
-    fields.pack(query[0], offset, scale, guards, wanted)
-    slot, _ = scan_fields(points_of[s], words_of[s], guards, query[0], wanted, 0, used)
+    used, guards = np.int64(states_of(b)[s].used), _guards(b)
+    wanted = np.empty(guards.shape[0], np.uint64)
+    fields.pack(query[0], _offset(b), _scale(b), guards, wanted)
+    slot, _ = scan_fields(points_in(b, s), words_in(b, s), guards, query[0], wanted, 0, used)
     return slot >= 0
 
 
 @njit(cache=True, nogil=True)
-def add(states: Any, lists: Any, grid: Any, s: int, owner: int, query: Floats, slot_of: Any) -> None:
-    """Store the (1, D) point under `owner`."""
-    points_of, words_of, owners_of, _ = lists
-    offset, scale, guards, _, _ = grid
-    state = states[s]
-    owners = owners_of[s]
-    slot = state.free
+def add(b: Any, s: int, owner: int, query: Floats) -> None:
+    """Store the (1, D) point under `owner`; there is room, see `reserve`."""
+    state, owners = states_of(b)[s], owners_in(b, s)
+    slot = np.int64(state.free)
     if slot >= 0:
         state.free = -2 - owners[slot]
     else:
-        slot = state.used
-        if slot == owners.shape[0]:
-            _widen(lists, s, max(_ROOM, 2 * slot), slot)
-            owners = owners_of[s]
+        slot = np.int64(state.used)
         state.used += 1
-    points = points_of[s]
-    points[slot] = query[0]
+    points = points_in(b, s)
+    for j in range(query.shape[1]):
+        points[slot, j] = query[0, j]
     owners[slot] = owner
-    slot_of[owner] = slot
+    slots_of(b)[owner] = slot
     state.held += 1
     state.updates += 1
-    kind = state.kind
-    if kind != SCAN:
-        pack_stored(points, slot, slot + 1, (offset, scale, guards), words_of[s])
-        if kind != EMULATED and state.used - state.built > tail_limit(state.built):
-            rebuild(states, lists, grid, s, slot_of)
+    if state.kind == SCAN:
+        return
+    pack_stored(points, slot, slot + 1, (_offset(b), _scale(b), _guards(b)), words_in(b, s))
+    if state.kind != EMULATED and state.used - state.built > tail_limit(state.built):
+        rebuild(b, s)
 
 
 @njit(cache=True, nogil=True)
-def _widen(lists: Any, s: int, room: int, used: int) -> None:
-    points_of, words_of, owners_of, _ = lists
-    points = np.full((room, points_of[s].shape[1]), np.nan)
-    words = np.zeros((words_of[s].shape[0], room), np.uint64)
-    owners = np.empty(room, np.int32)
-    points[:used] = points_of[s][:used]
-    words[:, :used] = words_of[s][:, :used]
-    owners[:used] = owners_of[s][:used]
-    points_of[s], words_of[s], owners_of[s] = points, words, owners
-
-
-@njit(cache=True, nogil=True)
-def remove(states: Any, lists: Any, grid: Any, s: int, slot: int, slot_of: Any, first_kind: int) -> None:
+def remove(b: Any, s: int, slot: int) -> None:
     """Forget what is in a slot. An emptied index begins anew, as FilterIndex drops an empty partition."""
-    points_of, words_of, owners_of, _ = lists
-    guards = grid[2]
-    state = states[s]
+    state, owners = states_of(b)[s], owners_in(b, s)
     state.held -= 1
     state.updates += 1
     if state.held == 0:
-        state.kind = first_kind
+        state.kind = b[_FIRST_KIND]
         state.used, state.built, state.dead, state.free = 0, 0, 0, -1
         state.fallbacks, state.updates, state.stay = 0, 0, 0
         return
-    if state.kind != SCAN:
-        words_of[s][:, slot] = guards  # passes for no query
-    points_of[s][slot] = np.nan
+    guards, words, points = _guards(b), words_in(b, s), points_in(b, s)
+    for w in range(guards.shape[0]):
+        words[w, slot] = guards[w]  # passes for no query
+    for j in range(points.shape[1]):
+        points[slot, j] = np.nan
     if slot >= state.built:
-        owners_of[s][slot] = -2 - state.free
+        owners[slot] = -2 - state.free
         state.free = slot
         return
-    owners_of[s][slot] = -1
+    owners[slot] = -1
     state.dead += 1
     if state.dead > max(_TAIL_LEAST, _DEAD_SHARE * state.built):
-        rebuild(states, lists, grid, s, slot_of)
+        rebuild(b, s)
 
 
 @njit(cache=True, nogil=True)
-def covered(states: Any, lists: Any, grid: Any, s: int, query: Floats) -> Any:
+def covered(b: Any, s: int, query: Floats) -> Any:
     """All slots whose point the (1, D) query dominates."""
-    points_of, words_of, _, _ = lists
-    offset, scale, guards, _, _ = grid
-    used = states[s].used
-    if states[s].kind == SCAN:
-        return covered_slots(points_of[s], used, query[0])
-    return covered_by_fields(points_of[s], words_of[s], used, (offset, scale, guards), query[0])
+    used = np.int64(states_of(b)[s].used)
+    if states_of(b)[s].kind == SCAN:
+        return covered_slots(points_in(b, s), used, query[0])
+    return covered_by_fields(points_in(b, s), words_in(b, s), used, (_offset(b), _scale(b), _guards(b)), query[0])
 
 
 @njit(cache=True, nogil=True)
-def compact(states: Any, lists: Any, s: int, slot_of: Any) -> None:
-    """Move what is stored to the front, in slot order, as one tail without a static part."""
-    points_of, words_of, owners_of, _ = lists
-    state = states[s]
-    held = state.held
-    points = np.full((max(held, 1), points_of[s].shape[1]), np.nan)
-    owners = np.empty(max(held, 1), np.int32)
+def compact(b: Any, s: int) -> None:
+    """Move what is stored to the front, in slot order, as one tail without a static part; words are left to pack."""
+    state, points, owners, slot_of = states_of(b)[s], points_in(b, s), owners_in(b, s), slots_of(b)
     count = 0
     for slot in range(state.used):
-        if owners_of[s][slot] >= 0:
-            points[count] = points_of[s][slot]
-            owners[count] = owners_of[s][slot]
+        if owners[slot] >= 0:
+            for j in range(points.shape[1]):
+                points[count, j] = points[slot, j]
+            owners[count] = owners[slot]
             slot_of[owners[count]] = count
             count += 1
-    points_of[s], owners_of[s] = points, owners
-    words_of[s] = np.zeros((words_of[s].shape[0], max(held, 1)), np.uint64)
-    state.used, state.built, state.dead, state.free = held, 0, 0, -1
+    state.used, state.built, state.dead, state.free = count, 0, 0, -1
 
 
 @njit(cache=True, nogil=True)
-def rebuild(states: Any, lists: Any, grid: Any, s: int, slot_of: Any) -> None:
+def rebuild(b: Any, s: int) -> None:
     """Everything into the static part, in the order of the method: LayeredIndex._rebuild."""
-    points_of, words_of, owners_of, tops_of = lists
-    offset, scale, guards, domain, box = grid
-    compact(states, lists, s, slot_of)
-    state = states[s]
-    held = state.held
-    points, owners = points_of[s], owners_of[s]
-    sizes = volumes(points, domain)
+    compact(b, s)
+    state, owners, slot_of = states_of(b)[s], owners_in(b, s), slots_of(b)
+    held = np.int64(state.held)
+    points, tops = points_in(b, s)[:held], _tops_in(b, s)
+    sizes = volumes(points, _domain(b))
     order = np.argsort(-sizes, kind="mergesort")  # stable
     if state.kind == KDTREE:
         rest = order[FRONT:].copy()
-        order[FRONT:] = rest[_build(_taken(points, rest), box)]
+        order[FRONT:] = rest[_build(_taken(points, rest), _box(b))]
     else:
-        tops_of[s] = sizes[order[::SCAN_BLOCK]].reshape((-1, 1))
-    points_of[s] = points = _taken(points, order)
-    owners_of[s] = owners = owners[order]
+        flat = tops.reshape(tops.size)
+        for block in range(0, held, SCAN_BLOCK):
+            flat[block // SCAN_BLOCK] = sizes[order[block]]
+    there, who = _taken(points, order), owners[order]
     for slot in range(held):
-        slot_of[owners[slot]] = slot
+        points[slot] = there[slot]
+        owners[slot] = who[slot]
+        slot_of[who[slot]] = slot
     state.built = held
-    pack_stored(points, 0, held, (offset, scale, guards), words_of[s])
+    pack_stored(points, 0, held, (_offset(b), _scale(b), _guards(b)), words_in(b, s))
     if state.kind == KDTREE:
         buckets = (max(0, held - FRONT) + BUCKET - 1) // BUCKET
-        size = 1
-        while size < buckets:
-            size *= 2
-        maxima = np.full((2 * size if buckets else 1, points.shape[1]), -np.inf)
+        tops[:] = -np.inf
         for slot in range(held):
             for j in range(points.shape[1]):
-                maxima[0, j] = max(maxima[0, j], points[slot, j])
+                tops[0, j] = max(tops[0, j], points[slot, j])
         if buckets:
-            _fill(points[FRONT:held], maxima, 1, 0, buckets)
-        tops_of[s] = maxima
+            _fill(there[FRONT:], tops, 1, 0, buckets)
 
 
 @njit(cache=True, nogil=True)
 def _taken(points: Floats, order: Any) -> Floats:
     rows = np.empty((order.shape[0], points.shape[1]))
     for i in range(order.shape[0]):
-        rows[i] = points[order[i]]
+        for j in range(points.shape[1]):
+            rows[i, j] = points[order[i], j]
     return rows

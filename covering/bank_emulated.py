@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from covering import emulated
+from covering.bank import _guards, _offset, _scale, points_in, states_of, words_in
 from covering.base import Floats
 from covering.fields import dominating
 from covering.keys import mirror
@@ -88,12 +89,14 @@ def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) 
 
 
 @njit(cache=True, nogil=True)
-def search_emulated(points: Floats, words: Any, used: int, grid: Any, curve: Any, query: Floats, cap: int) -> Any:
+def search_emulated(
+    b: Any, s: int, offset: Floats, scale: Floats, bits: int, numerator: int, shift: int, query: Floats, cap: int
+) -> Any:
     """(slot or −1, cubes searched, fraction searched, capped, whether any point dominates); cap < 0: none.
 
-    curve: offset, scale, bits of the quantiser; numerator and shift of 1 − ε.
+    offset, scale, bits: the quantiser of the curve; numerator / 2^shift = 1 − ε.
     """
-    offset, scale, bits, numerator, shift = curve
+    points, used = points_in(b, s), np.int64(states_of(b)[s].used)
     dimensions = query.shape[0]
     lengths, cell = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
     mirror(query, offset, scale, bits, lengths)
@@ -116,7 +119,7 @@ def search_emulated(points: Floats, words: Any, used: int, grid: Any, curve: Any
         planned += levels[i]
         volume += levels[i] << height
     quota = planned if cap < 0 else min(planned, cap)
-    above = dominating(points, words, used, (grid[0], grid[1], grid[2]), query)
+    above = dominating(points, words_in(b, s), used, (_offset(b), _scale(b), _guards(b)), query)
     slot = _best(points, above, offset, scale, bits, lengths, cell)
     cubes = quota
     if slot >= 0:

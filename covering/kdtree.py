@@ -181,9 +181,11 @@ def _find(
     front = min(FRONT, built)
     buckets = (built - front + BUCKET - 1) // BUCKET
     cap = min(cap, max(_CAP_LEAST, buckets // _CAP_SHARE))
+    query = np.empty(dimensions)  # a copy: a row of `queries` would count references at every turn
     slot, probes, skipped, fallbacks = -1, 0, 0.0, 0
     for i in range(queries.shape[0]):
-        query = queries[i]
+        for j in range(dimensions):
+            query[j] = queries[i, j]
         pack(query, offset, scale, guards, packed)
         slot = -1
         if built > 0 and not _below(maxima, 0, query):

@@ -50,9 +50,11 @@ def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> t
     """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
     points, words, offset, scale, guards, domain, largest = state
     packed = np.empty(guards.shape[0], guards.dtype)
+    query = np.empty(queries.shape[1])  # a copy: a row of `queries` would count references at every turn
     slot, probes = -1, 0
     for i in range(queries.shape[0]):
-        query = queries[i]
+        for j in range(query.shape[0]):
+            query[j] = queries[i, j]
         pack(query, offset, scale, guards, packed)
         slot, looked = scan_fields(points, words, guards, query, packed, built, used)
         probes += looked

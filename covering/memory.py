@@ -1,0 +1,76 @@
+"""Arrays behind one array of addresses, for kernels that need dozens of them.
+
+A kernel that takes arrays as arguments carries seven words and a reference count of each through every call, and the
+compiler pays for it too: with the arrays of a run in nested tuples, the compiled engine took three minutes to compile
+and spent most of its time counting references. So the arrays stand in a table, three words each (address, rows,
+columns), and a kernel takes only the table and makes the views that it needs; a view costs three loads.
+
+    memory = Memory(count)
+    memory.put(POINTS, points)           # and again whenever an array is replaced: the table keeps it alive
+    points_of = matrix_of(POINTS, np.float64)
+    kernel(memory.table)                 # in it: points = points_of(table)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+WORDS = 3  # of an entry: address, rows, columns
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pointer(typingctx: Any, address: Any) -> Any:
+    """A whole number as an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+class Memory:
+    """A table of arrays, C-contiguous, of one or two dimensions; `extra` words of the owner's own follow them."""
+
+    def __init__(self, count: int, extra: int = 0) -> None:
+        self.table = np.zeros(WORDS * count + extra, np.int64)
+        self._kept: list[NDArray[Any] | None] = [None] * count
+
+    def put(self, place: int, array: NDArray[Any]) -> None:
+        assert array.flags.c_contiguous
+        assert array.ndim in (1, 2)
+        self._kept[place] = array
+        columns = array.shape[1] if array.ndim == 2 else 1
+        self.table[WORDS * place : WORDS * (place + 1)] = array.ctypes.data, len(array), columns
+
+    def get(self, place: int) -> Any:
+        array = self._kept[place]
+        assert array is not None, f"nothing was put at {place}"
+        return array
+
+
+def rows_of(place: int, dtype: Any) -> Callable[[Any], Any]:
+    """A function for kernels: the array at a place of a table, of one dimension."""
+    at = WORDS * place
+
+    @njit(nogil=True)
+    def view(table: Any) -> Any:
+        return carray(pointer(table[at]), (table[at + 1],), dtype)
+
+    return view  # type: ignore[no-any-return]
+
+
+def matrix_of(place: int, dtype: Any) -> Callable[[Any], Any]:
+    """The same, of two dimensions."""
+    at = WORDS * place
+
+    @njit(nogil=True)
+    def view(table: Any) -> Any:
+        return carray(pointer(table[at]), (table[at + 1], table[at + 2]), dtype)
+
+    return view  # type: ignore[no-any-return]
