@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from analysis.summary import Summary, is_covering, point_title
 from analysis.traces import Run, canonical
@@ -48,7 +47,7 @@ def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
 
 
 def _read(run: Run, table: str) -> pd.DataFrame:
-    frame = pq.read_table(run.folder / f"{table}.parquet", partitioning=None).to_pandas()
+    frame = run.read(table).to_pandas()
     if table == "links":
         # One spelling per link, as the traffic has it: the smaller broker first.
         ends = frame[["broker", "neighbour"]]
@@ -63,9 +62,7 @@ def _of(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int]]]:
     """Remote entries per broker at up to MOST_TIMES sample times, the last one included."""
-    path = run.folder / "tables.parquet"
-    columns = ["time", "broker", "neighbour", "entries"]
-    frame = pq.read_table(path, columns=columns, partitioning=None).to_pandas()
+    frame = run.read("tables").to_pandas()
     remote = frame[frame["neighbour"] != CLIENT]
     if remote.empty:
         return [], []

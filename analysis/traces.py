@@ -9,6 +9,9 @@ run. What is checked, and what happens:
 | a run folder that lacks a table            | skipped with a warning: an interrupted copy           |
 | a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
 | a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
+| a table of another run, or of nobody's     | refused by name: every file says which trace it is of |
+| nothing where a value must be              | refused by name: another program wrote it             |
+| runs of different versions of Coverlay     | read with a warning: they may not mean the same       |
 | more columns than we know                  | read; the columns we know are what we use             |
 | two runs of one point and seed             | refused: they would count twice                       |
 """
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from broker.trace import SCHEMAS
+from broker.trace import MARK, SCHEMAS
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -54,6 +57,14 @@ class Run:
     record: Mapping[str, Any]
     point: Mapping[str, Any]
     parameters: Mapping[str, Any]
+
+    def read(self, table: str) -> pa.Table:
+        """One whole table, for what looks at a single run; sweeps are read with Spark."""
+        path = self.folder / f"{table}.parquet"
+        try:
+            return pq.read_table(path, partitioning=None, columns=SCHEMAS[table].names)
+        except (pa.ArrowException, OSError) as error:
+            raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {_remedy(self.folder)}") from error
 
 
 @dataclass(frozen=True)
@@ -91,19 +102,24 @@ def find_runs(out: Path) -> Sweep:
                 "`coverlay run … --resume` runs it again"
             )
             continue
-        runs.append(_open_run(folder))
+        runs.append(open_run(folder))
     if not runs:
         why = f" ({warnings[0]})" if warnings else ""
         raise CoverlayError(f"there are no complete runs in {base}{why}; `coverlay run` writes them")
     _refuse_mixtures(runs)
-    return Sweep(out, tuple(runs), tuple(warnings))
+    return Sweep(out, tuple(runs), (*warnings, *_mixed_versions(runs)))
 
 
-def _open_run(folder: Path) -> Run:
+def open_run(folder: Path) -> Run:
+    """The run in this folder; a CoverlayError if one of its tables cannot be trusted."""
     for name in SCHEMAS:
         _check_table(folder / f"{name}.parquet", SCHEMAS[name])
+    _check_marks(folder)
     path = folder / "run.parquet"
-    rows = pq.read_table(path, partitioning=None).to_pylist()
+    try:
+        rows = pq.read_table(path, partitioning=None).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {_remedy(folder)}") from error
     if len(rows) != 1:
         raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {_remedy(folder)}")
     record = rows[0]
@@ -117,9 +133,25 @@ def _open_run(folder: Path) -> Run:
     )
 
 
+def _check_marks(folder: Path) -> None:
+    """Every file must belong to the trace that the run's record names: a swapped one would count for this run."""
+    marks = {name: _mark(folder / f"{name}.parquet") for name in SCHEMAS}
+    for name, mark in marks.items():
+        path = folder / f"{name}.parquet"
+        if mark is None:
+            raise CoverlayError(f"{path} does not say which run it belongs to; {_remedy(folder)}")
+        if mark != marks["run"]:
+            raise CoverlayError(f"{path} belongs to another run than {folder / 'run.parquet'}; {_remedy(folder)}")
+
+
+def _mark(path: Path) -> bytes | None:
+    return (pq.read_schema(path).metadata or {}).get(MARK)
+
+
 def _check_table(path: Path, expected: pa.Schema) -> None:
     try:
-        found = pq.read_schema(path)
+        footer = pq.read_metadata(path)
+        found = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise CoverlayError(
             f"{path} is not a readable Parquet file ({_first_line(error)}); {_remedy(path.parent)}"
@@ -137,6 +169,14 @@ def _check_table(path: Path, expected: pa.Schema) -> None:
                 f"column {want.name!r} of {path} has type {kind} and must have {_plain(want.type)}; "
                 f"{_remedy(path.parent)}"
             )
+        if not want.nullable and _nulls(footer, index):
+            raise CoverlayError(f"column {want.name!r} of {path} has rows without a value; {_remedy(path.parent)}")
+
+
+def _nulls(footer: pq.FileMetaData, column: int) -> int:
+    """How many rows have nothing in a column, as far as the footer says."""
+    groups = (footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups))
+    return sum(found.null_count for found in groups if found is not None and found.has_null_count)
 
 
 def _refuse_mixtures(runs: list[Run]) -> None:
@@ -157,6 +197,17 @@ def _refuse_mixtures(runs: list[Run]) -> None:
                 f"{run.folder} and {first.folder} were made with different parameters and cannot be "
                 "averaged; give each experiment its own --out folder"
             )
+
+
+def _mixed_versions(runs: list[Run]) -> list[str]:
+    made: dict[str, list[Run]] = {}
+    for run in runs:
+        versions = _json_object(run.folder / "run.parquet", "versions", run.record["versions"])
+        made.setdefault(str(versions.get("coverlay", "unknown")), []).append(run)
+    if len(made) == 1:
+        return []
+    listed = ", ".join(f"{version} ({len(of)}, e.g. {of[0].name})" for version, of in sorted(made.items()))
+    return [f"these runs were made by different versions of Coverlay, which need not mean the same: {listed}"]
 
 
 def _without_seeds(parameters: Mapping[str, Any]) -> str:

@@ -197,6 +197,7 @@ ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can 
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
 _SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
 
+MARK = b"coverlay.trace"  # in the metadata of every file: the hash of the trace that it is a part of
 HASHED = tuple(name for name in SCHEMAS if name != "run")
 # Columns worked out from others of their table: the bucket of one, or of the difference of two.
 BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
@@ -268,8 +269,9 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     unfinished = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}"
     unfinished.mkdir()
     try:
+        mark = tables["run"].column("trace_hash")[0].as_py()
         for name in SCHEMAS:
-            write_table(name, tables[name], unfinished / f"{name}.parquet")
+            write_table(name, tables[name], unfinished / f"{name}.parquet", mark)
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(unfinished, folder)
@@ -277,10 +279,10 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_table(name: str, table: pa.Table, path: Path) -> None:
-    """One table as a Parquet file, row group by row group."""
+def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:
+    """One table as a Parquet file, row group by row group; `mark` says which trace it belongs to."""
     pq.write_table(
-        table,
+        table.replace_schema_metadata({MARK: mark}),
         path,
         compression="zstd",
         row_group_size=ROW_GROUP,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from analysis.traces import open_run
+from broker.sampling import SAMPLED, is_kept
 from broker.trace import CLIENT, NOBODY
 from coverlay import CoverlayError
 from routing.overlay import Overlay
@@ -37,24 +37,22 @@ class RunTrace:
             raise CoverlayError(f"there is no run {run_id!r} in {folder}; there are: {', '.join(runs)}")
         self.run_id = run_id or runs[0]
         self.others = len(runs) - 1
-        self._folder = folder / "runs" / f"run={self.run_id}"
+        self._run = open_run(folder / "runs" / f"run={self.run_id}")
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
-        record = self.read("run").iloc[0]
-        self._trees = json.loads(record.parameters)["routing"]["trees"]
+        self._trees = self._run.parameters.get("routing", {}).get("trees", "spanning")
 
     def read(self, table: str) -> pd.DataFrame:
-        path = self._folder / f"{table}.parquet"
-        try:
-            frame: pd.DataFrame = pq.read_table(path).to_pandas()
-        except FileNotFoundError:
-            raise CoverlayError(f"{path} is missing; the run is incomplete, repeat it") from None
-        except (OSError, pa.ArrowInvalid) as error:
-            reason = str(error).splitlines()[0]
-            raise CoverlayError(
-                f"{path} cannot be read ({reason}); delete the run and use --resume"
-            ) from None
-        return frame
+        return self._run.read(table).to_pandas()
 
+    def refuse_left_out(self, table: str, number: int) -> None:
+        """Where a table was sampled, the rows of this subscription or event may be missing."""
+        by, _ = SAMPLED[table]
+        share = self._run.parameters.get("run", {}).get(f"sample_{table}", 1.0)
+        if not is_kept(np.array([number]), share)[0]:
+            raise CoverlayError(
+                f"run {self.run_id} kept the {table} of {100 * share:g} % of the {by}s in its trace, and {by} {number} "
+                f"is not among them; repeat it with --set run.sample_{table}=1.0"
+            )
 
     def path(self, publisher: int, home: int) -> list[int]:
         """The brokers that an event passes from its publisher to a subscriber's broker."""
@@ -79,6 +77,9 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         faults = _faults(trace, event)
         why = f": {FAULTS[faults.iloc[0].kind]}" if len(faults) else ""
         raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
+    trace.refuse_left_out("deliveries", event)
+    if subscription is not None:
+        trace.refuse_left_out("decisions", subscription)
     deliveries = trace.read("deliveries")
     deliveries = deliveries[deliveries["event"] == event]
     yield f"run {trace.run_id}{others}"

@@ -13,12 +13,13 @@ import pytest
 from analysis.traces import find_runs
 from broker.trace import SCHEMAS
 from coverlay import CoverlayError
+from sim.cli import main
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    handmade.write(tmp_path, "one", seed=1)
-    handmade.write(tmp_path, "two", seed=2)
+    handmade.write(tmp_path, "one", run=[handmade.record(seed=1, trace_hash="01")])
+    handmade.write(tmp_path, "two", run=[handmade.record(seed=2, trace_hash="02")])
     return tmp_path
 
 
@@ -67,7 +68,34 @@ def _other_type(path: Path) -> None:
     pq.write_table(table.set_column(at, "latency", pa.array([], pa.string())), path)
 
 
-@pytest.mark.parametrize("damage", [_truncate, _empty, _foreign, _other_version, _other_type])
+def _of_another_run(path: Path) -> None:
+    path.write_bytes((path.parents[1] / "run=two" / path.name).read_bytes())
+
+
+def _of_nobody(path: Path) -> None:
+    pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(None), path)
+
+
+def _without_values(path: Path) -> None:
+    table = pq.read_table(path, partitioning=None)
+    nothing = [pa.nulls(3, kind) for kind in table.schema.types]
+    marked = pa.schema(list(zip(table.column_names, table.schema.types, strict=True)), table.schema.metadata)
+    pq.write_table(pa.Table.from_arrays(nothing, schema=marked), path)
+
+
+def _garbage_in_the_middle(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2 :] = bytes(len(raw) - len(raw) // 2)
+    path.write_bytes(raw)
+
+
+DAMAGES = [
+    _truncate, _empty, _foreign, _other_version, _other_type, _of_another_run, _of_nobody, _without_values,
+    _garbage_in_the_middle,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_or_foreign_table_is_refused_by_name(out: Path, damage: Callable[[Path], None]) -> None:
     path = out / "runs" / "run=one" / "deliveries.parquet"
     damage(path)
@@ -78,6 +106,26 @@ def test_a_damaged_or_foreign_table_is_refused_by_name(out: Path, damage: Callab
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_explain_refuses_the_same_in_one_sentence(
+    out: Path, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(out / "runs" / "run=one" / "deliveries.parquet")
+    assert main(["explain", str(out), "--event", "0", "--run", "one"]) == 2
+    said = capsys.readouterr().err
+    assert "deliveries.parquet" in said
+    assert said.count("\n") == 1
+
+
+def test_runs_of_different_versions_are_pointed_out(tmp_path: Path) -> None:
+    for seed, version in ((1, "0.1"), (2, "0.2"), (3, "0.2")):
+        record = handmade.record(seed=seed, versions=f'{{"coverlay": "{version}"}}')
+        handmade.write(tmp_path, f"r{seed}", run=[record])
+    (warning,) = find_runs(tmp_path).warnings
+    assert "different versions of Coverlay" in warning
+    assert "0.2 (2, e.g. r2)" in warning
+
+
 def test_a_newer_table_with_more_columns_is_read(out: Path) -> None:
     path = out / "runs" / "run=one" / "brokers.parquet"
     table = pq.read_table(path, partitioning=None)
@@ -85,7 +133,7 @@ def test_a_newer_table_with_more_columns_is_read(out: Path) -> None:
     assert len(find_runs(out).runs) == 2
 
 
-@pytest.mark.parametrize("column", ["point", "parameters"])
+@pytest.mark.parametrize("column", ["point", "parameters", "versions"])
 @pytest.mark.parametrize("text", ["{", "[1]", ""])
 def test_a_record_that_is_not_json_is_refused(tmp_path: Path, column: str, text: str) -> None:
     handmade.write(tmp_path, "one", run=[{**handmade.record(), column: text}])
