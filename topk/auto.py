@@ -1,6 +1,6 @@
 """Auto: the fastest exact matcher we know for what is in the catalogue.
 
-Few subscriptions: the block scan, which has nothing to build and nothing to look up. One attribute: strata.
+Few subscriptions: the block scan, which has nothing to build and nothing to look up. One attribute: canopy.
 Several: slices. The choice is made per static run, so a matcher that grows changes its structure on the
 way.
 """
@@ -8,10 +8,10 @@ way.
 from __future__ import annotations
 
 from topk.base import TopKIndex
+from topk.canopy import Canopy
 from topk.catalogue import Catalogue
 from topk.scan import Scan
 from topk.slices import Slices
-from topk.strata import Strata
 
 SCAN_BELOW = 512  # subscriptions: a scan of so many takes no longer than the call of another kernel
 
@@ -20,4 +20,4 @@ def best_for(catalogue: Catalogue, semantics: str) -> TopKIndex:
     """The matcher `auto` uses for these subscriptions."""
     if len(catalogue) < SCAN_BELOW:
         return Scan(catalogue, semantics)
-    return Strata(catalogue, semantics) if catalogue.dimensions == 1 else Slices(catalogue, semantics)
+    return Canopy(catalogue, semantics) if catalogue.dimensions == 1 else Slices(catalogue, semantics)

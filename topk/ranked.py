@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -14,33 +14,59 @@ from topk.catalogue import Catalogue, Floats, Ints
 from topk.select import best_first
 from topk.threads import WORKERS, in_threads
 
-_PARALLEL = 256  # events in a batch below which threads cost more than they save
+# ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------
 
 
 @njit(cache=True, nogil=True)
-def _sort_ties(order: Any, ranked: Any, ids: Any) -> None:
-    """Runs of equal scores by ascending id: an unstable sort of the scores, repaired."""
+def _keys(scores: Any, index_bits: int, keys: Any) -> None:
+    """Keys that ascend as scores descend: the upper bits of a score, then the row."""
+    sign = np.uint64(1) << np.uint64(63)
+    low = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1)
+    for i in range(len(scores)):
+        keys[i] = scores[i] + 0.0  # no negative zero: it equals zero
+    bits = keys.view(np.uint64)
+    for i in range(len(scores)):
+        word = bits[i] if bits[i] & sign else ~(bits[i] | sign)
+        bits[i] = (word & ~low) | np.uint64(i)
+
+
+@njit(cache=True, nogil=True)
+def _repair(keys: Any, index_bits: int, scores: Any, ids: Any, order: Any) -> None:
+    """Rows out of sorted keys; where the upper bits tie, by score and ascending id."""
+    shift = np.uint64(index_bits)
+    low = (np.uint64(1) << shift) - np.uint64(1)
+    for t in range(len(keys)):
+        order[t] = np.int64(keys[t] & low)
     begin = 0
     while begin < len(order):
         end = begin + 1
-        while end < len(order) and ranked[end] == ranked[begin]:
+        sorted_already = True
+        while end < len(order) and keys[end] >> shift == keys[begin] >> shift:
+            a, b = order[end - 1], order[end]
+            sorted_already &= scores[a] > scores[b] or (scores[a] == scores[b] and ids[a] < ids[b])
             end += 1
-        if end - begin > 1:
+        if not sorted_already:
             run = order[begin:end]
-            order[begin:end] = run[np.argsort(ids[run])]
+            run = run[np.argsort(ids[run])]
+            order[begin:end] = run[np.argsort(-scores[run], kind="mergesort")]
         begin = end
 
 
-def ranked_order(scores: Floats, ids: Ints) -> tuple[Ints, Floats]:
-    """Rows best first, ties by ascending id, and their scores; four times as fast as a lexsort if ties are few."""
-    order = np.argsort(-scores)
-    ranked = scores[order]
-    _sort_ties(order, ranked, ids)
-    return order, ranked
+def ranked_order(scores: Floats, ids: Ints) -> Ints:
+    """Rows best first, ties by ascending id."""
+    index_bits = max(len(scores) - 1, 1).bit_length()
+    keys, order = np.empty(len(scores)), np.empty(len(scores), np.int64)
+    _keys(scores, index_bits, keys)
+    words = keys.view(np.uint64)
+    words.sort()
+    _repair(words, index_bits, scores, ids, order)
+    return order
 
 
 class RankedIndex(TopKIndex):
     """A static matcher over rows in rank order; it keeps the catalogue for updates and interval events."""
+
+    parallel: ClassVar[int] = 256  # events in a batch below which threads cost more than they save
 
     def __init__(self, catalogue: Catalogue, semantics: str) -> None:
         super().__init__(catalogue, semantics)
@@ -95,7 +121,7 @@ class RankedIndex(TopKIndex):
         ids, scores = np.empty((len(points), wanted), np.int64), np.empty((len(points), wanted))
         counts = np.zeros(len(points), np.int64)
         work = np.zeros((WORKERS, 2), np.int64)
-        edges = np.linspace(0, len(points), (WORKERS if len(points) >= _PARALLEL else 1) + 1).astype(np.int64)
+        edges = np.linspace(0, len(points), (WORKERS if len(points) >= self.parallel else 1) + 1).astype(np.int64)
 
         def answer(w: int) -> None:
             part = slice(edges[w], edges[w + 1])

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from topk.base import Found
 from topk.bits import FULL, ONE, ZERO, count_bits, lowest_bit
 from topk.catalogue import Catalogue, Floats, Ints
+from topk.position import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
 from topk.select import best_first, push
-from topk.strata import encode, position_map
 from topk.threads import WORKERS, in_threads
 
 _BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
@@ -281,8 +281,8 @@ class Slices(RankedIndex):
         n, d = catalogue.lo.shape
         exact = semantics == "exact"
         scores = catalogue.scores if exact else _totals(catalogue.weights)
-        order, self._scores = ranked_order(scores, catalogue.ids)
-        self._ids = catalogue.ids[order]
+        order = ranked_order(scores, catalogue.ids)
+        self._scores, self._ids = scores[order], catalogue.ids[order]
         cells = int(np.clip(8 * _BYTES // d, _MIN_CELLS, _MAX_CELLS))
         bits = cells.bit_length() - 1
         blocks = -(-n // 64)
@@ -290,7 +290,10 @@ class Slices(RankedIndex):
         slices = np.empty((d, (1 << bits) + 1, blocks), np.uint64)
         filled = np.zeros((d, (1 << bits) + 1), np.int64)
         bounds = np.empty((n, d, 3))
-        tables = np.stack([position_map(catalogue.lo[:, j], catalogue.hi[:, j], bits) for j in range(d)])
+        maps = [position_map(catalogue.lo[:, j], catalogue.hi[:, j], bits) for j in range(d)]
+        tables = np.zeros((d, max(len(table) for table in maps), 2))
+        for j, table in enumerate(maps):
+            tables[j, : len(table)] = table
 
         def attribute(j: int) -> None:
             lo, hi = catalogue.lo[order, j], catalogue.hi[order, j]

@@ -124,7 +124,7 @@ def test_auto_changes_structure_with_size_and_dimensions() -> None:
         lo = rng.random((n, d))
         index = topk.create("auto", topk.Catalogue.from_boxes(lo, lo + 0.1, rng.random(n)))
         kinds.append(index.runs[0].name)  # type: ignore[attr-defined]
-    assert kinds == ["scan", "strata", "slices"]
+    assert kinds == ["scan", "canopy", "slices"]
 
 
 def test_one_row_is_what_from_boxes_makes() -> None:

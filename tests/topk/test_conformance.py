@@ -11,7 +11,7 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 
-ONE_DIMENSIONAL = {"strata"}
+ONE_DIMENSIONAL = {"strata", "canopy"}
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SMALL = {"cells": 16, "length": 4, "b": 3}  # small structures have more corners; given where the option exists
 

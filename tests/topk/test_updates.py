@@ -17,7 +17,7 @@ from tests.topk.test_conformance import COORDINATES, ONE_DIMENSIONAL, build
 
 # One of each kind of structure; all others share their code with one of these.
 DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list")
-WRAPPED = ("sopt-rtree", "strata", "slices", "auto")
+WRAPPED = ("sopt-rtree", "strata", "canopy", "slices", "auto")
 
 
 def machine(name: str, semantics: str) -> type[RuleBasedStateMachine]:

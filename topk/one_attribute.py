@@ -1,0 +1,76 @@
+"""What our two indexes of one attribute share: ranks, events without the attribute, and parts for threads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from coverlay import CoverlayError
+from topk.base import Found
+from topk.catalogue import Catalogue, Floats, Ints
+from topk.ranked import RankedIndex, ranked_order
+from topk.threads import WORKERS
+
+_PARALLEL_BUILD = 1 << 16  # intervals in a build below which threads cost more than they save
+
+
+def parts(count: int, intervals: int) -> list[Ints]:
+    """0 … count in equal (begin, end) parts, one per thread; a single one if there are few intervals."""
+    workers = WORKERS if intervals > _PARALLEL_BUILD else 1
+    edges = np.linspace(0, count, workers + 1).astype(np.int64)
+    return [edges[w : w + 2] for w in range(workers)]
+
+
+class Columns(NamedTuple):
+    """Intervals of the attribute."""
+
+    lo: Floats
+    hi: Floats
+    scores: Floats
+    ids: Ints
+
+
+class OneAttribute(RankedIndex):
+    """Intervals in rank order. With one attribute the two semantics differ only in what is scored."""
+
+    def __init__(self, catalogue: Catalogue, semantics: str) -> None:
+        super().__init__(catalogue, semantics)
+        if catalogue.dimensions != 1:
+            raise CoverlayError(
+                f"{self.name} indexes one attribute, not {catalogue.dimensions}; use slices or auto"
+            )
+        relaxed = semantics == "relaxed"
+        rows = np.flatnonzero(catalogue.mentioned[:, 0]) if relaxed else slice(None)
+        scores = catalogue.weights[rows, 0] if relaxed else catalogue.scores
+        columns = Columns(catalogue.lo[rows, 0], catalogue.hi[rows, 0], scores, catalogue.ids[rows])
+        order = ranked_order(scores, columns.ids)
+        # What matches an event without the attribute; usually nothing, and then the gather is saved.
+        silent = not catalogue.mentioned[rows, 0].all()
+        at = order[~catalogue.mentioned[rows, 0][order]] if silent else order[:0]
+        self._silent: Found = (columns.ids[at], scores[at])
+        self._lay_out(columns, order)
+
+    @abstractmethod
+    def _lay_out(self, columns: Columns, order: Ints) -> None:
+        """Build from columns and their rows in rank order."""
+
+    @abstractmethod
+    def _stab(self, value: float, k: int) -> Found:
+        """The k best that contain a value."""
+
+    @abstractmethod
+    def _meet(self, low: float, high: float, k: int) -> Found:
+        """The k best that meet [low, high]."""
+
+    def _search(self, event: Floats, k: int) -> Found:
+        value = float(event[0])
+        return self._stab(value, k) if value == value else self._without(k)
+
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+        bottom, upper = float(low[0]), float(high[0])
+        return self._meet(bottom, upper, k) if bottom == bottom else self._without(k)
+
+    def _without(self, k: int) -> Found:
+        return self._silent[0][:k], self._silent[1][:k]

@@ -1,0 +1,87 @@
+"""Positions made uniform: a monotone map from values to integer codes, learned from a sample of the endpoints.
+
+Cells of equal width in codes then hold about equal shares of the endpoints, however skewed those are. Half
+of the codes stay uniform in value: sparse regions keep some resolution, where an event may fall although
+few endpoints do.
+
+The map is piecewise linear over 4096 equal buckets of the value range. A bucket that holds far more than
+its share is cut into 256 of its own, and so on, so that a cluster of a millionth of the range is resolved
+like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i is (code at its
+start, codes across it), or (row of its own table, −1); a table starts with the row (low, buckets per unit).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from topk.catalogue import Floats
+
+_SAMPLE = 1 << 16  # endpoints that the map is learned from
+_TAIL = 1e-3  # share of the sample on either side that the map's range leaves out, against outliers
+_BUCKETS = 1 << 12  # of the outermost table: 64 kB, stays in the second-level cache
+_NESTED = 1 << 8
+_HEAVY = 16  # times the fair share of the sample that makes a bucket worth its own table …
+_FEW = 64  # … if that is at least so many of the sample
+_DEEPEST = 5  # tables within tables: 4096·256⁴ resolves what a float64 does
+
+
+@njit(cache=True, nogil=True)
+def encode(table: Any, value: float) -> Any:
+    """The monotone map: value → code in 0 … 2^B − 1."""
+    low, scale = table[0, 0], table[0, 1]
+    if scale == 0.0:
+        return np.int64(0)  # all endpoints are the same
+    at = min(max((value - low) * scale, 0.0), np.float64(_BUCKETS))
+    bucket: Any = min(np.int64(at), _BUCKETS - 1)
+    row: Any = 1 + bucket
+    while table[row, 1] < 0.0:
+        row = np.int64(table[row, 0])
+        at = min(max((value - table[row, 0]) * table[row, 1], 0.0), np.float64(_NESTED))
+        bucket = min(np.int64(at), _NESTED - 1)
+        row += 1 + bucket
+    return np.int64(table[row, 0] + (at - bucket) * table[row, 1])
+
+
+def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
+    """Learn the map to 2^bits codes from the finite endpoints of intervals."""
+    step = max(1, 2 * len(lo) // _SAMPLE)
+    sample = np.concatenate((lo[::step], hi[::step]))
+    sample = np.sort(sample[np.isfinite(sample)])
+    if len(sample) == 0:
+        sample = np.zeros(1)
+    cut = int(len(sample) * _TAIL)
+    low, high = float(sample[cut]), float(sample[-1 - cut])
+    rows: list[Floats] = []
+    _table(rows, sample, low, high, (0.0, float((1 << bits) - 1)), _BUCKETS, 1)
+    return np.concatenate(rows)
+
+
+def _table(
+    rows: list[Floats], sample: Floats, low: float, high: float, codes: tuple[float, float], buckets: int, depth: int
+) -> None:
+    """Append the table of [low, high], which spans `codes`, and behind it the tables of its heavy buckets."""
+    share = np.arange(buckets + 1) / buckets
+    edges = low * (1 - share) + high * share  # not low + share·(high − low), which may overflow
+    below = np.searchsorted(sample, edges)
+    below[0], below[-1] = 0, len(sample)
+    reached = (below / max(len(sample), 1) + share) / 2
+    at = np.floor(codes[0] + reached * (codes[1] - codes[0]))
+    span = high / buckets - low / buckets
+    scale = 1.0 / span if span > 0 else 0.0
+    table = np.zeros((buckets + 1, 2))
+    table[0] = low, scale if np.isfinite(scale) else 0.0
+    table[1:, 0], table[1:, 1] = at[:-1], np.diff(at)
+    rows.append(table)
+    if depth == _DEEPEST or table[0, 1] == 0.0:
+        return
+    counts = np.diff(below)
+    for b in np.flatnonzero(counts >= max(_FEW, _HEAVY * len(sample) / buckets)).tolist():
+        part = sample[below[b] : below[b + 1]]
+        inner = 1.0 / (edges[b + 1] / _NESTED - edges[b] / _NESTED) if edges[b] < edges[b + 1] else np.inf
+        if part[0] < part[-1] and np.isfinite(inner):  # a single value cannot be cut
+            start = sum(len(p) for p in rows)
+            _table(rows, part, float(edges[b]), float(edges[b + 1]), (at[b], at[b + 1]), _NESTED, depth + 1)
+            table[1 + b] = start, -1.0
