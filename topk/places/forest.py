@@ -172,6 +172,9 @@ def _free_group(f: Forest, g: int) -> None:
 @njit(cache=True)
 def _augment(f: Forest, begin: int, end: int) -> None:
     """Largest high end and weight below each position of the implicit tree over [begin, end), children first."""
+    if end - begin == 1:
+        f.entry[begin, MOST_HI], f.entry[begin, MOST_WEIGHT] = f.entry[begin, HI], f.entry[begin, WEIGHT]
+        return
     # Depth-first over halves with an explicit stack: post-order by visiting each range twice.
     stack = np.empty((64, 3), np.int64)
     depth = 1
@@ -244,17 +247,47 @@ def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: f
 
 
 @njit(cache=True)
-def _widen(f: Forest, g: int) -> None:
-    fields = f.group[g]
-    size = 0
-    while (1 << size) <= fields[ROOM]:
-        size += 1
+def _take_room(f: Forest, size: int) -> int:
+    """The start of 2 ** size entries that nobody uses."""
     start = f.meta[FREE_ROOM + size]
     if start >= 0:
         f.meta[FREE_ROOM + size] = f.child[start]
     else:
         start = f.meta[ENTRIES]
         f.meta[ENTRIES] += 1 << size
+    return start
+
+
+@njit(cache=True)
+def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -> None:
+    """The groups of a node that has none: interval i is child[i]'s on attribute[i], bounds[i] = (lo, hi, weight)."""
+    order = np.argsort(bounds[:, LO])
+    order = order[np.argsort(attribute[order], kind="mergesort")]
+    begin = 0
+    while begin < len(order):
+        own, end, size = attribute[order[begin]], begin, 0
+        while end < len(order) and attribute[order[end]] == own:
+            end += 1
+        while (1 << size) < end - begin:
+            size += 1
+        g = _new_group(f, node, own)
+        start = _take_room(f, size)
+        f.group[g, START], f.group[g, ROOM], f.group[g, COUNT] = start, 1 << size, end - begin
+        for i in range(begin, end):
+            at = start + i - begin
+            f.entry[at, LO], f.entry[at, HI] = bounds[order[i], LO], bounds[order[i], HI]
+            f.entry[at, WEIGHT], f.child[at] = bounds[order[i], WEIGHT], child[order[i]]
+        _summarise(f, g)
+        begin = end
+
+
+@njit(cache=True)
+def _widen(f: Forest, g: int) -> None:
+    fields = f.group[g]
+    size = 0
+    while (1 << size) <= fields[ROOM]:
+        size += 1
+    start = _take_room(f, size)
     for i in range(fields[COUNT]):
         f.entry[start + i, :] = f.entry[fields[START] + i, :]
         f.child[start + i] = f.child[fields[START] + i]

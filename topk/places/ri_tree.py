@@ -97,7 +97,7 @@ def search(
         waiting -= 1
         n = item >> 1
         counts[1] += 1
-        if item & 1:
+        if item & 1 and not node[n, LEAF]:
             bound = min(bound, upper_bound(rect[n], text_bound(slots, groups, group, entry, n, columns), x, y, far))
             if size == k and bound < scores[0]:
                 continue

@@ -1,10 +1,11 @@
 """A dynamic R-tree over places (Guttman, SIGMOD 1984) in flat arrays; each node also knows the range of α below it.
 
-Nodes have up to 50 children, as in the paper. Insertion goes where the rectangle grows least; an overflowing node is
-split along the axis and at the rank where the halves overlap least (as R*-trees do), each getting at least 40 %.
-A leaf that falls below that is dissolved and its subscriptions inserted again; inner nodes may run low but not
-empty. A catalogue is loaded by sort-tile-recursive packing. Leaves repeat x, y and α of their subscriptions, so that
-looking at a leaf does not touch fifty rows. With `token` the nodes also keep a forest (see `forest`).
+Nodes have up to 50 children, as in the paper. α counts as a third dimension: insertion goes where the three extents
+grow least, an overflowing node is split along the axis and at the rank where the halves overlap least (as R*-trees
+do), each getting at least 40 %. A leaf that falls below that is dissolved and its subscriptions inserted again; inner
+nodes may run low but not empty. A catalogue is loaded by packing (`packed_levels`). Leaves repeat x, y and α of their
+subscriptions, so that looking at a leaf does not touch fifty rows. With `token` the nodes also keep a forest (see
+`forest`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from topk.places.base import Placed
 from topk.places.forest import (
     ATTRIBUTE,
     COUNT,
-    ENTRIES,
-    GROUPS,
     HI,
     LO,
     NEXT,
@@ -27,6 +26,7 @@ from topk.places.forest import (
     Forest,
     clear_node,
     drop_child,
+    fill_groups,
     find_group,
     forest_has_room,
     set_child,
@@ -36,6 +36,7 @@ from topk.sparse.catalogue import Floats, Ints
 FAN = 50  # children of a node, §6.1
 LEAST = 20  # of a leaf, and of each half of a split
 _PACKED = 45  # children of a packed node: room for a few insertions before it splits
+_LAYERS = 16  # of α from 0 to 1 that packing keeps apart
 
 # Columns of RTree.node
 PARENT, SIZE, LEAF = range(3)
@@ -149,17 +150,36 @@ def lift(t: RTree, n: int, attribute: int) -> None:
 
 @njit(cache=True)
 def fill_forest(t: RTree, placed: Placed, n: int) -> None:
-    """All intervals of a node, from its children."""
-    f = t.forest
+    """All intervals of a node that has none yet, from its children, in one go."""
+    f, rows = t.forest, placed.rows
+    leaf, count = t.node[n, LEAF], 0
     for i in range(t.node[n, SIZE]):
         c = t.child[n, i]
-        if t.node[n, LEAF]:
-            set_row(t, placed, n, c)
+        if leaf:
+            count += rows.length[c]
         else:
             g = f.first[c]
             while g >= 0:
-                set_child(f, n, f.group[g, ATTRIBUTE], c, f.summary[g, LO], f.summary[g, HI], f.summary[g, WEIGHT])
+                count += 1
                 g = f.group[g, NEXT]
+    attribute, child, bounds = np.empty(count, np.int32), np.empty(count, np.int64), np.empty((count, 3))
+    at = 0
+    for i in range(t.node[n, SIZE]):
+        c = t.child[n, i]
+        if leaf:
+            share = 1.0 - placed.place[c, 2]
+            for p in range(rows.start[c], rows.start[c] + rows.length[c]):
+                attribute[at], child[at] = rows.attribute[p], c
+                bounds[at, LO], bounds[at, HI], bounds[at, WEIGHT] = rows.lo[p], rows.hi[p], share * rows.weight[p]
+                at += 1
+        else:
+            g = f.first[c]
+            while g >= 0:
+                attribute[at], child[at] = f.group[g, ATTRIBUTE], c
+                bounds[at, :] = f.summary[g, :]
+                at += 1
+                g = f.group[g, NEXT]
+    fill_groups(f, n, attribute, child, bounds)
 
 
 @njit(cache=True)
@@ -186,22 +206,35 @@ def show(t: RTree, n: int) -> None:
 
 
 @njit(cache=True)
+def spans(t: RTree) -> Any:
+    """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
+    r = t.rect[t.meta[ROOT]]
+    unit = np.array([r[X_HI] - r[X_LO], r[Y_HI] - r[Y_LO], r[A_HI] - r[A_LO]])
+    for axis in range(3):
+        if not 0.0 < unit[axis] < np.inf:
+            unit[axis] = 1.0
+    return unit
+
+
+@njit(cache=True)
 def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
     x, y, alpha = placed.place[row, 0], placed.place[row, 1], placed.place[row, 2]
     n = t.meta[ROOT]
+    one = np.array([x, y, x, y, alpha, alpha])
+    unit = spans(t)
     while not t.node[n, LEAF]:
-        best, best_growth, best_area = -1, np.inf, np.inf
+        best, best_growth, best_margin = -1, np.inf, np.inf
         for i in range(t.node[n, SIZE]):
             c = t.child[n, i]
             r = t.rect[c]
-            width, height = r[X_HI] - r[X_LO], r[Y_HI] - r[Y_LO]
-            area = width * height
-            growth = (max(r[X_HI], x) - min(r[X_LO], x)) * (max(r[Y_HI], y) - min(r[Y_LO], y)) - area
-            if growth < best_growth or (growth == best_growth and area < best_area):
-                best, best_growth, best_area = c, growth, area
+            growth, margin = 0.0, 0.0
+            for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+                margin += (r[high] - r[low]) / unit[axis]
+                growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
+            if growth < best_growth or (growth == best_growth and margin < best_margin):
+                best, best_growth, best_margin = c, growth, margin
         n = best
     attach(t, placed, n, row)
-    one = np.array([x, y, x, y, alpha, alpha])
     up = n
     while up >= 0:
         if t.node[up, SIZE] == 1 and t.node[up, LEAF]:
@@ -226,13 +259,14 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     for i in range(size):
         child_rect(t, n, i, rects[i])
     best, best_overlap, best_order = 0, np.inf, np.arange(size)
-    for axis in range(2):
-        order = np.argsort(rects[:, X_LO + axis] + rects[:, X_HI + axis])
+    unit = spans(t)
+    for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+        order = np.argsort(rects[:, low] + rects[:, high])
         for cut in range(LEAST, size - LEAST + 1):
             # Along the sorted axis: how far the left part reaches into the right one, both ways of measuring it.
-            reach = rects[order[:cut], X_HI + axis].max() - rects[order[cut:], X_LO + axis].min()
-            gap = rects[order[cut], X_LO + axis] - rects[order[cut - 1], X_HI + axis]
-            cost = max(reach, 0.0) - max(gap, 0.0)
+            reach = rects[order[:cut], high].max() - rects[order[cut:], low].min()
+            gap = rects[order[cut], low] - rects[order[cut - 1], high]
+            cost = (max(reach, 0.0) - max(gap, 0.0)) / unit[axis]
             if cost < best_overlap:
                 best, best_overlap, best_order = cut, cost, order
     if t.node[n, PARENT] < 0:
@@ -335,28 +369,48 @@ def fill_from(t: RTree, placed: Placed, order: Any, begin: int, widest: int) -> 
     return len(order)
 
 
-def room_in_forest(f: Forest) -> tuple[int, int]:
-    """Groups and entries in use, for those who size things."""
-    return int(f.meta[GROUPS]), int(f.meta[ENTRIES])
+@njit(cache=True)
+def load_level(t: RTree, placed: Placed, order: Any, ends: Any, below: Any, leaf: int, nodes: Any) -> None:
+    """Make the nodes of a packed level: node i has order[ends[i − 1] : ends[i]], rows or positions in `below`."""
+    begin = 0
+    for i in range(len(ends)):
+        n = new_node(t, -1, leaf)
+        nodes[i] = n
+        for at in range(begin, ends[i]):
+            attach(t, placed, n, order[at] if leaf else below[order[at]])
+        measure(t, n)
+        begin = ends[i]
 
 
-def packed_levels(places: Floats, rows: Ints) -> list[list[Ints]]:
-    """Sort-tile-recursive packing: for each level, lowest first, the members of each node."""
-    levels: list[list[Ints]] = []
-    members, where = rows, places
+def packed_levels(places: Floats) -> list[tuple[Ints, Ints]]:
+    """Per level, lowest first: rows, or nodes of the level below, in order, and where those of each node end.
+
+    Layers of similar α come first, each packed by sort-tile-recursion over its places. α weighs text against place,
+    so a node that mixes all α can be ruled out by neither: for its smallest α text decides, for its largest nearness.
+    """
+    spread = float(np.subtract(*np.quantile(places[:, 2], (0.95, 0.05)))) if len(places) else 0.0
+    count = max(1, min(round(_LAYERS * spread), len(places) // _PACKED**2))
+    layers = np.array_split(np.argsort(places[:, 2], kind="stable"), count)
+    levels: list[tuple[Ints, Ints]] = []
+    where = places[:, :2]
     while True:
-        count = len(members)
-        nodes = -(-count // _PACKED)
-        slabs = max(1, int(np.ceil(np.sqrt(nodes))))
-        by_x = np.argsort(where[:, 0], kind="stable")
-        level: list[Ints] = []
-        centres = []
-        for slab in np.array_split(by_x, slabs):
-            ordered = slab[np.argsort(where[slab, 1], kind="stable")]
-            for part in np.array_split(ordered, max(1, -(-len(ordered) // _PACKED))):
-                level.append(members[part])
-                centres.append(where[part].mean(axis=0))
-        levels.append(level)
-        if len(level) == 1:
+        tiled = [_tiles(layer, where) for layer in layers]
+        parts = [part for tiles in tiled for part in tiles]
+        order, sizes = np.concatenate(parts), np.array([len(part) for part in parts])
+        levels.append((order, np.cumsum(sizes)))
+        if len(parts) == 1:
             return levels
-        members, where = np.arange(len(level)), np.array(centres)
+        where = np.add.reduceat(where[order], np.cumsum(sizes) - sizes) / sizes[:, None]
+        numbers = np.arange(len(parts))
+        mixed = len(parts) == len(layers)  # one node each: above them layers share nodes
+        layers = [numbers] if mixed else np.split(numbers, np.cumsum([len(tiles) for tiles in tiled])[:-1])
+
+
+def _tiles(members: Ints, where: Floats) -> list[Ints]:
+    nodes = -(-len(members) // _PACKED)
+    by_x = members[np.argsort(where[members, 0], kind="stable")]
+    tiles: list[Ints] = []
+    for strip in np.array_split(by_x, max(1, int(np.ceil(np.sqrt(nodes))))):
+        by_y = strip[np.argsort(where[strip, 1], kind="stable")]
+        tiles += np.array_split(by_y, max(1, -(-len(by_y) // _PACKED)))
+    return tiles

@@ -25,14 +25,13 @@ from topk.places.rtree import (
     Y_HI,
     Y_LO,
     RTree,
-    attach,
     fill_from,
     insert,
-    measure,
-    new_node,
+    load_level,
     packed_levels,
     remove,
 )  # fmt: skip
+from topk.sparse.catalogue import Ints
 
 
 def allocated(nodes: int, rows: int, forest: Forest) -> RTree:
@@ -56,27 +55,21 @@ class RTreeIndex(PlacedIndex):
 
     def _build(self, catalogue: PlacedCatalogue) -> None:
         """Pack what there is; then the forests, children first."""
-        nothing = [[np.empty(0, np.int64)]]
-        levels = packed_levels(catalogue.places, np.arange(len(catalogue))) if len(catalogue) else nothing
-        total = sum(len(level) for level in levels)
+        levels = packed_levels(self._place[: len(catalogue)])
+        total = sum(len(ends) for _, ends in levels)
         self._tree = allocated(2 * total + 16, len(self._store.rows.ids), empty_forest())
         t, placed = self._tree, self.placed
-        before: list[int] = []
-        order: list[int] = []
-        for height, level in enumerate(levels):
-            nodes = []
-            for members in level:
-                n = new_node(t, -1, int(height == 0))
-                nodes.append(n)
-                for member in members.tolist():
-                    attach(t, placed, n, member if height == 0 else before[member])
-                measure(t, n)
+        before = np.empty(0, np.int64)
+        order: list[Ints] = []
+        for height, (members, ends) in enumerate(levels):
+            nodes = np.empty(len(ends), np.int64)
+            load_level(t, placed, members, ends, before, int(height == 0), nodes)
             before = nodes
-            order += nodes
+            order.append(nodes)
         t.meta[ROOT] = before[0]
         if not self.token:
             return
-        done, listed = 0, np.array(order)
+        done, listed = 0, np.concatenate(order)
         self._grow_forest()
         while (done := fill_from(self._tree, placed, listed, done, self._widest)) < len(listed):
             self._grow_forest(factor=16)
