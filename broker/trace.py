@@ -263,20 +263,37 @@ def _bytes(chunk: pa.Array) -> Any:
 
 
 def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
-    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced."""
+    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced.
+
+    Whenever the process is killed, the folder is absent or complete: folders are filled and emptied under hidden
+    names only, and change names in one step.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # The leading dot hides the unfinished folder from Spark and from run listings.
-    unfinished = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}"
+    unfinished, replaced = _hidden(folder), _hidden(folder)
     unfinished.mkdir()
     try:
         mark = tables["run"].column("trace_hash")[0].as_py()
         for name in SCHEMAS:
             write_table(name, tables[name], unfinished / f"{name}.parquet", mark)
         if folder.exists():
-            shutil.rmtree(folder)
+            os.replace(folder, replaced)
         os.replace(unfinished, folder)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for leftover in (unfinished, replaced):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _hidden(folder: Path) -> Path:
+    """A name beside `folder` that Spark and run listings do not look at: it starts with a dot."""
+    return folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}"
+
+
+def remove_leftovers(runs: Path) -> int:
+    """Remove what killed processes were writing in this folder of runs; nobody may be writing there now."""
+    leftovers = list(runs.glob(".run=*"))
+    for path in leftovers:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(leftovers)
 
 
 def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:

@@ -17,12 +17,15 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from sim.bench import BENCHMARKS
 from sim.reproduce import DOCUMENTS
@@ -59,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     _out.print(
         f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs"
     )
-    _report_failures(result, options.experiment)
+    _report_failures(result, options.experiment, options.settings)
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1
     _tell(plan, out)
@@ -86,7 +89,7 @@ def _tell(plan: Any, out: Path) -> None:
             _out.print(line, markup=False, highlight=False)
 
 
-def _report_failures(result: Any, experiment: str) -> None:
+def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
     """One message per cause: a bad file fails every run of a sweep in the same way."""
     causes: dict[str, list[Any]] = {}
     for failure in result.failures:
@@ -95,7 +98,7 @@ def _report_failures(result: Any, experiment: str) -> None:
         first, others = failures[0], len(failures) - 1
         alike = f" ({others} more runs failed in the same way)" if others else ""
         _err.print(f"run failed: {first}{alike}", style="red", markup=False, highlight=False)
-        _err.print(f"  repeat it with: {first.repeat_command(experiment)}", markup=False, highlight=False)
+        _err.print(f"  repeat it with: {first.repeat_command(experiment, settings)}", markup=False, highlight=False)
 
 
 def _aggregate_and_report(out: Path, master: str | None) -> None:
@@ -275,6 +278,15 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+class _RateColumn(ProgressColumn):
+    """Runs per second, or per minute where that is less than one."""
+
+    def render(self, task: Task) -> Text:
+        if task.speed is None:
+            return Text("–")
+        return Text(f"{task.speed:.1f} runs/s" if task.speed >= 1 else f"{60 * task.speed:.1f} runs/min")
+
+
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and remaining time on a terminal; nothing elsewhere."""
@@ -282,6 +294,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn(what),
         BarColumn(),
         MofNCompleteColumn(),
+        _RateColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

@@ -161,13 +161,13 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
 def to_toml(data: Mapping[str, Any]) -> str:
     """Nested tables of plain values as TOML text: enough for experiment files."""
     plain = {k: v for k, v in data.items() if not isinstance(v, dict) and not _is_tables(v)}
-    lines = [f"{_key(k)} = {_value(v)}" for k, v in plain.items()]
+    lines = [f"{_key(k)} = {toml_value(v)}" for k, v in plain.items()]
     for key, value in data.items():
         if isinstance(value, dict):
-            lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in value.items())]
+            lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {toml_value(v)}" for k, v in value.items())]
         elif _is_tables(value):
             for table in value:
-                lines += ["", f"[[{_key(key)}]]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]
+                lines += ["", f"[[{_key(key)}]]", *(f"{_key(k)} = {toml_value(v)}" for k, v in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -179,11 +179,11 @@ def _key(key: str) -> str:
     return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids only controls
     return repr(value)

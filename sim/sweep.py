@@ -1,21 +1,36 @@
 """Run all runs of a plan, on local cores or as tasks of a Spark cluster.
 
-Every run writes its own folder atomically, so a sweep can be killed at any point and resumed. A run that
-fails does not take the others down; it is reported with its parameters and how to repeat it.
+Every run writes its own folder atomically, so a sweep can be killed at any point and resumed: what is complete is
+kept, what a killed process left half written is removed. A run that fails, even by taking its process down with it,
+does not take the others down; it is reported with its parameters and the command that repeats it alone.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import multiprocessing
+import os
+import shlex
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.traces import open_run
+from broker.trace import remove_leftovers
 from coverlay import CoverlayError
-from sim.experiments import Plan, Run, to_toml
+from sim.experiments import Plan, Run, to_toml, toml_value
 from sim.runner import Outcome, execute
+
+LOCK = ".lock"  # in the output folder; held while a sweep writes there
+ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
+DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
 
 
 @dataclass(frozen=True)
@@ -28,9 +43,14 @@ class Failure:
         point = ", ".join(f"{key} = {json.dumps(value)}" for key, value in self.run.point.items())
         return f"seed {self.run.seed}{', ' + point if point else ''}: {self.message}"
 
-    def repeat_command(self, experiment: str) -> str:
-        sets = " ".join(f"--set '{key}={json.dumps(value)}'" for key, value in self.run.point.items())
-        return f"coverlay run {experiment} --set 'seeds=[{self.run.seed}]' {sets}".rstrip()
+    def repeat_command(self, experiment: str, settings: list[str] | tuple[str, ...] = ()) -> str:
+        """The command that runs this run and no other, in a folder of its own."""
+        chosen = [*settings, f"seeds=[{self.run.seed}]"]
+        if self.run.point:  # its point as the only case, and nothing swept: the same run with the same name
+            chosen += ["sweep={}", f"case=[{toml_value(self.run.point)}]"]
+        words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
+        words += [word for setting in chosen for word in ("--set", setting)]
+        return shlex.join(words)
 
 
 @dataclass
@@ -61,40 +81,105 @@ def run_sweep(
 ) -> SweepResult:
     """Run what is missing. `progress(done, total)` is called after every run."""
     _refuse_foreign_runs(plan, out)
-    _write_experiment(plan, out)
-    result = SweepResult()
-    todo = [run for run in plan.runs if not (resume and _folder(out, run).is_dir())]
-    result.kept = len(plan.runs) - len(todo)
-    progress(result.kept, len(plan.runs))
-    for done, attempt in enumerate(_attempts(todo, out, jobs, spark_master), result.kept + 1):
-        if isinstance(attempt, Outcome):
-            result.outcomes.append(attempt)
-        else:
-            result.failures.append(attempt)
-        progress(done, len(plan.runs))
+    _make_folder(out)
+    with _only_one(out) as lock:
+        _write_experiment(plan, out)
+        remove_leftovers(out / "runs")
+        result = SweepResult()
+        todo = [run for run in plan.runs if not (resume and _is_complete(_folder(out, run)))]
+        result.kept = len(plan.runs) - len(todo)
+        progress(result.kept, len(plan.runs))
+        for done, attempt in enumerate(_attempts(todo, out, jobs, spark_master, lock), result.kept + 1):
+            if isinstance(attempt, Outcome):
+                result.outcomes.append(attempt)
+            else:
+                result.failures.append(attempt)
+            progress(done, len(plan.runs))
     return result
 
 
-def _attempts(runs: list[Run], out: Path, jobs: int, spark_master: str | None) -> Iterator[Attempt]:
+def _attempts(runs: list[Run], out: Path, jobs: int, spark_master: str | None, lock: int) -> Iterator[Attempt]:
     if spark_master is not None and runs:
         yield from _on_spark(runs, out, spark_master)
     elif jobs == 1 or len(runs) <= 1:
         for run in runs:
             yield _attempt(run, out)
     else:
-        with ProcessPoolExecutor(min(jobs, len(runs))) as pool:
-            for future in as_completed([pool.submit(_attempt, run, out) for run in runs]):
-                yield future.result()
+        yield from _on_cores(runs, out, min(jobs, len(runs)), lock)
+
+
+def _on_cores(runs: list[Run], out: Path, jobs: int, lock: int) -> Iterator[Attempt]:
+    """At most `jobs` runs are under way, so that when a process dies few come into question."""
+    waiting = list(reversed(runs))
+    while waiting:
+        suspects: list[Run] = []
+        with _pool(jobs, lock) as pool:
+            under_way: dict[Future[Attempt], Run] = {}
+            while (waiting and not suspects) or under_way:
+                while waiting and not suspects and len(under_way) < jobs:
+                    run = waiting.pop()
+                    try:
+                        under_way[pool.submit(_attempt, run, out)] = run
+                    except BrokenProcessPool:
+                        suspects.append(run)
+                finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    run = under_way.pop(future)
+                    try:
+                        yield future.result()
+                    except BrokenProcessPool:
+                        suspects.append(run)
+        for run in suspects:
+            yield _alone(run, out, lock)
+
+
+def _alone(run: Run, out: Path, lock: int) -> Attempt:
+    """One run in a process of its own: if that dies, it was this run's fault."""
+    with _pool(1, lock) as pool:
+        try:
+            return pool.submit(_attempt, run, out).result()
+        except BrokenProcessPool:
+            return Failure(run, DIED, is_input=False)
+
+
+def _pool(jobs: int, lock: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=(os.getpid(), lock))
+
+
+def _begin_worker(parent: int, lock: int) -> None:
+    """A worker must neither outlive the process that started it nor hold its lock after it."""
+    if multiprocessing.get_start_method() == "fork":  # else it was not inherited
+        os.close(lock)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(ORPHAN_CHECK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
-    """One Spark task per run; the executors see the same output folder and have Coverlay installed."""
+    """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
+
+    A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
+    hears of every run as it ends. As many are under way as the cluster has cores.
+    """
     from analysis.spark import session  # starting a JVM is slow and needs Java: only when asked for
 
     context = session(master).sparkContext
     folder = out.resolve()
-    tasks = context.parallelize(runs, len(runs)).map(lambda run: _attempt(run, folder))
-    yield from tasks.toLocalIterator()
+
+    def submit(run: Run) -> Attempt:
+        try:
+            found: list[Attempt] = context.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
+        except Exception as error:  # py4j wraps whatever happened on the cluster
+            return Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
+        return found[0]
+
+    with ThreadPoolExecutor(max(1, min(context.defaultParallelism, len(runs)))) as pool:
+        for future in as_completed([pool.submit(submit, run) for run in runs]):
+            yield future.result()
 
 
 def _attempt(run: Run, out: Path) -> Attempt:
@@ -112,6 +197,15 @@ def _folder(out: Path, run: Run) -> Path:
     return out / "runs" / f"run={run.run_id}"
 
 
+def _is_complete(folder: Path) -> bool:
+    """Is there a run that the aggregation would accept?"""
+    try:
+        open_run(folder)
+    except CoverlayError:
+        return False
+    return True
+
+
 def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
     """Runs of another experiment in the same folder would be averaged with ours."""
     known = {_folder(out, run).name for run in plan.runs}
@@ -125,9 +219,35 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
         )
 
 
-def _write_experiment(plan: Plan, out: Path) -> None:
+@contextmanager
+def _only_one(out: Path) -> Iterator[int]:
+    """Hold the output folder while writing to it. The lock ends with the process, however that ends."""
+    try:
+        lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise CoverlayError(f"another coverlay is writing to {out}; wait for it or choose another --out") from None
+    try:
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "experiment.toml").write_text(to_toml(plan.data), encoding="utf-8")
+    except OSError as error:
+        raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None
+
+
+def _write_experiment(plan: Plan, out: Path) -> None:
+    unfinished = out / ".experiment.toml"
+    try:
+        unfinished.write_text(to_toml(plan.data), encoding="utf-8")
+        os.replace(unfinished, out / "experiment.toml")
     except OSError as error:
         raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None
