@@ -54,11 +54,12 @@ def lines() -> Spec:
     swept = base.transform_filter("datum.x !== null").encode(x=x, y=y, color=colour, opacity=visible)
     whole = base.transform_filter("datum.x === null").encode(y=y, color=colour, opacity=visible, tooltip=tips)
     layers = [
+        # First, because Vega-Lite makes a legend clickable only if the layer that brings it has the selection.
+        swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
         swept.mark_errorbar(ticks=True, thickness=1.5).encode(
             y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q", tooltip=alt.value(None)
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
-        swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
         whole.mark_rule(strokeWidth=2, strokeDash=[6, 4]),
     ]
     return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from analysis import plots
 from analysis.advisor import Advice, advise
+from analysis.brief import brief
 from analysis.metrics import CATALOGUE
 from analysis.overlay_data import overlays
 from analysis.page_assets import asset
@@ -95,6 +96,7 @@ def render(summary: Summary) -> str:
         "question": _question(summary, _asked(toml)),
         "facts": _facts(summary),
         "cards": _cards(summary),
+        "brief": brief(summary),
         "advice": advice,
         "warnings": [*summary.warnings, *warnings],
         "table": _table(summary),

@@ -20,7 +20,7 @@
       titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
       labelLimit: 120, labelAngle: 0, labelOverlap: "greedy",
     },
-    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 150,
+    legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 230,
       symbolBaseFillColor: colour("--soft"), symbolBaseStrokeColor: colour("--soft"),
       titleFontWeight: "normal", layout: { top: { direction: "vertical", anchor: "start", margin: 4 } } },
     text: { color: colour("--ink") },
@@ -35,13 +35,17 @@
   const fill = (spec, words) =>
     JSON.parse(JSON.stringify(spec), (_, value) =>
       typeof value === "string" && Object.hasOwn(words, value) ? words[value] : value);
-  const draw = async (id, spec, datasets) => {
+  const draw = async (id, spec, datasets, spoken) => {
     const before = views[id];
     const made = await window.vegaEmbed($(id), { ...spec, datasets, config: config() }, {
       mode: "vega-lite", renderer: "svg", actions: false, tooltip: true,
     });
     if (before) before.finalize();
     views[id] = made;
+    // Vega makes the picture a document of many marks; one sentence and the table below it say more.
+    $(id).setAttribute("role", "img");
+    $(id).setAttribute("aria-label", spoken);
+    $(id).removeAttribute("aria-roledescription");
     $(id).dataset.drawn = String(Number($(id).dataset.drawn || 0) + 1);
   };
   const failed = (id) => (error) => { $(id).textContent = "This picture could not be drawn: " + error.message; };
@@ -51,6 +55,8 @@
     const place = $(id + "-data");
     if (!place) return;
     const table = document.createElement("table");
+    const caption = table.createCaption();
+    caption.className = "unseen"; caption.textContent = place.dataset.title;
     const head = table.createTHead().insertRow();
     for (const [, title] of columns) {
       const cell = document.createElement("th");
@@ -104,9 +110,19 @@
     }
     return rows.sort((a, b) => order.indexOf(a.x) - order.indexOf(b.x));
   };
-  const drawMetric = (id, names, key) => {
+  // What a picture shows, for those who do not see it: every series with its range.
+  const spoken = (rows, title, against) => {
+    const bySeries = {};
+    for (const r of rows) (bySeries[r.series + (title.startsWith(r.metric) ? "" : ", " + r.metric)] ??= []).push(r);
+    const said = Object.entries(bySeries).map(([name, of]) => {
+      const least = of.reduce((a, b) => (b.y < a.y ? b : a)), most = of.reduce((a, b) => (b.y > a.y ? b : a));
+      return name + " " + (least.text === most.text ? least.text : least.text + " to " + most.text);
+    });
+    return title + " against " + against + ": " + said.join("; ") + ". The data are below the picture.";
+  };
+  const drawMetric = (id, names, key, only = "", scale = "auto") => {
     const dimension = data.dimensions.find((d) => d.name === key);
-    let rows = metricRows(names, key);
+    let rows = metricRows(names, key).filter((r) => !only || r.series === only);
     const unit = data.metrics[names[0]].unit;
     showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
       ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
@@ -114,8 +130,10 @@
     const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
     const positive = rows.map((r) => r.y).filter((y) => y > 0);
     const top = Math.max(0, ...rows.map((r) => r.high));
+    const sentence = spoken(rows, title, dimension.title);
     // Values that differ a thousandfold are all nothing but the largest on a linear axis.
-    const log = unit !== "share" && positive.length > 1 && Math.max(...positive) > 1000 * Math.min(...positive);
+    const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
+      Math.max(...positive) > 1000 * Math.min(...positive)));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: Math.max(r.low, r.y / 10) }));
     $(id + "-scale").textContent = log ? " Logarithmic; values of 0 are in the data only." : "";
     // Vega complains about a layer without rows.
@@ -130,13 +148,15 @@
       if (encoding.x) encoding.x.scale.domain = dimension.values;
       if (encoding.x && crowded) encoding.x.axis = { labelAngle: -35, labelOverlap: false };
       encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
-      encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
+      encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
+        : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
       // A legend of one entry says nothing.
       if (series.size < 2) encoding.color.legend = null;
       else encoding.color.legend.columns = Math.max(...[...series].map((s) => s.length)) > 14 ? 2 : 4;
       if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
+      else if (encoding.strokeDash) encoding.strokeDash.legend = null; // the shapes say it already
     }
-    return draw(id, spec, { rows }).catch(failed(id));
+    return draw(id, spec, { rows }, sentence).catch(failed(id));
   };
 
   const option = (select, value, text) => {
@@ -146,7 +166,18 @@
   const drawExplorer = () => {
     const metric = $("explore-metric").value;
     $("explore-note").textContent = data.metrics[metric].definition + " " + data.metrics[metric].formula + ".";
-    return drawMetric("explore", [metric], $("explore-key").value);
+    return drawMetric("explore", [metric], $("explore-key").value, $("explore-series").value,
+      $("explore-scale-kind").value);
+  };
+  // Another metric or key has other series: offer those, and keep the choice where it still exists.
+  const drawExplorerAnew = () => {
+    const select = $("explore-series"), before = select.value;
+    const names = new Set(metricRows([$("explore-metric").value], $("explore-key").value).map((r) => r.series));
+    select.replaceChildren();
+    option(select, "", "all");
+    for (const name of names) option(select, name, name);
+    select.value = names.has(before) ? before : "";
+    return drawExplorer();
   };
 
   // ---- the advisor's front ------------------------------------------------------------------------------
@@ -157,14 +188,19 @@
       ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
     // Room for the names of the outermost dots.
     const spec = JSON.parse(JSON.stringify(specs.front));
+    const sentence = "Search cost against table size: " + rows.map((r) =>
+      r.name + " " + r.text + (r.advised ? " (advised)" : "")).join("; ") + ".";
+    // As above: beside a cost a thousand times larger all others look like nothing.
+    const costs = rows.map((r) => r.cost), log = Math.min(...costs) > 0 && Math.max(...costs) > 1000 * Math.min(...costs);
     const large = (key) => (Math.max(...rows.map((r) => r[key])) >= 1e6 ? "~s" : undefined);
     for (const layer of spec.layer) {
-      layer.encoding.x.axis = { format: large("cost"), tickCount: 6 };
+      layer.encoding.x.axis = { format: large("cost"), tickCount: 6, grid: !log };
       layer.encoding.y.axis = { format: large("entries"), tickCount: 6 };
-      layer.encoding.x.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.cost));
+      layer.encoding.x.scale = log ? { type: "log", domain: [Math.min(...costs) / 2, Math.max(...costs) * 4] }
+        : { ...layer.encoding.x.scale, domainMax: 1.12 * Math.max(...costs) };
       layer.encoding.y.scale.domainMax = 1.12 * Math.max(...rows.map((r) => r.entries));
     }
-    return draw("front", spec, { rows }).catch(failed("front"));
+    return draw("front", spec, { rows }, sentence).catch(failed("front"));
   };
 
   // ---- the overlay --------------------------------------------------------------------------------------
@@ -178,6 +214,7 @@
     const at = slider.disabled ? last : Math.min(Number(slider.value), last);
     $("overlay-clock").textContent = slider.disabled ? "at the end" : (at === last ? "at the end" :
       "at " + Math.round(net.times[at]).toLocaleString("en") + " ms");
+    slider.setAttribute("aria-valuetext", $("overlay-clock").textContent);
     const entries = (i) => (at >= 0 && at < last ? net.samples[at][i] : net.brokers[i].entries);
     const nodes = net.brokers.map((b, i) => ({ ...b, entries: entries(i),
       value: measure === "entries" ? entries(i) : b.processed }));
@@ -194,14 +231,18 @@
     for (const layer of spec.layer)
       for (const channel of ["color", "size"])
         if (layer.encoding[channel]) layer.encoding[channel].scale.domain = [0, top];
+    const first = nodes.reduce((a, b) => (b.value > a.value ? b : a));
+    const sentence = "The overlay, " + net.title + ", " + $("overlay-clock").textContent + ": " + nodes.length +
+      " brokers, " + links.length + " links; most " + title + " at " + first.name + ", " +
+      first.value.toLocaleString("en") + ". The data are below the picture.";
     showData("overlay", [["name", "broker"], ["entries", "table entries"], ["processed", "messages processed"]], nodes);
-    return draw("overlay", spec, { nodes, links }).catch(failed("overlay"));
+    return draw("overlay", spec, { nodes, links }, sentence).catch(failed("overlay"));
   };
 
   // ---- putting it together ------------------------------------------------------------------------------
   const drawAll = () => {
     const jobs = data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey));
-    jobs.push(drawExplorer());
+    jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
     if (data.overlays.length) jobs.push(drawOverlay());
     return Promise.all(jobs);
@@ -210,7 +251,8 @@
   for (const [name, metric] of Object.entries(data.metrics)) option($("explore-metric"), name, metric.title);
   for (const dimension of data.dimensions) option($("explore-key"), dimension.name, dimension.title);
   $("explore-key").value = data.defaultKey;
-  $("explore-metric").onchange = $("explore-key").onchange = drawExplorer;
+  $("explore-metric").onchange = $("explore-key").onchange = drawExplorerAnew;
+  $("explore-series").onchange = $("explore-scale-kind").onchange = drawExplorer;
   if ($("front-group")) {
     data.advice.forEach((advice, i) => option($("front-group"), String(i), advice.title));
     $("front-group").onchange = drawFront;

@@ -7,9 +7,12 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 from analysis.report import embed, write_report
@@ -132,7 +135,7 @@ for (const kind of ["error", "warn"]) {
 }
 </script>
 """
-VISIT = """
+VISIT = r"""
 <script>
 (async () => {
   const wait = async (test) => {
@@ -157,6 +160,55 @@ VISIT = """
   seen.time = await change("overlay-time", "overlay", "0");
   seen.point = await change("overlay-point", "overlay", "2");
   seen.rows = at("chart-0-data").querySelectorAll("tbody tr").length;
+  seen.series = await change("explore-series", "explore", at("explore-series").options[1].value);
+  seen.scale = await change("explore-scale-kind", "explore", "fit");
+
+  // With a mouse: legend, wheel, hover.
+  const marks = () => [...at("chart-0").querySelectorAll(".role-mark path, .role-mark line")];
+  const opacities = () => marks().map((mark) => mark.getAttribute("opacity"));
+  const before = opacities().join();
+  const entry = at("chart-0").querySelector(".role-legend-symbol path");
+  entry.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  await wait(() => opacities().join() !== before);
+  seen.legend = opacities().join() !== before;
+  const axis = () => at("chart-3").querySelector(".role-axis").parentElement.textContent;
+  const scale = axis(), box = at("chart-3").querySelector("svg").getBoundingClientRect();
+  const middle = { bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+  at("chart-3").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
+  await wait(() => axis() !== scale);
+  seen.zoom = axis() !== scale;
+  const mark = at("chart-0").querySelector(".mark-symbol.role-mark path");
+  const spot = mark.getBoundingClientRect();
+  for (const kind of ["pointerover", "pointermove", "mouseover", "mousemove"])
+    mark.dispatchEvent(new PointerEvent(kind, { bubbles: true, clientX: spot.x + 2, clientY: spot.y + 2 }));
+  await wait(() => document.querySelector("#vg-tooltip-element.visible"));
+  seen.hover = document.querySelector("#vg-tooltip-element")?.textContent || "";
+
+  // The file behind a picture.
+  let file = null;
+  URL.createObjectURL = (blob) => { file = blob; return "data:,"; };
+  HTMLAnchorElement.prototype.click = function () {};
+  at("chart-0-data").querySelector("button").click();
+  seen.csv = await file.text();
+
+  // Without eyes or mouse: names for everything, one landmark each, an order that tabs follow, a visible focus.
+  const all = (what) => [...document.querySelectorAll(what)];
+  seen.unnamed = all("select, input").filter((e) => !e.labels.length).map((e) => e.id);
+  seen.unspoken = all(".chart").filter((e) => e.role !== "img" || !/\d/.test(e.ariaLabel)).map((e) => e.id);
+  seen.uncaptioned = all("main table").filter((e) => !e.caption).length;
+  seen.landmarks = ["body > header", "nav[aria-label]", "main", "body > footer"].map((what) => all(what).length);
+  seen.sections = all("main section").filter((e) => !document.getElementById(e.getAttribute("aria-labelledby"))).length;
+  seen.levels = all("h1, h2, h3").map((e) => Number(e.tagName[1]));
+  seen.buttons = all("main button, main summary").map((e) => e.textContent.trim());
+  seen.links = all("nav a").filter((e) => !document.querySelector(e.hash)).length;
+  seen.tabindex = all("[tabindex]").filter((e) => e.tabIndex > 0).length;
+  seen.focus = all("select, input:enabled, button, summary, nav a").filter((e) => {
+    e.focus();
+    return e.checkVisibility() && (document.activeElement !== e || getComputedStyle(e).outlineStyle === "none");
+  }).map((e) => e.outerHTML);
+  seen.slider = at("overlay-time").getAttribute("aria-valuetext");
+  seen.language = document.documentElement.lang;
+  seen.loaded = performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith("data:"));
   const drawn = at("overlay").dataset.drawn;
   at("theme").click();
   await wait(() => at("overlay").dataset.drawn !== drawn);
@@ -170,6 +222,15 @@ VISIT = """
 """
 
 
+def browse(tmp_path: Path, *arguments: str) -> str:
+    """Run Chromium without a window on a page, and return what it prints."""
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    quiet += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"]
+    quiet += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000"]
+    command = [str(BROWSER), *quiet, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
 @needs_browser
 def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path) -> None:
     visited = tmp_path / "visited.html"
@@ -177,20 +238,7 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path) -> None:
     # The last one: the drawing library has the words in its own texts.
     body, _, rest = page.rpartition("</body>")
     visited.write_text(body.replace("<style>", VISITOR + "<style>", 1) + VISIT + "</body>" + rest)
-    quiet = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-sync",
-    ]
-    quiet += ["--disable-background-networking", "--disable-component-update"]
-    command = [str(BROWSER), *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000"]
-    done = subprocess.run(
-        [*command, "--dump-dom", visited.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    dom = Page(done.stdout)
+    dom = Page(browse(tmp_path, "--dump-dom", visited.as_uri()))
     seen = next(json.loads(text) for text in dom.text if text.startswith('{"ready"'))
     assert seen["problems"] == []
     assert seen["ready"] == "yes"
@@ -198,5 +246,40 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path) -> None:
     assert seen["theme"] != seen["other"]
     assert not seen["title"], "a hostile name was executed"
     assert seen["rows"] == 3
-    changes = {name: seen[name] for name in ("metric", "key", "measure", "back", "time", "point")}
-    assert all(changes.values()), changes
+    names = ("metric", "key", "measure", "back", "time", "point", "series", "scale", "legend", "zoom")
+    assert {name: seen[name] for name in names} == dict.fromkeys(names, True)
+    assert "mean ± 95 %" in seen["hover"]
+    assert seen["csv"].splitlines()[0] == "series,ε,metric,mean,95 % low,95 % high,seeds"
+    assert len(seen["csv"].splitlines()) == 1 + seen["rows"]
+    assert seen["loaded"] == []
+    assert_usable_by_everybody(seen)
+
+
+def assert_usable_by_everybody(seen: dict[str, Any]) -> None:
+    for nothing in ("unnamed", "unspoken", "focus"):
+        assert seen[nothing] == [], nothing
+    for zero in ("uncaptioned", "sections", "links", "tabindex"):
+        assert seen[zero] == 0, zero
+    assert seen["landmarks"] == [1, 1, 1, 1]
+    assert seen["levels"][0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(seen["levels"])), "no level of headings is skipped"
+    assert len(set(seen["buttons"])) == len(seen["buttons"]), "no two controls have the same name"
+    assert seen["slider"] == "at 1 ms"
+    assert seen["language"] == "en"
+
+
+@needs_browser
+def test_pictures_of_the_page_and_a_print(path: Path, tmp_path: Path) -> None:
+    """Light, dark and on paper: something is drawn, and dark is dark."""
+    brightness = []
+    for number, options in enumerate(((), ("--force-dark-mode", "--blink-settings=preferredColorScheme=0"))):
+        picture = tmp_path / f"{number}.png"
+        browse(tmp_path, *options, "--window-size=1280,2000", f"--screenshot={picture}", path.as_uri())
+        pixels = matplotlib.image.imread(picture)[..., :3]
+        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 50, "more than a blank page"
+        brightness.append(pixels.mean())
+    assert brightness[1] < 0.35 < 0.85 < brightness[0]
+    browse(tmp_path, f"--print-to-pdf={tmp_path / 'print.pdf'}", path.as_uri())
+    assert (tmp_path / "print.pdf").read_bytes().count(b"/Type /Page\n") >= 2 or (
+        tmp_path / "print.pdf"
+    ).stat().st_size > 20_000
