@@ -54,10 +54,15 @@ _WRAPPER = {"buffer": "subscriptions that are scanned before they are built into
 
 def methods(kind: str = "boxes") -> list[str]:
     """The names `create` knows for catalogues of this kind: boxes, predicates or places."""
-    kinds = {"boxes": [*_METHODS, AUTO], "predicates": [*_SPARSE], "places": [*_PLACED]}
+    return sorted(registry(kind))
+
+
+def registry(kind: str = "boxes") -> dict[str, Any]:
+    """What is behind the names of a kind: classes, for one-dimensional indexes the index itself, for auto its rule."""
+    kinds = {"boxes": {**_METHODS, **interval_indexes(), AUTO: best_for}, "predicates": _SPARSE, "places": _PLACED}
     if kind not in kinds:
         raise unknown_name("kind of catalogue", kind, kinds)
-    return sorted(kinds[kind])
+    return dict(kinds[kind])
 
 
 def interval_indexes() -> dict[str, Any]:

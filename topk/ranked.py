@@ -9,9 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from topk.base import Batch, Found, TopKIndex
+from topk.base import Batch, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.select import best_first
 from topk.threads import WORKERS, in_threads
 
 # ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------
@@ -64,7 +63,7 @@ def ranked_order(scores: Floats, ids: Ints) -> Ints:
 
 
 class RankedIndex(TopKIndex):
-    """A static matcher over rows in rank order; it keeps the catalogue for updates and interval events."""
+    """A static matcher over rows in rank order; it keeps the catalogue for updates."""
 
     parallel: ClassVar[int] = 256  # events in a batch below which threads cost more than they save
 
@@ -91,22 +90,6 @@ class RankedIndex(TopKIndex):
     def _subscription(self, id: int) -> Catalogue:
         c, row = self._given, [self._rows()[id]]
         return Catalogue(c.ids[row], c.lo[row], c.hi[row], c.scores[row], c.weights[row], c.mentioned[row])
-
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        """Attribute by attribute over the whole catalogue: interval events are rare, no structure serves them."""
-        c = self._given
-        self.stats.entries += len(c)
-        matching = np.full(len(c), self.semantics == "exact")
-        scores = c.scores if self.semantics == "exact" else np.zeros(len(c))
-        for j in range(self.dimensions):
-            held = c.mentioned[:, j] & (c.lo[:, j] <= high[j]) & (low[j] <= c.hi[:, j])
-            if self.semantics == "exact":
-                matching &= held | ~c.mentioned[:, j]
-            else:
-                matching |= held
-                scores = scores + np.where(held, c.weights[:, j], 0.0)
-        ids, best = best_first(c.ids[matching], scores[matching])
-        return ids[:k], best[:k]
 
     @abstractmethod
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:

@@ -5,6 +5,8 @@ the slice of a cell has bit r set iff the interval of rank r touches the cell. P
 set in the slices of all its event's cells, so a word that is 0 after AND rules out 64 subscriptions, and
 the bits that are left, in order, are the only candidates, best first.
 
+An event that is an interval ORs the slices of all its cells in an attribute first.
+
 Exact: AND the slices of the event's cells, most selective first, verify the bits that remain, stop after k.
 Reading everything costs d·n/8 bytes, 1/128 of a scan; usually k results come long before.
 
@@ -98,16 +100,30 @@ def _fill_counts(slices: Any, filled: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _cells(layout: Any, event: Any, cells: Any) -> None:
-    for j in range(len(event)):
-        v = event[j]
-        cells[j] = layout.slices.shape[1] - 1 if np.isnan(v) else encode(layout.tables[j], v)
+    """The first and last cell of the event in every attribute."""
+    tables, missing = layout.tables, layout.slices.shape[1] - 1
+    for j in range(event.shape[1]):
+        for side in range(2):
+            v = event[side, j]
+            cells[j, side] = missing if np.isnan(v) else encode(tables[j], v)
+
+
+@njit(cache=True, nogil=True)
+def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
+    """The bits of block b that may hold in attribute j: one slice for a value, several for an interval."""
+    word = slices[j, cells[j, 0], b]
+    for g in range(cells[j, 0] + 1, cells[j, 1] + 1):
+        word |= slices[j, g, b]
+    return word
 
 
 @njit(cache=True, nogil=True)
 def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
+    share = np.zeros(len(cells), np.int64)
     for j in range(len(cells)):
+        share[j] = filled[j, cells[j, 0] : cells[j, 1] + 1].sum()
         t = j
-        while t > 0 and filled[order[t - 1], cells[order[t - 1]]] > filled[j, cells[j]]:
+        while t > 0 and share[order[t - 1]] > share[j]:
             order[t] = order[t - 1]
             t -= 1
         order[t] = j
@@ -116,8 +132,9 @@ def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
 @njit(cache=True, nogil=True)
 def _inside(bounds: Any, event: Any, r: int) -> Any:
     """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
-    for j in range(len(event)):
-        if not (np.isnan(event[j]) or (bounds[r, j, 0] <= event[j] and event[j] <= bounds[r, j, 1])):
+    for j in range(event.shape[1]):
+        low, high = event[0, j], event[1, j]
+        if not (np.isnan(low) or (bounds[r, j, 0] <= high and low <= bounds[r, j, 1])):
             return False
     return True
 
@@ -126,18 +143,17 @@ def _inside(bounds: Any, event: Any, r: int) -> Any:
 def _exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
     """Ranks of the k best into out; returns how many."""
     bounds, slices, filled = layout.bounds, layout.slices, layout.filled
-    d = len(event)
-    cells = np.empty(d, np.int64)
+    d = event.shape[1]
+    cells = np.empty((d, 2), np.int64)
     order = np.empty(d, np.int64)
     _cells(layout, event, cells)
     _by_selectivity(filled, cells, order)
-    first = slices[order[0], cells[order[0]]]
     found = 0
     for b in range(slices.shape[2]):
-        word = first[b]
+        word = _held(slices, cells, order[0], b)
         t = 1
         while word != ZERO and t < d:
-            word &= slices[order[t], cells[order[t]], b]
+            word &= _held(slices, cells, order[t], b)
             t += 1
         while word != ZERO:
             r = 64 * b + lowest_bit(word)
@@ -158,8 +174,8 @@ def _total(bounds: Any, event: Any, r: int) -> Any:
     """(score, predicates that hold) of rank r; NaN compares false."""
     total = 0.0
     held = 0
-    for j in range(len(event)):
-        if bounds[r, j, 0] <= event[j] and event[j] <= bounds[r, j, 1]:
+    for j in range(event.shape[1]):
+        if bounds[r, j, 0] <= event[1, j] and event[0, j] <= bounds[r, j, 1]:
             total += bounds[r, j, 2]
             held += 1
     return total, held
@@ -174,8 +190,8 @@ def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     for b in range(slices.shape[2]):
         word = FULL
         some = ZERO
-        for j in range(len(event)):
-            held = slices[j, cells[j], b]
+        for j in range(event.shape[1]):
+            held = _held(slices, cells, j, b)
             some |= held
             word &= held | ~named[j, b]
         word &= some
@@ -219,9 +235,9 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
 def _relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
     """The k best into a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
-    d = len(event)
+    d = event.shape[1]
     k = len(out_ids)
-    cells = np.empty(d, np.int64)
+    cells = np.empty((d, 2), np.int64)
     held = np.empty(d, np.uint64)
     _cells(layout, event, cells)
     floor = _floor(layout, event, cells, k, work)
@@ -233,7 +249,7 @@ def _relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, w
             break
         reach = floor - _ROUNDING * (1.0 + floor)  # the bounds add in another order than the scores
         for j in range(d):
-            held[j] = slices[j, cells[j], b]
+            held[j] = _held(slices, cells, j, b)
         word = _possible(held, layout.named, limits, b, reach)
         work[1] += 1
         while word != ZERO:
@@ -257,8 +273,10 @@ def _exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -
     ids, scores = named
     out_ids, out_scores, counts = answers
     ranks = np.empty(out_ids.shape[1], np.int64)
+    event = np.empty((2, events.shape[1]))
     for e in range(len(events)):
-        counts[e] = _exact(layout, events[e], len(ranks), ranks, work)
+        event[:] = events[e]
+        counts[e] = _exact(layout, event, len(ranks), ranks, work)
         for t in range(counts[e]):
             out_ids[e, t] = ids[ranks[t]]
             out_scores[e, t] = scores[ranks[t]]
@@ -267,8 +285,10 @@ def _exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -
 @njit(cache=True, nogil=True)
 def _relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
     out_ids, out_scores, counts = answers
+    event = np.empty((2, events.shape[1]))
     for e in range(len(events)):
-        counts[e] = _relaxed(layout, named[0], events[e], out_ids[e], out_scores[e], work)
+        event[:] = events[e]
+        counts[e] = _relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)
 
 
 class Slices(RankedIndex):
@@ -315,6 +335,10 @@ class Slices(RankedIndex):
         self._layout = Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
     def _search(self, event: Floats, k: int) -> Found:
+        return self._search_range(event, event, k)
+
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+        event = np.stack((low, high))
         work = np.zeros(2, np.int64)
         if self.semantics == "exact":
             ranks = np.empty(k, np.int64)

@@ -1,7 +1,7 @@
 """Multi-dimensional matching on top of any one-dimensional index (VLDB 2008, sections 1 and 4).
 
 One index per attribute, over the subscriptions that mention it, and per event one iterator per attribute
-the event has.
+the event has, over what contains its value or meets its interval.
 
 Exact: iterators run in the order of the subscription's score. A subscription matches once it has come out
 of as many iterators as it mentions attributes. Everything up to the *horizon*, the least advanced
@@ -29,7 +29,6 @@ from coverlay import CoverlayError, unknown_name
 from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.interval.base import Cursor, Entries, IntervalIndex
-from topk.scan import scan_top
 from topk.select import best_first, push
 from topk.store import Store
 
@@ -62,7 +61,7 @@ def _within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
 
 @njit(cache=True)
 def _threshold_rounds(
-    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, event: Any, largest: bool, scratch: Any
+    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
 ) -> Any:
     """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
 
@@ -70,6 +69,7 @@ def _threshold_rounds(
     whether the threshold has been passed.
     """
     attributes, seen, ids, best_scores, best_ids, size = scratch
+    low, high = box
     for p in range(begin, stop):
         threshold = 0.0
         for s in range(len(lengths)):
@@ -82,8 +82,8 @@ def _threshold_rounds(
                 continue
             seen[row] = 1
             score = 0.0
-            for j in range(len(event)):
-                if rows[row, j, 0] <= event[j] and event[j] <= rows[row, j, 1]:
+            for j in range(len(low)):
+                if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
                     w = rows[row, j, 2]
                     score = max(score, w) if largest else score + w
             size[0] = push(best_scores, best_ids, size[0], score, ids[row])
@@ -162,8 +162,11 @@ class StreamIndex(TopKIndex):
     # ---- exact ------------------------------------------------------------------------------------------
 
     def _search(self, event: Floats, k: int) -> Found:
+        return self._search_range(event, event, k)
+
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
-        found = self._exact(event, k) if self.semantics == "exact" else self._relaxed(event, k)
+        found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)
         nodes, entries = self._work() - before
         self.stats.nodes += int(nodes)
         self.stats.entries += int(entries)
@@ -172,16 +175,16 @@ class StreamIndex(TopKIndex):
     def _work(self) -> Ints:
         return sum((index.work for index in self._indexes.values()), np.zeros(2, np.int64))
 
-    def _exact(self, event: Floats, k: int) -> Found:
+    def _exact(self, low: Floats, high: Floats, k: int) -> Found:
         c = self._store.columns
         cursors, last, mandatory = {}, {}, set()
         for j, index in self._indexes.items():
             everywhere = len(index) == len(self)
-            if np.isnan(event[j]) or len(index) == 0:
+            if np.isnan(low[j]) or len(index) == 0:
                 if everywhere and len(index):
                     return np.empty(0, np.int64), np.empty(0)
                 continue
-            cursors[j] = index.stab(event[j])
+            cursors[j] = index.overlapping(low[j], high[j])
             last[j] = (np.inf, -1)
             if everywhere:
                 mandatory.add(j)
@@ -228,9 +231,9 @@ class StreamIndex(TopKIndex):
 
     # ---- relaxed ----------------------------------------------------------------------------------------
 
-    def _relaxed(self, event: Floats, k: int) -> Found:
-        attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(event[j])]
-        cursors = [self._indexes[j].stab(event[j]) for j in attributes]
+    def _relaxed(self, low: Floats, high: Floats, k: int) -> Found:
+        attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(low[j])]
+        cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
         take = self._python_rounds if callable(self._combine) else self._kernel_rounds
         scratch = (
             np.array(attributes, dtype=np.int64), self._seen, self._store.columns.ids,
@@ -248,7 +251,7 @@ class StreamIndex(TopKIndex):
                     lengths[s] += len(part)
             stop = int(lengths.max())
             before = done
-            done, passed = take(buffers, lengths, before, stop, event, scratch)
+            done, passed = take(buffers, lengths, before, stop, (low, high), scratch)
             self.stats.getnexts += int(np.clip(lengths - before, 0, done - before).sum())
             passed = passed or stop < before + block
             block = min(2 * block, _LARGEST_BLOCK)
@@ -258,16 +261,17 @@ class StreamIndex(TopKIndex):
         return best_first(scratch[4][:size], scratch[3][:size])
 
     def _kernel_rounds(
-        self, buffers: Ints, lengths: Ints, begin: int, stop: int, event: Floats, scratch: Any
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
     ) -> tuple[int, bool]:
         largest = self._combine == "max"
-        return _threshold_rounds(buffers, lengths, begin, stop, self._triples, event, largest, scratch)
+        return _threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, scratch)
 
     def _python_rounds(
-        self, buffers: Ints, lengths: Ints, begin: int, stop: int, event: Floats, scratch: Any
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
     ) -> tuple[int, bool]:
         """The same for a combination that is a Python function of all attributes' weights."""
         attributes, seen, ids, best_scores, best_ids, size = scratch
+        low, high = box
         for p in range(begin, stop):
             seen_last = np.zeros(self.dimensions)
             for s, j in enumerate(attributes):
@@ -278,7 +282,7 @@ class StreamIndex(TopKIndex):
                 seen_last[j] = weights[j]
                 if not seen[row]:
                     seen[row] = 1
-                    score = self._combined(np.where((lo <= event) & (event <= hi), weights, 0.0))
+                    score = self._combined(np.where((lo <= high) & (low <= hi), weights, 0.0))
                     size[0] = push(best_scores, best_ids, int(size[0]), score, int(ids[row]))
             if size[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
                 return p + 1, True
@@ -289,15 +293,7 @@ class StreamIndex(TopKIndex):
             return float(self._combine(weights))
         return float(weights.max()) if self._combine == "max" else super()._combined(weights)
 
-    # ---- interval events and updates --------------------------------------------------------------------
-
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        if self._combine != "sum":
-            raise CoverlayError("events that are intervals are ranked by the sum of weights only")
-        self.stats.entries += self._store.used
-        c, relaxed = self._store.columns, self.semantics == "relaxed"
-        ids, scores, _ = scan_top(c, self._store.used, low, high, k, relaxed)
-        return best_first(ids, scores)
+    # ---- updates ----------------------------------------------------------------------------------------
 
     def _insert(self, one: Catalogue) -> None:
         capacity = len(self._store.columns.ids)

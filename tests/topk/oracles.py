@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from topk import Catalogue
 
@@ -23,10 +23,23 @@ def holds(catalogue: Catalogue, row: int, attribute: int, value: float) -> bool:
 
 def top(catalogue: Catalogue, event: Sequence[float], k: int | None, semantics: str) -> list[tuple[int, float]]:
     """Every row, one predicate at a time, then a full sort."""
+    return _best(catalogue, lambda row, j: holds(catalogue, row, j, float(event[j])), k, semantics)
+
+
+def overlapping(
+    catalogue: Catalogue, lo: Sequence[float], hi: Sequence[float], k: int | None, semantics: str = "exact"
+) -> list[tuple[int, float]]:
+    """The same for an event that is a box."""
+    return _best(catalogue, lambda row, j: meets(catalogue, row, j, float(lo[j]), float(hi[j])), k, semantics)
+
+
+def _best(
+    catalogue: Catalogue, test: Callable[[int, int], bool], k: int | None, semantics: str
+) -> list[tuple[int, float]]:
     answers = []
     for row in range(len(catalogue)):
         named = [j for j in range(catalogue.dimensions) if catalogue.mentioned[row, j]]
-        held = [j for j in named if holds(catalogue, row, j, float(event[j]))]
+        held = [j for j in named if test(row, j)]
         if semantics == "exact" and held == named:
             answers.append((int(catalogue.ids[row]), float(catalogue.scores[row])))
         if semantics == "relaxed" and held:
@@ -38,17 +51,16 @@ def top(catalogue: Catalogue, event: Sequence[float], k: int | None, semantics: 
     return answers if k is None else answers[:k]
 
 
-def overlapping(
-    catalogue: Catalogue, lo: Sequence[float], hi: Sequence[float], k: int | None
-) -> list[tuple[int, float]]:
-    """Rows whose every mentioned interval meets the event's interval; a missing attribute (NaN) fails."""
-    answers = []
-    for row in range(len(catalogue)):
-        named = [j for j in range(catalogue.dimensions) if catalogue.mentioned[row, j]]
-        if all(catalogue.lo[row, j] <= hi[j] and lo[j] <= catalogue.hi[row, j] for j in named):
-            answers.append((int(catalogue.ids[row]), float(catalogue.scores[row])))
-    answers.sort(key=lambda pair: (-pair[1], pair[0]))
-    return answers if k is None else answers[:k]
+def meets(catalogue: Catalogue, row: int, attribute: int, low: float, high: float) -> bool:
+    """Does the predicate hold for some value from low to high? A missing attribute (NaN) fails."""
+    if math.isnan(low):
+        return False
+    excluded, allowed = catalogue.residues.get(row, ((), ()))
+    if low == high and any(a == attribute and low in values for a, values in excluded):
+        return False
+    if any(a == attribute and not any(low <= v <= high for v in values) for a, values in allowed):
+        return False
+    return bool(catalogue.lo[row, attribute] <= high and low <= catalogue.hi[row, attribute])
 
 
 def stabbed(lo: Sequence[float], hi: Sequence[float], value: float) -> list[int]:

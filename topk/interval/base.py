@@ -1,5 +1,5 @@
-"""Scored interval indexes over one attribute: intervals stabbed by a value, in score order, one `getnext()` at
-a time.
+"""Scored interval indexes over one attribute: intervals stabbed by a value (or met by an interval), in score
+order, one `getnext()` at a time.
 
 An index receives *entries*: closed intervals with a score, an id that breaks ties, and the row that
 `getnext()` returns. The papers call getnext() once per result; a Python call per result would cost more
@@ -62,6 +62,20 @@ class Cursor:
         return int(rows[0]) if len(rows) else None
 
 
+class Ready:
+    """The state of a cursor over rows that were all found, and sorted, when it was opened."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        self._rows = rows
+        self._at = 0
+
+    def hand_out(self, out: Ints) -> int:
+        part = self._rows[self._at : self._at + len(out)]
+        out[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
 class IntervalIndex(ABC):
     """One attribute. Static indexes are built once; dynamic ones also insert and delete."""
 
@@ -77,10 +91,14 @@ class IntervalIndex(ABC):
 
     def stab(self, value: float) -> Cursor:
         """Open an iterator over the intervals that contain `value`."""
-        return Cursor(self, self._open(float(value)))
+        return self.overlapping(value, value)
+
+    def overlapping(self, low: float, high: float) -> Cursor:
+        """Open an iterator over the intervals that meet [low, high]: the papers' future work."""
+        return Cursor(self, self._open(float(low), float(high)))
 
     @abstractmethod
-    def _open(self, value: float) -> Any:
+    def _open(self, low: float, high: float) -> Any:
         """The state of a fresh cursor."""
 
     @abstractmethod

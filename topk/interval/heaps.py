@@ -1,10 +1,18 @@
-"""Binary min-heaps of plain integers, for merging lists whose elements are ranks."""
+"""Binary min-heaps of plain integers, for merging lists whose elements are ranks.
+
+Merging lists: each open list is a lane; a heap key is rank·2^LANE_BITS + lane.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
+
+LANE_BITS = 31  # ranks and lanes are 32-bit integers
+LANE_MASK = (1 << LANE_BITS) - 1
+_PATH = 64  # lanes made room for at first: the path of a value; an interval may need more
 
 
 @njit(cache=True, nogil=True)
@@ -56,3 +64,23 @@ def drain(heap: Any, size: Any, rows: Any, out: Any) -> int:
             sift_down(heap, left, 0)
     size[0] = left
     return found
+
+
+@njit(cache=True, nogil=True)
+def new_lanes() -> Any:
+    """(heap, next position per lane, end per lane)."""
+    return np.empty(_PATH, np.int64), np.empty(_PATH, np.int64), np.empty(_PATH, np.int64)
+
+
+@njit(cache=True, nogil=True)
+def add_lane(lanes: Any, lane: int, key: int, at: int, stop: int) -> Any:
+    """Open one more lane, whose first element is `key`; returns the lanes, grown where needed."""
+    heap, places, stops = lanes
+    if lane == len(heap):
+        heap = np.append(heap, np.empty(lane, np.int64))
+        places = np.append(places, np.empty(lane, np.int64))
+        stops = np.append(stops, np.empty(lane, np.int64))
+    places[lane] = at
+    stops[lane] = stop
+    push_int(heap, lane, (key << LANE_BITS) | lane)
+    return heap, places, stops

@@ -20,18 +20,21 @@ from topk.interval.heaps import drain, heapify
 
 
 @njit(cache=True)
-def _collect(tree: Any, lo: Any, hi: Any, lists: Any, value: float, work: Any) -> Any:
+def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, work: Any) -> Any:
+    """The ranks of what meets [low, high], as a heap."""
     offsets, by_lo, by_hi = lists
+    centre = tree.centre
     found = np.empty(64, np.int64)
     size = 0
-    node = 0 if len(tree.centre) else -1
-    while node != -1:
+    stack, waiting = skeleton.start(tree)
+    while waiting > 0:
+        node, waiting = skeleton.step(tree, low, high, stack, waiting)
         work[0] += 1
-        c = tree.centre[node]
+        c = centre[node]
         for t in range(offsets[node], offsets[node + 1]):
             work[1] += 1
-            i = by_lo[t] if value <= c else by_hi[t]
-            if (lo[i] > value) if value <= c else (hi[i] < value):
+            i = by_lo[t] if high <= c else by_hi[t]
+            if (lo[i] > high) if high <= c else (hi[i] < low):
                 break
             if size == len(found):
                 larger = np.empty(2 * size, np.int64)
@@ -39,9 +42,6 @@ def _collect(tree: Any, lo: Any, hi: Any, lists: Any, value: float, work: Any) -
                 found = larger
             found[size] = i
             size += 1
-        if value == c:
-            break
-        node = tree.left[node] if value < c else tree.right[node]
     heapify(found, size)
     return found, size
 
@@ -61,8 +61,8 @@ class IntervalTree(IntervalIndex):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def _open(self, value: float) -> Any:
-        heap, size = _collect(self._tree, self._lo, self._hi, self._lists, value, self.work)
+    def _open(self, low: float, high: float) -> Any:
+        heap, size = _collect(self._tree, self._lo, self._hi, self._lists, low, high, self.work)
         return heap, np.array([size])
 
     def _advance(self, state: Any, out: Ints) -> int:

@@ -44,13 +44,13 @@ def _locate(centre: Any, left: Any, right: Any, lo: float, hi: float) -> Any:
 
 
 @njit(cache=True)
-def _next(f: Any, value: float, nodes: Any, slots: Any, depth: int, work: Any) -> int:
-    """Move one lane's traversal to its next stabbed entry; returns the new depth, −1 at the end."""
+def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, work: Any) -> int:
+    """Move one lane's traversal to its next entry that meets [low, high]; returns the new depth, −1 at the end."""
     while depth >= 0:
         node = nodes[depth]
         at = f.start[node] + slots[depth]
         end = f.start[node] + f.filled[node]
-        while at < end and not (f.lo[at] <= value and value <= f.hi[at]):
+        while at < end and not (f.lo[at] <= high and low <= f.hi[at]):
             at += 1
         work[1] += at - f.start[node] - slots[depth] + 1
         slots[depth] = at - f.start[node]
@@ -69,30 +69,34 @@ def _next(f: Any, value: float, nodes: Any, slots: Any, depth: int, work: Any) -
 
 
 @njit(cache=True)
-def _open_lanes(f: Any, tree: Any, value: float, state: Any, work: Any) -> None:
-    nodes, slots, depths, lanes = state
-    centre, left, right, roots = tree
-    node = 0 if len(centre) else NOTHING
+def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: Any) -> Any:
+    """(node path, slot path, depth) of a traversal per R-tree that [low, high] reaches, and how many they are."""
+    nodes = np.empty((_LANES, MAX_DEPTH), np.int32)
+    slots = np.empty((_LANES, MAX_DEPTH), np.int32)
+    depths = np.empty(_LANES, np.int32)
     lane = 0
-    while node != NOTHING:
-        if roots[node] != NOTHING:
-            nodes[lane, 0] = roots[node]
-            slots[lane, 0] = 0
-            work[0] += 1
-            depths[lane] = _next(f, value, nodes[lane], slots[lane], 0, work)
-            if depths[lane] >= 0:
-                lane += 1
-        c = centre[node]
-        if np.isnan(c) or value == c:
-            break
-        node = left[node] if value < c else right[node]
-    lanes[0] = lane
+    stack, waiting = skeleton.start(tree)
+    while waiting > 0:
+        node, waiting = skeleton.step(tree, low, high, stack, waiting)
+        if roots[node] == NOTHING:
+            continue
+        if lane == len(depths):  # an interval may reach more R-trees than a path has
+            nodes = np.concatenate((nodes, np.empty_like(nodes)))
+            slots = np.concatenate((slots, np.empty_like(slots)))
+            depths = np.concatenate((depths, np.empty_like(depths)))
+        nodes[lane, 0] = roots[node]
+        slots[lane, 0] = 0
+        work[0] += 1
+        depths[lane] = _next(f, low, high, nodes[lane], slots[lane], 0, work)
+        if depths[lane] >= 0:
+            lane += 1
+    return nodes, slots, depths, lane
 
 
 @njit(cache=True)
-def _merge(f: Any, value: float, state: Any, out: Any, work: Any) -> int:
-    """Take the best head over all lanes; at most a few dozen, so a linear search beats a heap."""
-    nodes, slots, depths, lanes = state
+def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, work: Any) -> int:
+    """Take the best head over all lanes; for a value a few dozen at most, so a linear search beats a heap."""
+    nodes, slots, depths = paths
     found = 0
     while found < len(out) and lanes[0] > 0:
         best, best_at = 0, -1
@@ -104,7 +108,7 @@ def _merge(f: Any, value: float, state: Any, out: Any, work: Any) -> int:
         out[found] = f.ref[best_at]
         found += 1
         slots[best, depths[best]] += 1
-        depths[best] = _next(f, value, nodes[best], slots[best], depths[best], work)
+        depths[best] = _next(f, low, high, nodes[best], slots[best], depths[best], work)
         if depths[best] < 0:  # exhausted: the last lane takes its place
             lanes[0] -= 1
             last = lanes[0]
@@ -151,14 +155,13 @@ class IRTree(IntervalIndex):
 
     # ---- queries ----------------------------------------------------------------------------------------
 
-    def _open(self, value: float) -> Any:
-        nodes, slots = (np.empty((_LANES, MAX_DEPTH), np.int32) for _ in range(2))
-        state = (nodes, slots, np.empty(_LANES, np.int32), np.zeros(1, np.int64))
-        _open_lanes(self._forest, self._tree, value, state, self.work)
-        return value, state
+    def _open(self, low: float, high: float) -> Any:
+        tree = skeleton.Skeleton(*self._tree[:3])
+        nodes, slots, depths, lanes = _open_lanes(self._forest, tree, self._tree[3], low, high, self.work)
+        return low, high, (nodes, slots, depths), np.array([lanes])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(_merge(self._forest, state[0], state[1], out, self.work))
+        return int(_merge(self._forest, *state, out, self.work))
 
     # ---- updates ----------------------------------------------------------------------------------------
 

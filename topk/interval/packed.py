@@ -88,6 +88,12 @@ def traverse(tree: Any, low: float, high: float, state: Any, out: Any, work: Any
     return found
 
 
+def meeting(tree: Packed, low: float, high: float, work: Ints, explored: Ints) -> Ints:
+    """The positions of all intervals that meet [low, high]."""
+    found = np.empty(int(tree.starts[1]) if len(tree.starts) > 1 else 0, np.int64)
+    return found[: traverse(tree, low, high, first(tree), found, work, explored)]
+
+
 def first(tree: Packed) -> Ints:
     """The state before the first interval: at the root, or behind it where there is none."""
     root = len(tree.starts) - 2

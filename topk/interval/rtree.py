@@ -37,16 +37,11 @@ class RTree(IntervalIndex):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def _open(self, value: float) -> Any:
-        return self.open_range(value, value)
-
-    def open_range(self, low: float, high: float) -> Any:
+    def _open(self, low: float, high: float) -> Any:
         explored = np.zeros(packed.MAX_LEVELS, np.int64)
-        found = np.empty(len(self), np.int64)
-        size = packed.traverse(self.tree, low, high, packed.first(self.tree), found, self.work, explored)
-        heap = self._rank[found[:size]].astype(np.int64)
-        heapify(heap, size)
-        return heap, np.array([size])
+        heap = self._rank[packed.meeting(self.tree, low, high, self.work, explored)].astype(np.int64)
+        heapify(heap, len(heap))
+        return heap, np.array([len(heap)])
 
     def _advance(self, state: Any, out: Ints) -> int:
         return int(drain(state[0], state[1], self._rows, out))

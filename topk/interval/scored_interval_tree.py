@@ -16,55 +16,51 @@ from numba import njit
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import push_int, sift_down
-
-# A heap key is rank·2^_LANE_BITS + lane; a path has at most 2^_LANE_BITS nodes (depth of 2·10⁶ endpoints: 21).
-LANE_BITS = 6
-LANES = 1 << LANE_BITS
+from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, new_lanes, sift_down
 
 
 @njit(cache=True)
-def _next_in_list(lo: Any, hi: Any, members: Any, at: int, stop: int, value: float, work: Any) -> int:
+def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: Any) -> int:
+    lo, hi, _, members, _, _ = data
     while at < stop:
         work[1] += 1
         i = members[at]
-        if lo[i] <= value and value <= hi[i]:
+        if lo[i] <= high and low <= hi[i]:
             return at
         at += 1
     return at
 
 
 @njit(cache=True)
-def _open_path(tree: Any, data: Any, value: float, state: Any, work: Any) -> None:
-    lo, hi, offsets, members, low, high = data
-    heap, at, stop, size = state
+def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any:
+    """Lanes of all nodes that [low, high] reaches, each at its first hit, and their number."""
+    _, _, offsets, members, least, most = data
+    lanes = new_lanes()
     lane = 0
-    node = 0 if len(tree.centre) else -1
-    while node != -1:
-        if low[node] <= value and value <= high[node]:
+    stack, waiting = skeleton.start(tree)
+    while waiting > 0:
+        node, waiting = skeleton.step(tree, low, high, stack, waiting)
+        if least[node] <= high and low <= most[node]:
             work[0] += 1
-            stop[lane] = offsets[node + 1]
-            at[lane] = _next_in_list(lo, hi, members, offsets[node], stop[lane], value, work)
-            if at[lane] < stop[lane]:
-                size[0] = push_int(heap, size[0], (np.int64(members[at[lane]]) << LANE_BITS) | lane)
+            stop = offsets[node + 1]
+            at = _next_in_list(data, offsets[node], stop, low, high, work)
+            if at < stop:
+                lanes = add_lane(lanes, lane, np.int64(members[at]), at, stop)
                 lane += 1
-        c = tree.centre[node]
-        if value == c:
-            break
-        node = tree.left[node] if value < c else tree.right[node]
+    return lanes, lane
 
 
 @njit(cache=True)
-def _merge(data: Any, rows: Any, value: float, state: Any, out: Any, work: Any) -> int:
-    lo, hi, _, members, _, _ = data
-    heap, at, stop, size = state
+def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any, out: Any, work: Any) -> int:
+    members = data[3]
+    heap, at, stop = lanes
     found = 0
     while found < len(out) and size[0] > 0:
         key = heap[0]
-        lane = key & (LANES - 1)
+        lane = key & LANE_MASK
         out[found] = rows[key >> LANE_BITS]
         found += 1
-        at[lane] = _next_in_list(lo, hi, members, at[lane] + 1, stop[lane], value, work)
+        at[lane] = _next_in_list(data, at[lane] + 1, stop[lane], low, high, work)
         if at[lane] < stop[lane]:
             heap[0] = (np.int64(members[at[lane]]) << LANE_BITS) | lane
         else:
@@ -92,14 +88,12 @@ class ScoredIntervalTree(IntervalIndex):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def _open(self, value: float) -> Any:
-        heap, at, stop = (np.empty(LANES, np.int64) for _ in range(3))
-        lanes = (heap, at, stop, np.zeros(1, np.int64))
-        _open_path(self._tree, self._data, value, lanes, self.work)
-        return value, lanes
+    def _open(self, low: float, high: float) -> Any:
+        lanes, size = _open_lists(self._tree, self._data, low, high, self.work)
+        return low, high, lanes, np.array([size])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(_merge(self._data, self._rows, state[0], state[1], out, self.work))
+        return int(_merge(self._data, self._rows, *state, out, self.work))
 
     @property
     def nbytes(self) -> int:

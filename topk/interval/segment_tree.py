@@ -18,10 +18,9 @@ from numba import njit
 
 from topk.catalogue import Ints
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import push_int, sift_down
+from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, new_lanes, sift_down
 
-LANE_BITS = 6  # a path of at most 64 nodes
-LANES = 1 << LANE_BITS
+_NONE = -1
 
 
 @njit(cache=True)
@@ -62,29 +61,35 @@ def _fill(first: Any, last: Any, slots: int) -> Any:
 
 
 @njit(cache=True)
-def _open_path(offsets: Any, members: Any, slot: int, state: Any, work: Any) -> None:
-    heap, at, stop, size = state
-    node = slot + ((len(offsets) - 1) >> 1)
+def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) -> Any:
+    """Lanes of the nodes above the slots first … last, and their number; for a single slot, a path."""
+    lanes = new_lanes()
     lane = 0
-    while node > 0:
-        work[0] += 1
-        if offsets[node] < offsets[node + 1]:
-            at[lane] = offsets[node]
-            stop[lane] = offsets[node + 1]
-            size[0] = push_int(heap, size[0], (np.int64(members[at[lane]]) << LANE_BITS) | lane)
-            lane += 1
-        node >>= 1
+    left = first + ((len(offsets) - 1) >> 1)
+    right = last + ((len(offsets) - 1) >> 1)
+    while left > 0:
+        for node in range(left, right + 1):
+            work[0] += 1
+            if offsets[node] < offsets[node + 1]:
+                lanes = add_lane(lanes, lane, np.int64(members[offsets[node]]), offsets[node], offsets[node + 1])
+                lane += 1
+        left >>= 1
+        right >>= 1
+    return lanes, lane
 
 
 @njit(cache=True)
-def _merge(members: Any, rows: Any, state: Any, out: Any) -> int:
-    heap, at, stop, size = state
+def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) -> int:
+    """Copies of an interval in several lanes come out one after the other: last[0] is the rank before."""
+    heap, at, stop = lanes
     found = 0
     while found < len(out) and size[0] > 0:
         key = heap[0]
-        lane = key & (LANES - 1)
-        out[found] = rows[key >> LANE_BITS]
-        found += 1
+        lane = key & LANE_MASK
+        if key >> LANE_BITS != last[0]:
+            last[0] = key >> LANE_BITS
+            out[found] = rows[last[0]]
+            found += 1
         at[lane] += 1
         if at[lane] < stop[lane]:
             heap[0] = (np.int64(members[at[lane]]) << LANE_BITS) | lane
@@ -114,14 +119,12 @@ class SegmentTree(IntervalIndex):
         i = int(np.searchsorted(self._ends, value))
         return 2 * i + 1 if i < len(self._ends) and self._ends[i] == value else 2 * i
 
-    def _open(self, value: float) -> Any:
-        heap, at, stop = (np.empty(LANES, np.int64) for _ in range(3))
-        state = (heap, at, stop, np.zeros(1, np.int64))
-        _open_path(self._offsets, self._members, self.slot(value), state, self.work)
-        return state
+    def _open(self, low: float, high: float) -> Any:
+        lanes, size = _open_nodes(self._offsets, self._members, self.slot(low), self.slot(high), self.work)
+        return lanes, np.array([size]), np.array([_NONE])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(_merge(self._members, self._rows, state, out))
+        return int(_merge(self._members, self._rows, *state, out))
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from topk.catalogue import Floats
 
 NO_NODE = -1
+DEEPEST = 128  # levels: a balanced tree of 2³¹ has 31, an updated IR-tree at most 96
 
 
 class Skeleton(NamedTuple):
@@ -100,6 +101,28 @@ def group(node_of: Any, order: Any, nodes: int) -> Any:
         members[place[node_of[i]]] = i
         place[node_of[i]] += 1
     return offsets, members
+
+
+@njit(cache=True)
+def start(tree: Any) -> Any:
+    """A stack with the root on it (if there is one), and its height."""
+    stack = np.zeros(DEEPEST, np.int32)
+    return stack, min(len(tree.centre), 1)
+
+
+@njit(cache=True)
+def step(tree: Any, low: float, high: float, stack: Any, waiting: int) -> Any:
+    """Take the next node whose subtree [low, high] reaches, and put its children on the stack; for a value, a path."""
+    waiting -= 1
+    node = stack[waiting]
+    c = tree.centre[node]
+    if low < c and tree.left[node] != NO_NODE:
+        stack[waiting] = tree.left[node]
+        waiting += 1
+    if high > c and tree.right[node] != NO_NODE:
+        stack[waiting] = tree.right[node]
+        waiting += 1
+    return node, waiting
 
 
 def sorted_ends(lo: Floats, hi: Floats) -> NDArray[np.int64]:

@@ -6,16 +6,24 @@ right wherever it may; then of two consecutive nodes entered by a traversal at l
 interval (Theorem 3.2): at most k holes and at most 2k nodes per level for k results, O(b·k·log_b n), in the
 space of an R-tree.
 
+An event that is an interval may meet two intervals that do not meet each other, and these may stand in either
+order: all that it meets are collected and sorted by rank before the first result, as in the conventional
+R-tree.
+
 Static: one insertion can change the whole arrangement. `topk.create` makes it dynamic by log-structured
 rebuilds.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from topk.catalogue import Ints
+from topk.interval import packed
 from topk.interval.arrangement import arrange, constraint_graph, to_slots
-from topk.interval.base import Cursor, Entries
+from topk.interval.base import Entries, Ready
 from topk.interval.scored_rtree import ScoredRTree
 
 
@@ -27,12 +35,21 @@ class SoptRTree(ScoredRTree):
         tails, heads = constraint_graph(first, last, slots)
         self.edges = len(tails)
         order = arrange(first, tails, heads)
-        self._rank_at = order.astype(np.int32)  # kept for `check`
+        self._rank_at = order.astype(np.int32)
         return ranked.take(order)
 
-    def overlapping(self, low: float, high: float) -> Cursor:
-        """Not in score order for an interval: it may meet two intervals that do not meet each other."""
-        raise NotImplementedError("only the scored R-tree iterates over interval events in score order")
+    def _open(self, low: float, high: float) -> Any:
+        if low == high:
+            return super()._open(low, high)
+        positions = packed.meeting(self.tree, low, high, self.work, self.explored)
+        return Ready(self._rows[positions[np.argsort(self._rank_at[positions])]])
+
+    def _advance(self, state: Any, out: Ints) -> int:
+        return state.hand_out(out) if isinstance(state, Ready) else super()._advance(state, out)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self._rank_at.nbytes
 
     def check(self) -> None:
         super().check()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from coverlay import CoverlayError
 from topk.catalogue import Floats, Ints
-from topk.interval.base import Entries, IntervalIndex, array_bytes
+from topk.interval.base import Entries, IntervalIndex, Ready, array_bytes
 
 END = -1  # of a linked list
 
@@ -99,7 +99,32 @@ def room_for(found: Any, size: int) -> Any:
     return larger
 
 
-class PredicateIndex(IntervalIndex):
+class Unranked(IntervalIndex):
+    """An index that finds all rows at once, in no order; they are sorted when a cursor is opened."""
+
+    _known: Known
+
+    @abstractmethod
+    def stabbed(self, value: float) -> Ints:
+        """The rows whose interval contains the value, in no particular order: the paper's search."""
+
+    @abstractmethod
+    def meeting(self, low: float, high: float) -> Ints:
+        """The rows whose interval meets [low, high], in no particular order, each once."""
+
+    @abstractmethod
+    def locate(self, value: float) -> Ints:
+        """Only which lists hold them: what the paper times, O(1) in n. Reading the lists is not included."""
+
+    def _open(self, low: float, high: float) -> Any:
+        rows = self.stabbed(low) if low == high else self.meeting(low, high)
+        return Ready(rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))])
+
+    def _advance(self, state: Any, out: Ints) -> int:
+        return int(state.hand_out(out))
+
+
+class PredicateIndex(Unranked):
     """Insert, delete and stab on a grid of `cells` positions from `low` to `high`."""
 
     dynamic = True
@@ -143,14 +168,6 @@ class PredicateIndex(IntervalIndex):
     @abstractmethod
     def _unlink(self, row: int, x: int, y: int) -> None: ...
 
-    @abstractmethod
-    def stabbed(self, value: float) -> Ints:
-        """The rows whose interval contains the value, in no particular order: the paper's search."""
-
-    @abstractmethod
-    def locate(self, value: float) -> Ints:
-        """Only which lists hold them: what the paper times, O(1) in n. Reading the lists is not included."""
-
     def _load(self, entries: Entries) -> None:
         for row, lo, hi, score, id in zip(*(c.tolist() for c in entries), strict=True):
             self.insert(row, lo, hi, score, id)
@@ -184,18 +201,6 @@ class PredicateIndex(IntervalIndex):
         self._unlink(row, *self.span(lo, hi))
         self._known.lo[row], self._known.hi[row] = np.inf, -np.inf
         self._live -= 1
-
-    def _open(self, value: float) -> Any:
-        rows = self.stabbed(value)
-        order = np.lexsort((self._known.ids[rows], -self._known.scores[rows]))
-        return [rows[order], 0]
-
-    def _advance(self, state: Any, out: Ints) -> int:
-        rows, at = state
-        part = rows[at : at + len(out)]
-        out[: len(part)] = part
-        state[1] += len(part)
-        return len(part)
 
     @property
     def _known_bytes(self) -> int:

@@ -13,7 +13,7 @@ from numba import njit
 from topk.catalogue import Ints
 from topk.interval.base import Entries, array_bytes
 from topk.predicate.base import END, PredicateIndex, new_lists, prepend, room_for, unlink, with_cells
-from topk.predicate.bitmap import load_known
+from topk.predicate.pieces import load_known
 
 
 @njit(cache=True)
@@ -51,6 +51,26 @@ def _search(lists: Any, known: Any, value: float, where: float, work: Any) -> An
     return found[:size]
 
 
+@njit(cache=True)
+def _meeting(lists: Any, known: Any, low: float, high: float, first: int, last: int, work: Any) -> Any:
+    """Rows that meet [low, high]: those of the first position, and of the others what starts there."""
+    found = np.empty(64, np.int64)
+    size = 0
+    for z in range(first, last + 1):
+        work[0] += 1
+        cell = lists.head[z]
+        while cell != END:
+            row = lists.row[cell]
+            work[1] += 1
+            new = z == first or known.left[row] == z
+            if new and known.lo[row] <= high and low <= known.hi[row]:
+                found = room_for(found, size)
+                found[size] = row
+                size += 1
+            cell = lists.next[cell]
+    return found[:size]
+
+
 class DirectList(PredicateIndex):
     name = "dlist"
 
@@ -71,6 +91,10 @@ class DirectList(PredicateIndex):
 
     def stabbed(self, value: float) -> Ints:
         return _search(self._lists, self._known, value, self.position(value), self.work)
+
+    def meeting(self, low: float, high: float) -> Ints:
+        first, last = int(self.position(low)), int(self.position(high))
+        return _meeting(self._lists, self._known, low, high, first, last, self.work)
 
     def locate(self, value: float) -> Ints:
         return np.array([int(self.position(value))])

@@ -21,8 +21,20 @@ from numba import njit
 from numpy.typing import NDArray
 
 from topk.catalogue import Floats, Ints
-from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.predicate.base import END, Known, Lists, blank, copy_into, new_lists, prepend, room_for, unlink, with_cells
+from topk.interval.base import Entries, array_bytes
+from topk.predicate.base import (
+    END,
+    Known,
+    Lists,
+    Unranked,
+    blank,
+    copy_into,
+    new_lists,
+    prepend,
+    room_for,
+    unlink,
+    with_cells,
+)  # fmt: skip
 
 TALL = 24  # levels; enough for 2²⁴ endpoints at one half per level
 HEADER = 0  # the node before all others
@@ -214,7 +226,32 @@ def _search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
     return found[:size]
 
 
-class IntervalSkipList(IntervalIndex):
+@njit(cache=True)
+def _starting(s: Any, marks: Any, ends: Any, low: float, high: float, work: Any) -> Any:
+    """The rows whose left end lies in (low, high]: they have a marker on its node."""
+    found = np.empty(64, np.int64)
+    size = 0
+    x = HEADER
+    for i in range(TALL - 1, -1, -1):
+        while s.link[x, i] != NIL and s.key[s.link[x, i]] <= low:
+            x = s.link[x, i]
+            work[0] += 1
+    x = s.link[x, 0]
+    while x != NIL and s.key[x] <= high:
+        work[0] += 1
+        cell = marks.head[s.key.shape[0] * TALL + x]
+        while cell != END:
+            work[1] += 1
+            if ends[marks.row[cell], 0] == x:
+                found = room_for(found, size)
+                found[size] = marks.row[cell]
+                size += 1
+            cell = marks.next[cell]
+        x = s.link[x, 0]
+    return found[:size]
+
+
+class IntervalSkipList(Unranked):
     name = "is-list"
     dynamic = True
 
@@ -253,23 +290,15 @@ class IntervalSkipList(IntervalIndex):
         return self._live
 
     def stabbed(self, value: float) -> Ints:
-        """The rows whose interval contains the value, in no particular order."""
         return _search(self._list, self._marks, value, False, self.work)
 
     def locate(self, value: float) -> Ints:
-        """Only which marker lists hold them."""
         return _search(self._list, self._marks, value, True, self.work)
 
-    def _open(self, value: float) -> Any:
-        rows = self.stabbed(value)
-        return [rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))], 0]
-
-    def _advance(self, state: Any, out: Ints) -> int:
-        rows, at = state
-        part = rows[at : at + len(out)]
-        out[: len(part)] = part
-        state[1] += len(part)
-        return len(part)
+    def meeting(self, low: float, high: float) -> Ints:
+        """What contains `low`, and what starts behind it up to `high`."""
+        starting = _starting(self._list, self._marks, self._ends, low, high, self.work)
+        return np.concatenate((self.stabbed(low), starting))
 
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
         if row >= len(self._known.lo):

@@ -15,18 +15,10 @@ import numpy as np
 from numba import njit
 
 from topk.catalogue import Ints
-from topk.interval.base import Entries, array_bytes
-from topk.predicate.base import END, PredicateIndex, new_lists, prepend, unlink, with_cells
-from topk.predicate.bitmap import check_lists, load_known, read_lists
-from topk.predicate.construct import (
-    Shape,
-    covering_segment,
-    decode,
-    distance_table,
-    find_coordinate,
-    piece,
-    shape,
-)
+from topk.interval.base import array_bytes
+from topk.predicate.base import END, prepend, unlink
+from topk.predicate.construct import covering_segment, decode, distance_table, find_coordinate, piece
+from topk.predicate.pieces import ConstructIndex
 
 
 @njit(cache=True)
@@ -86,46 +78,17 @@ def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) ->
     return found[:size]
 
 
-class LciVirtual(PredicateIndex):
-    name = "lci-bv"
-    options = {**PredicateIndex.options, "length": "longest construct interval L"}  # noqa: RUF012
+class LciVirtual(ConstructIndex):
+    name, logarithmic = "lci-bv", True
 
-    def __init__(self, entries: Entries, length: int = 16, **grid: Any) -> None:
-        self.shape: Shape = shape(True, length)
-        super().__init__(entries, **grid)
-
-    def _allocate(self, expected: int) -> None:
-        self._lists = new_lists(self.cells * self.shape.per_start, 2 * expected)
-
-    def _load(self, entries: Entries) -> None:
-        x, y = load_known(self, entries)
-        pieces = (self.shape.per_start + 1) * len(x) + ((y - x) // self.shape.longest).sum()
-        self._lists = with_cells(self._lists, int(pieces))
-        _load(self.shape, self._lists, entries.rows, x, y)
-
-    def _link(self, row: int, x: int, y: int) -> None:
-        pieces = (y - x) // self.shape.longest + self.shape.per_start + 1
-        self._lists = with_cells(self._lists, pieces)
-        _link(self.shape, self._lists, row, x, y)
+    def _link_all(self, rows: Ints, x: Ints, y: Ints) -> None:
+        _load(self.shape, self._lists, rows, x, y)
 
     def _unlink(self, row: int, x: int, y: int) -> None:
         _unlink(self.shape, self._lists, row, x, y)
 
-    def stabbed(self, value: float) -> Ints:
-        located, where = self.locate(value), self.position(value)
-        return read_lists(self.shape, self._lists, self._known, located, value, where, self.work)
-
     def locate(self, value: float) -> Ints:
         return _locate(self.shape, self._lists.head, self.position(value), self.work)
-
-    @property
-    def nbytes(self) -> int:
-        used = self._lists.meta[0]
-        lists = array_bytes(self._lists.head, self._lists.row[:used], self._lists.next[:used])
-        return lists + self._known_bytes
-
-    def check(self) -> None:
-        check_lists(self)
 
 
 class LciVirtualTable(LciVirtual):
