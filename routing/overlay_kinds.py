@@ -29,6 +29,7 @@ class Builder(Protocol):
 
 
 def line(brokers: int, rng: np.random.Generator) -> nx.Graph:
+    """A chain: every broker has a neighbour on either side."""
     graph = nx.path_graph(brokers)
     _place(graph, np.column_stack([np.arange(brokers, dtype=float), np.zeros(brokers)]))
     return graph
@@ -57,6 +58,7 @@ def balanced_tree(brokers: int, rng: np.random.Generator, *, branching: int = 2)
 
 
 def random_tree(brokers: int, rng: np.random.Generator) -> nx.Graph:
+    """Every labelled tree is equally likely (a random Prüfer sequence)."""
     if brokers <= 2:
         return nx.path_graph(brokers)
     return nx.from_prufer_sequence(rng.integers(0, brokers, brokers - 2).tolist())

@@ -14,57 +14,91 @@ from pathlib import Path
 
 from coverlay import CoverlayError, __version__
 from sim import cli_verbs as verbs
+from sim.cli_lists import LISTS
+
+START = """start here:
+  coverlay demo               how much covering shrinks routing tables, in a minute
+  coverlay run stocks         traders and quotes: what happened to a few of them, in words
+  coverlay list experiments   what else is shipped
+  coverlay run mine.toml      your own overlay, data and sweep (README.md)
+  coverlay VERB --help        options and examples of a verb"""
+RUN_EXAMPLES = """run strategies
+run stocks --set tell=5
+run epsilon --set overlay.brokers=20 --set 'seeds=[1, 2, 3]' --jobs 2
+run mine.toml --out out/mine --resume"""
+EXPLAIN_EXAMPLES = """explain out/demo --event 7
+explain out/demo --event 7 --subscription 42"""
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Examples keep their lines, and names of verbs stand beside what they do."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=24)
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="coverlay",
         description="A laboratory for content-based publish/subscribe broker networks.",
-        epilog="Start with `coverlay demo`; then `coverlay list experiments` and `coverlay run NAME`.",
+        epilog=START,
+        formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=f"coverlay {__version__}")
-    commands = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    commands = top.add_subparsers(dest="verb", metavar="VERB")
 
-    demo = commands.add_parser("demo", help="a small experiment end to end, with table and report")
+    def verb(name: str, help: str, examples: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=help,
+            description=f"{help[0].upper()}{help[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n")),
+            formatter_class=_Help,
+        )
+
+    demo = verb("demo", "a small experiment end to end: simulate, aggregate on Spark, table, report", "demo")
     _run_options(demo, "out/demo")
     demo.set_defaults(verb_function=verbs.demo)
 
-    run = commands.add_parser("run", help="simulate an experiment, aggregate it on Spark, write the report")
+    run = verb("run", "simulate an experiment, aggregate it on Spark, write the report", RUN_EXAMPLES)
     run.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
     _run_options(run, None)
     run.set_defaults(verb_function=verbs.run)
 
-    analyze = commands.add_parser("analyze", help="only the Spark aggregation of an output folder")
-    analyze.add_argument("folder", type=Path, metavar="DIR")
+    analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo")
+    analyze.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
     analyze.set_defaults(verb_function=verbs.analyze)
 
-    report = commands.add_parser("report", help="only the report page of an aggregated output folder")
-    report.add_argument("folder", type=Path, metavar="DIR")
+    report = verb("report", "only the report page of an aggregated output folder", "report out/demo")
+    report.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
     report.set_defaults(verb_function=verbs.report)
 
-    reproduce = commands.add_parser("reproduce", help="regenerate a source document's tables and figures")
-    reproduce.add_argument("document", choices=[*verbs.documents(), "all"])
-    reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
-    reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR")
+    reproduce = verb(
+        "reproduce",
+        "regenerate a source document's tables and figures, with a verdict per claim",
+        "reproduce icdcs07\nreproduce all --quick",
+    )
+    reproduce.add_argument("document", choices=[*verbs.documents(), "all"], help="which document, or all of them")
+    reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes each")
+    reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR",
+                           help="for claims.html, claims.json and figures (default: out/reproduce)")  # fmt: skip
     reproduce.set_defaults(verb_function=verbs.reproduce)
 
-    bench = commands.add_parser("bench", help="side-by-side benchmarks, as ratios from one run")
-    bench.add_argument("family", choices=[*verbs.benchmarks(), "all"])
+    bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
+    bench.add_argument("family", choices=[*verbs.benchmarks(), "all"], help="what to measure, or all of it")
     bench.add_argument("--quick", action="store_true", help="smaller sizes")
     bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
     bench.set_defaults(verb_function=verbs.bench)
 
-    listing = commands.add_parser("list", help="what there is to choose from")
-    listing.add_argument("what", nargs="?", choices=[*verbs.LISTS], help="one list only")
+    listing = verb("list", "what there is to choose from", "list\nlist experiments")
+    listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
     listing.set_defaults(verb_function=verbs.list_names)
 
-    explain = commands.add_parser(
-        "explain", help="why an event did or did not reach a subscriber, hop by hop"
-    )
-    explain.add_argument("folder", type=Path, metavar="DIR")
-    explain.add_argument("--event", type=int, required=True, metavar="E")
-    explain.add_argument("--subscription", type=int, metavar="S")
+    explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES)
+    explain.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
+    explain.add_argument("--subscription", type=int, metavar="S", help="follow the event towards this subscriber")
     explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
     explain.set_defaults(verb_function=verbs.explain)
     return top
@@ -92,7 +126,11 @@ def _positive(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    known = parser()
+    options = known.parse_args(arguments)
+    if options.verb is None:
+        known.print_help()
+        return 0
     try:
         status: int = options.verb_function(options)
         return status

@@ -28,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.bench import BENCHMARKS
+from sim.cli_lists import LISTS
 from sim.reproduce import DOCUMENTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
@@ -193,64 +194,14 @@ def bench(options: argparse.Namespace) -> int:
 # ── looking around ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _topologies() -> list[str]:
-    from routing.overlay import OVERLAYS
-
-    return list(OVERLAYS)
-
-
-def _strategies() -> list[str]:
-    from routing.strategies import STRATEGIES
-
-    return list(STRATEGIES)
-
-
-def _covering() -> list[str]:
-    import covering
-
-    return list(covering.methods())
-
-
-def _matchers() -> list[str]:
-    import topk
-
-    return [f"{name} ({kind})" for kind in ("boxes", "predicates", "places") for name in topk.methods(kind)]
-
-
-def _workloads() -> list[str]:
-    from sim.workloads import WORKLOADS
-
-    return list(WORKLOADS)
-
-
-def _experiments() -> list[str]:
-    from sim.experiments import load, shipped
-
-    return [f"{name}: {load(name).data.get('question', '')}" for name in shipped()]
-
-
-def _metrics() -> list[str]:
-    from analysis.metrics import CATALOGUE
-
-    return [f"{name} ({metric.unit}): {metric.definition}" for name, metric in sorted(CATALOGUE.items())]
-
-
-LISTS: dict[str, Callable[[], list[str]]] = {
-    "topologies": _topologies,
-    "strategies": _strategies,
-    "covering": _covering,
-    "matchers": _matchers,
-    "workloads": _workloads,
-    "experiments": _experiments,
-    "metrics": _metrics,
-}
-
-
 def list_names(options: argparse.Namespace) -> int:
     for what in [options.what] if options.what else LISTS:
         _out.print(f"{what}:", style="bold")
-        for name in LISTS[what]():
-            _out.print(f"  {name}", markup=False, highlight=False)
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        for name, text in LISTS[what]():
+            grid.add_row(Text(f"  {name}"), Text(text))
+        _out.print(grid)
     return 0
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, did_you_mean
 from sim.config import Experiment, parse
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -114,7 +114,8 @@ def _check_sweep(sweep: Any, cases: Any, where: str) -> None:
 def _read(path: Path, name: str) -> dict[str, Any]:
     if not path.is_file():
         known = ", ".join(shipped())
-        raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}")
+        hint = did_you_mean(name, shipped())
+        raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
