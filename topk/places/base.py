@@ -16,6 +16,7 @@ from topk.select import best_first
 from topk.sparse.base import columns_of
 from topk.sparse.catalogue import Floats
 from topk.sparse.store import Rows, Store
+from topk.threads import WORKERS, in_threads
 
 # Which subscriptions an event may reach at all; the paper ranks every one of them.
 SEMANTICS = ("similar", "relaxed", "exact")
@@ -37,17 +38,20 @@ def nearness(dx: float, dy: float, max_distance: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def plain_text(
-    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, low: Any, high: Any, need: int
-) -> float:
-    """ψ_t of a row without exceptions, or NOT_ELIGIBLE. Kernels name the arrays once: tuples count references."""
+def plain_similarity(
+    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, spot: Any, low: Any, high: Any,
+    x: float, y: float, far: float, need: int,
+) -> float:  # fmt: skip
+    """`similarity` of a row without exceptions. Kernels name the arrays once: tuples count references."""
     total, held = 0.0, 0
     for p in range(begin, end):
         a = attribute[p]
         if lo[p] <= high[a] and low[a] <= hi[p]:
             total += weight[p]
             held += 1
-    return total if need == NOTHING or (held == end - begin if need == ALL else held > 0) else NOT_ELIGIBLE
+    if need != NOTHING and not (held == end - begin if need == ALL else held > 0):
+        return NOT_ELIGIBLE
+    return (1.0 - spot[2]) * total + spot[2] * nearness(spot[0] - x, spot[1] - y, far)
 
 
 @njit(cache=True, inline="always")
@@ -94,6 +98,19 @@ def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_dis
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
 
+class Scratch:
+    """What one thread needs while it searches."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.event = np.full((3, max(dimensions, 1)), np.nan)
+        self.counts = np.zeros(2, np.int64)  # entries, nodes
+        self.marks = np.empty(0)  # by row or node, zero between uses
+
+    def room(self, count: int) -> None:
+        if len(self.marks) < count:
+            self.marks = np.zeros(count)
+
+
 class PlacedIndex(ABC):
     """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
 
@@ -114,8 +131,7 @@ class PlacedIndex(ABC):
         self._place = np.zeros((len(self._store.rows.ids), 3))
         self._place[: len(catalogue), :2] = catalogue.places
         self._place[: len(catalogue), 2] = catalogue.alpha
-        self._event = np.full((3, max(self.dimensions, 1)), np.nan)
-        self._counts = np.zeros(2, np.int64)  # entries, nodes
+        self._scratch = [Scratch(self.dimensions)]
 
     def __len__(self) -> int:
         return len(self._store)
@@ -128,7 +144,7 @@ class PlacedIndex(ABC):
         return Placed(self._store.rows, self._place)
 
     @abstractmethod
-    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
         """The k best, unsorted."""
 
     def _insert(self, row: int) -> None:  # noqa: B027 (a scan has nothing to do)
@@ -152,25 +168,43 @@ class PlacedIndex(ABC):
 
     def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
         """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
-        ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), k)
+        self._store.refresh()
+        ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
+        self._account(1)
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
-        return Batch.of([self._answer(event, k) for event in events])
+        """`top` for each event, on all cores."""
+        wanted = self._count(k)
+        self._store.refresh()
+        answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(events)
+        while len(self._scratch) < WORKERS:
+            self._scratch.append(Scratch(self.dimensions))
 
-    def _answer(self, event: PlacedEvent, k: int | None) -> Found:
+        def task(part: int) -> None:
+            for i in range(part, len(events), WORKERS):
+                answers[i] = self._answer(events[i], wanted, self._scratch[part])
+
+        in_threads(task, range(WORKERS))
+        self._account(len(events))
+        return Batch.of(answers)
+
+    def _count(self, k: int | None) -> int:
         if k is not None and k < 0:
             raise CoverlayError(f"k must be 0 or more, or None for all, not {k}")
-        wanted = len(self) if k is None else min(k, len(self))
-        self.stats.queries += 1
-        if wanted == 0:
+        return len(self) if k is None else min(k, len(self))
+
+    def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
+        if k == 0:
             return np.empty(0, np.int64), np.empty(0)
-        self._store.refresh()
-        found = self._search(columns_of(event.event), *event.place, wanted)
-        self.stats.entries += int(self._counts[0])
-        self.stats.nodes += int(self._counts[1])
-        self._counts[:] = 0
-        return best_first(*found)
+        return best_first(*self._search(columns_of(event.event), *event.place, k, scratch))
+
+    def _account(self, queries: int) -> None:
+        self.stats.queries += queries
+        for scratch in self._scratch:
+            self.stats.entries += int(scratch.counts[0])
+            self.stats.nodes += int(scratch.counts[1])
+            scratch.counts[:] = 0
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         if id in self:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
-from topk.sparse.catalogue import Floats, SparseCatalogue, from_predicates
+from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
 from topk.sparse.event import Event
 
 _SUM_SLACK = 1e-9  # weights that were normalised in floating point
@@ -66,6 +66,23 @@ def located(
     if not max_distance > 0.0:
         raise CoverlayError(f"max_distance must be above 0, not {max_distance}")
     return PlacedCatalogue(expressions, where, share, float(max_distance))
+
+
+def reordered(catalogue: PlacedCatalogue, order: Ints) -> PlacedCatalogue:
+    """The same subscriptions in another order."""
+    e = catalogue.expressions
+    sizes = np.diff(e.offsets)[order]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    at = np.repeat(e.offsets[order] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    exceptions = {}
+    if e.exceptions:
+        where = np.empty(len(order), np.int64)
+        where[order] = np.arange(len(order))
+        exceptions = {int(where[row]): found for row, found in e.exceptions.items()}
+    expressions = SparseCatalogue(
+        e.dimensions, e.ids[order], offsets, e.attributes[at], e.lo[at], e.hi[at], e.weights[at], exceptions
+    )
+    return PlacedCatalogue(expressions, catalogue.places[order], catalogue.alpha[order], catalogue.max_distance)
 
 
 def from_located(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
 START, COUNT, ROOM, NODE, ATTRIBUTE, NEXT = range(6)
@@ -27,13 +27,13 @@ _EMPTY, _DEAD = -1, -2
 
 
 class Forest(NamedTuple):
-    group: Ints  # (groups, 6)
+    group: Int32s  # (groups, 6)
     summary: Floats  # (groups, 3) Γ: hull and largest weight
     entry: Floats  # (entries, 5)
-    child: Ints  # (entries,)
+    child: Int32s  # (entries,)
     first: Ints  # (nodes,) first group of a node
     keys: Ints
-    values: Ints
+    values: Int32s
     meta: Ints
 
 
@@ -42,32 +42,33 @@ def empty_forest() -> Forest:
     meta[FREE_GROUP] = -1
     meta[FREE_ROOM:] = -1
     return Forest(
-        np.zeros((64, 6), np.int64), np.zeros((64, 3)), np.zeros((256, 5)), np.zeros(256, np.int64),
-        np.full(16, -1, np.int64), np.full(256, _EMPTY, np.int64), np.zeros(256, np.int64), meta,
+        np.zeros((64, 6), np.int32), np.zeros((64, 3)), np.zeros((256, 5)), np.zeros(256, np.int32),
+        np.full(16, -1, np.int64), np.full(256, _EMPTY, np.int64), np.zeros(256, np.int32), meta,
     )  # fmt: skip
 
 
 def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
     """Room for so many groups and entries more, and for `nodes` nodes in all."""
 
-    def wider(column: Any, used: int, extra: int, fill: float = 0) -> Any:
+    def wider(column: Any, used: int, extra: int) -> Any:
         if used + extra <= len(column):
             return column
-        larger = np.full((used + used // 2 + extra, *column.shape[1:]), fill, column.dtype)
+        larger = np.empty((used + used // 2 + extra, *column.shape[1:]), column.dtype)
         larger[:used] = column[:used]
         return larger
 
     g, e = int(f.meta[GROUPS]), int(f.meta[ENTRIES])
     f = f._replace(
         group=wider(f.group, g, groups), summary=wider(f.summary, g, groups), entry=wider(f.entry, e, entries),
-        child=wider(f.child, e, entries), first=wider(f.first, len(f.first), max(0, nodes - len(f.first)), -1),
+        child=wider(f.child, e, entries),
+        first=np.concatenate([f.first, np.full(max(0, nodes - len(f.first)), -1, np.int64)]),
     )  # fmt: skip
     if 2 * (int(f.meta[HASHED]) + groups) > len(f.keys):
         size = len(f.keys)
         while size < 3 * (g + groups):
             size *= 2
         keys, values = f.keys, f.values
-        f = f._replace(keys=np.full(size, _EMPTY, np.int64), values=np.zeros(size, np.int64))
+        f = f._replace(keys=np.full(size, _EMPTY, np.int64), values=np.empty(size, np.int32))
         f.meta[HASHED] = 0
         live = keys >= 0
         _refill(f, keys[live], values[live])
@@ -350,6 +351,23 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float) -> f
         stack[depth, 0], stack[depth, 1] = left, middle
         depth += 1
     return best
+
+
+@njit(cache=True, nogil=True)
+def spread_weights(
+    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
+) -> None:
+    """Add to each child of the node the weights of its intervals that the event meets."""
+    for i in range(len(columns[0])):
+        g = lookup_group(keys, values, n, columns[0][i])
+        if g < 0:
+            continue
+        low, high = columns[1][i], columns[2][i]
+        for e in range(group[g, START], group[g, START] + group[g, COUNT]):
+            if entry[e, LO] > high:
+                break
+            if entry[e, HI] >= low:
+                total[child[e]] += entry[e, WEIGHT]
 
 
 def check_forest(f: Forest) -> None:

@@ -18,13 +18,12 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
-from topk.places.catalogue import PlacedCatalogue
-from topk.places.forest import COUNT, HI, LO, START, WEIGHT, lookup_group, stabbing_max
+from topk.heap import heap_pop, heap_push
+from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
+from topk.places.forest import COUNT, START, lookup_group, spread_weights, stabbing_max
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.select import push
-from topk.sparse.be_match import heap_pop, heap_push
 from topk.sparse.store import clear, spread
 
 _SLACK = 1.0 + 1e-9  # sums are added in another order than ψ adds them
@@ -53,23 +52,6 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
             begin = group[g, START]
             total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i])
     return total
-
-
-@njit(cache=True, nogil=True)
-def spread_weights(
-    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
-) -> None:
-    """Add to each child of the node the weights of its intervals that the event meets."""
-    for i in range(len(columns[0])):
-        g = lookup_group(keys, values, n, columns[0][i])
-        if g < 0:
-            continue
-        low, high = columns[1][i], columns[2][i]
-        for e in range(group[g, START], group[g, START] + group[g, COUNT]):
-            if entry[e, LO] > high:
-                break
-            if entry[e, HI] >= low:
-                total[child[e]] += entry[e, WEIGHT]
 
 
 @njit(cache=True, nogil=True)
@@ -119,11 +101,10 @@ def search(
                         score = similarity(placed, row, event, x, y, far, need)
                     else:
                         first = start[row]
-                        text = plain_text(
-                            attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
-                        )
-                        near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                        score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                        score = plain_similarity(
+                            attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
+                            x, y, far, need,
+                        )  # fmt: skip
                     if score >= 0.0:
                         size = push(scores, ids, size, score, numbers[row])
             continue
@@ -146,20 +127,10 @@ class RITree(RTreeIndex):
 
     name = "ri-tree"
 
-    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
-        self._total = np.zeros(0)
-        super().__init__(catalogue, semantics)
-
-    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
-        needed = max(len(self._tree.home), len(self._tree.node))
-        if len(self._total) < needed:
-            self._total = np.zeros(needed)
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        scratch.room(max(len(self._tree.home), len(self._tree.node)))
         ids, scores = search(
-            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._need, self._total,
-            self._counts,
+            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
+            scratch.counts,
         )  # fmt: skip
         return ids, scores
-
-    def check(self) -> None:
-        super().check()
-        assert not self._total.any(), "scratch is clean"

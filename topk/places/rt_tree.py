@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
-from topk.places.forest import HI, LO, WEIGHT, lookup_group
+from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
+from topk.places.forest import spread_weights
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.select import push
@@ -24,29 +24,17 @@ _SLACK = 1.0 + 1e-9
 
 
 @njit(cache=True, nogil=True)
-def hull_bound(
-    keys: Any, values: Any, summary: Any, r: Any, n: int, columns: Any, x: float, y: float, far: float
-) -> float:
-    total = 0.0
-    for i in range(len(columns[0])):
-        g = lookup_group(keys, values, n, columns[0][i])
-        if g >= 0 and summary[g, LO] <= columns[2][i] and columns[1][i] <= summary[g, HI]:
-            total += summary[g, WEIGHT]
-    dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
-    dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-    return (total + r[A_HI] * nearness(dx, dy, far)) * _SLACK
-
-
-@njit(cache=True, nogil=True)
 def walk(
-    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int, counts: Any
-) -> Any:
+    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
+    total: Any, counts: Any,
+) -> Any:  # fmt: skip
+    """Depth first. `total` is scratch for nodes, zero between uses."""
     spread(event, *columns)
-    place, rows = placed.place, placed.rows
+    place, rows, f = placed.place, placed.rows, t.forest
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
     odd, low_event, high_event = rows.odd, event[0], event[1]
-    numbers, node, children = rows.ids, t.node, t.child
-    rect, slots, groups, summary = t.rect, t.forest.keys, t.forest.values, t.forest.summary
+    numbers, node, children, rect = rows.ids, t.node, t.child, t.rect
+    slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack, bounds, depth = np.empty(1024, np.int64), np.empty(1024), 1
     stack[0], bounds[0] = t.meta[ROOT], np.inf
@@ -65,21 +53,26 @@ def walk(
                     score = similarity(placed, row, event, x, y, far, need)
                 else:
                     first = start[row]
-                    text = plain_text(
-                        attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
-                    )
-                    near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                    score = plain_similarity(
+                        attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
+                        x, y, far, need,
+                    )  # fmt: skip
                 if score >= 0.0:
                     size = push(scores, ids, size, score, numbers[row])
             continue
         if depth + count > len(stack):
             stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
             bounds = np.concatenate((bounds, np.empty(len(bounds))))
+        # The parent's forest repeats the token sets of its children: one pass bounds them all.
+        spread_weights(slots, groups, group, entry, child, n, columns, total)
         first = depth
         for i in range(count):  # insertion sort, the largest bound last: it is taken first
             c = children[n, i]
-            bound = hull_bound(slots, groups, summary, rect[c], c, columns, x, y, far)
+            r = rect[c]
+            dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
+            dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
+            bound = (total[c] + r[A_HI] * nearness(dx, dy, far)) * _SLACK
+            total[c] = 0.0
             at = depth
             while at > first and bounds[at - 1] > bound:
                 bounds[at], stack[at] = bounds[at - 1], stack[at - 1]
@@ -95,8 +88,10 @@ class RTTree(RTreeIndex):
 
     name = "rt-tree"
 
-    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        scratch.room(max(len(self._tree.home), len(self._tree.node)))
         ids, scores = walk(
-            self._tree, self.placed, columns, self._event, x, y, self.max_distance, k, self._need, self._counts
-        )
+            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
+            scratch.counts,
+        )  # fmt: skip
         return ids, scores

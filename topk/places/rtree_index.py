@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from topk.places.base import PlacedIndex
-from topk.places.catalogue import PlacedCatalogue
+from topk.base import Stats
+from topk.places.base import PlacedIndex, Scratch
+from topk.places.catalogue import PlacedCatalogue, reordered
 from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
 from topk.places.rtree import (
     A_HI,
@@ -49,13 +50,23 @@ class RTreeIndex(PlacedIndex):
     token: ClassVar[bool] = True
 
     def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
-        super().__init__(catalogue, semantics)
-        self._build(catalogue)
+        levels = packed_levels(np.column_stack([catalogue.places, catalogue.alpha]))
+        order = levels[0][0]
+        # Rows are stored leaf by leaf: what is compared together lies together.
+        super().__init__(reordered(catalogue, order), semantics)
+        self._build([(np.arange(len(order)), levels[0][1]), *levels[1:]])
         self.stats.rebuilds += 1
 
-    def _build(self, catalogue: PlacedCatalogue) -> None:
+    @classmethod
+    def beside(cls, other: RTreeIndex) -> Self:
+        """This method on the tree of another, without a copy; neither can be updated from then on."""
+        assert cls.token == other.token, "the trees hold the same"
+        twin = cls.__new__(cls)
+        vars(twin).update(vars(other), stats=Stats(), _scratch=[Scratch(other.dimensions)])
+        return twin
+
+    def _build(self, levels: list[tuple[Ints, Ints]]) -> None:
         """Pack what there is; then the forests, children first."""
-        levels = packed_levels(self._place[: len(catalogue)])
         total = sum(len(ends) for _, ends in levels)
         self._tree = allocated(2 * total + 16, len(self._store.rows.ids), empty_forest())
         t, placed = self._tree, self.placed
@@ -70,6 +81,10 @@ class RTreeIndex(PlacedIndex):
         if not self.token:
             return
         done, listed = 0, np.concatenate(order)
+        # As a rule leaves know most attributes once: room for the bulk of it at once.
+        predicates = self._store.filled
+        forest = grown_forest(self._tree.forest, len(self._tree.node), predicates, 3 * predicates // 2)
+        self._tree = self._tree._replace(forest=forest)
         self._grow_forest()
         while (done := fill_from(self._tree, placed, listed, done, self._widest)) < len(listed):
             self._grow_forest(factor=16)
@@ -122,6 +137,7 @@ class RTreeIndex(PlacedIndex):
         assert sorted(rows) == sorted(self._store.row_of.values()), "every subscription is in one leaf"
         if self.token:
             check_forest(t.forest)
+        assert not any(scratch.marks.any() for scratch in self._scratch), "scratch is clean"
 
     def _check_node(self, n: int, parent: int) -> tuple[list[int], int]:
         """Rows and height of a node."""

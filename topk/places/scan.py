@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, nearness, similarity
+from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, Scratch, nearness, similarity
 from topk.select import push
 from topk.sparse.store import clear, spread
 
@@ -52,10 +52,10 @@ class PlacedScan(PlacedIndex):
 
     name = "scan"
 
-    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
-        self._counts[0] += self._store.used
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        scratch.counts[0] += self._store.used
         ids, scores = scan_all(
-            self.placed, self._store.used, columns, self._event, x, y, self.max_distance, k, self._need
+            self.placed, self._store.used, columns, scratch.event, x, y, self.max_distance, k, self._need
         )
         return ids, scores
 

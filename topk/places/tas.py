@@ -18,14 +18,14 @@ import numpy as np
 from numba import njit
 
 from topk.base import Found
-from topk.places.base import NOT_ELIGIBLE, Placed, nearness, plain_text, similarity
+from topk.heap import heap_pop, heap_push
+from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.select import push
-from topk.sparse.be_match import heap_pop, heap_push
 from topk.sparse.catalogue import Floats, Ints
-from topk.sparse.postings import Lists, Postings
+from topk.sparse.postings import PLAIN_ENTRY, Lists, Postings
 from topk.sparse.store import Rows, clear, spread
 
 _MOST_CELLS = 128
@@ -77,23 +77,27 @@ def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
 
 
 @njit(cache=True)
-def list_all(rows: Rows, place: Any, live: Any, cells: Cells, fill: bool, home: Any, row_of: Any, gain: Any) -> int:
+def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
+    """How many entries each list gets."""
     nodes = np.empty(_COVER + 2, np.int64)
-    count = 0
     for row in live:
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
-            found = cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)
-            if fill:
-                for i in range(found):
-                    home[count + i] = nodes[i]
-                    row_of[count + i] = row
-                    gain[count + i] = np.float32(rows.weight[p] * (1.0 - place[row, 2])) * _UP
-            count += found
-    return count
+            for i in range(cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)):
+                count[nodes[i]] += 1
+
+
+@njit(cache=True)
+def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: Any, bound: Any, block: Any) -> None:
+    """Put predicates, which come by descending gain, at the end of their lists; at[l] is where that is."""
+    nodes = np.empty(_COVER + 2, np.int64)
+    for p in order:
+        for i in range(cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)):
+            bound[at[nodes[i]]], block[at[nodes[i]]] = gain[p], row_of[p]
+            at[nodes[i]] += 1
 
 
 @njit(cache=True, nogil=True)
-def open_streams(cells: Cells, lists: Lists, columns: Any) -> Any:
+def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
     """Cursors (position, end) of all lists on the event's paths, and where each attribute's begin."""
     room = 1
     for i in range(len(columns[0])):
@@ -109,9 +113,9 @@ def open_streams(cells: Cells, lists: Lists, columns: Any) -> Any:
         while left >= 1:
             for node in range(left, right + 1):
                 which = cells.base[a] + node
-                if lists.size[which]:
-                    at[used] = lists.start[which]
-                    end[used] = at[used] + lists.size[which]
+                if lists[which].count:
+                    at[used] = lists[which].start
+                    end[used] = at[used] + lists[which].count
                     used += 1
             left >>= 1
             right >>= 1
@@ -147,14 +151,14 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
 
 @njit(cache=True, nogil=True)
 def threshold(
-    t: RTree, placed: Placed, cells: Cells, lists: Lists, columns: Any, event: Any, x: float, y: float, far: float,
+    t: RTree, placed: Placed, cells: Cells, postings: Lists, columns: Any, event: Any, x: float, y: float, far: float,
     k: int, need: int, seen: Any, counts: Any,
 ) -> Any:  # fmt: skip
     """The Threshold Algorithm. `seen` is scratch for rows, zero between uses."""
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
-    at, end, begins = open_streams(cells, lists, columns)
-    listed_bound, listed_row, numbers = lists.bound, lists.block, placed.rows.ids
+    at, end, begins = open_streams(cells, postings.lists, columns)
+    listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
     place, rows = placed.place, placed.rows
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
     odd, low_event, high_event = rows.odd, event[0], event[1]
@@ -183,8 +187,8 @@ def threshold(
                 continue
             open_ones += 1
             total += gain
-            if not seen[row]:
-                seen[row] = 1
+            if seen[row] == 0.0:
+                seen[row] = 1.0
                 if number == len(touched):
                     touched = np.concatenate((touched, np.empty(number, np.int64)))
                 touched[number] = row
@@ -193,18 +197,17 @@ def threshold(
                     score = similarity(placed, row, event, x, y, far, need)
                 else:
                     first = start[row]
-                    text = plain_text(
-                        attribute, lo, hi, weight, first, first + length[row], low_event, high_event, need
-                    )
-                    near = nearness(place[row, 0] - x, place[row, 1] - y, far)
-                    score = (1.0 - place[row, 2]) * text + place[row, 2] * near if text >= 0.0 else NOT_ELIGIBLE
+                    score = plain_similarity(
+                        attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
+                        x, y, far, need,
+                    )  # fmt: skip
                 if score >= 0.0:
                     size = push(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
         if open_ones == 0 or (size == k and total * _SLACK < scores[0]):
             break
     for i in range(number):
-        seen[touched[i]] = 0
+        seen[touched[i]] = 0.0
     counts[0] += number
     clear(event, columns[0])
     return ids[:size], scores[:size]
@@ -220,16 +223,15 @@ class ThresholdScored(RTreeIndex):
         super().__init__(catalogue, semantics)
         rows, used = self._store.rows, self._store.used
         self._cells = cut(rows, self.dimensions)
-        live = np.arange(used)
-        nothing = np.empty(0, np.int64)
-        count = list_all(rows, self._place, live, self._cells, False, nothing, nothing, np.empty(0, np.float32))
-        home, row_of, gain = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.float32)
-        list_all(rows, self._place, live, self._cells, True, home, row_of, gain)
-        order = np.lexsort((row_of, -gain, home))
-        zero = np.zeros(count, np.uint64)
         number = int(self._cells.base[-1] + 2 * self._cells.number[-1]) if self.dimensions else 1
-        self._lists = Postings(number, home[order], zero, zero, row_of[order], gain[order], gain[order])
-        self._seen = np.zeros(len(rows.ids), np.uint8)
+        count = np.zeros(number, np.int64)
+        count_all(rows, np.arange(used), self._cells, count)
+        row_of = np.repeat(np.arange(used), rows.length[:used])
+        gain = (rows.weight[: len(row_of)] * (1.0 - self._place[row_of, 2])).astype(np.float32) * _UP
+        entries = np.zeros(int(count.sum()), PLAIN_ENTRY).view(np.recarray)
+        order = np.argsort(-gain, kind="stable")
+        list_all(rows, order, row_of, gain, self._cells, np.cumsum(count) - count, entries.bound, entries.block)
+        self._lists = Postings(number, np.repeat(np.arange(number), count), entries)
 
     def _entries(self, row: int) -> list[tuple[int, Any]]:
         rows, nodes = self._store.rows, np.empty(_COVER + 2, np.int64)
@@ -245,9 +247,7 @@ class ThresholdScored(RTreeIndex):
         super()._insert(row)
         if not known and not self._moving:
             for node, gain in self._entries(row):
-                self._lists.insert(node, np.uint64(0), np.uint64(0), row, gain, gain)
-        if len(self._seen) < len(self._store.rows.ids):
-            self._seen = np.zeros(len(self._store.rows.ids), np.uint8)
+                self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
 
     _moving = False  # whether a row is only changing its leaf
 
@@ -258,10 +258,11 @@ class ThresholdScored(RTreeIndex):
         super()._delete(row)
         self._moving = False
 
-    def _search(self, columns: Any, x: float, y: float, k: int) -> Found:
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        scratch.room(len(self._store.rows.ids))
         ids, scores = threshold(
-            self._tree, self.placed, self._cells, self._lists.lists, columns, self._event, x, y, self.max_distance, k,
-            self._need, self._seen, self._counts,
+            self._tree, self.placed, self._cells, self._lists.lists, columns, scratch.event, x, y, self.max_distance, k,
+            self._need, scratch.marks, scratch.counts,
         )  # fmt: skip
         return ids, scores
 
@@ -272,14 +273,13 @@ class ThresholdScored(RTreeIndex):
     def check(self) -> None:
         super().check()
         self._lists.check()
-        assert not self._seen.any(), "scratch is clean"
-        lists = self._lists.lists
+        lists, entries = self._lists.lists
         expected = sum(len(self._entries(row)) for row in self._store.row_of.values())
-        assert int(lists.size.sum()) == expected, "every predicate is listed at the nodes that cover it"
+        assert int(lists.count.sum()) == expected, "every predicate is listed at the nodes that cover it"
         for row in self._store.row_of.values():
             for node, _ in self._entries(row):
                 begin = int(lists.start[node])
-                members = lists.block[begin : begin + int(lists.size[node])].tolist()
+                members = entries.block[begin : begin + int(lists.count[node])].tolist()
                 assert members.count(row) == 1, f"row {row} is listed once at node {node}"
 
 
