@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,27 @@ from sim.bench.timing import mean_least
 from sim.reproduce.topk_plots import plot_lines, write_csv
 
 _NEAR = 0.75  # a published factor counts as met from this share of it on
-_NOISE = 0.15  # times of two runs differ by up to this share: a smaller difference shows nothing
+NOISE = 0.15  # times of two runs differ by up to this share: a smaller difference shows nothing
 
 Progress = Callable[[str], None]
 Asks = Mapping[str, Callable[[Any], Any]]
+
+
+def leads(over_best: Iterable[float], over_any: Iterable[float], published: float) -> str:
+    """One method "is always the best, by up to `published`×": it may never lose, beyond noise, to the best other.
+
+    Both are times of others over its own: of the best other, and of any other.
+    """
+    if min(over_best) * (1.0 + NOISE) < 1.0:
+        return FAILS
+    return HOLDS if max(over_any) >= _NEAR * published else OTHER_FACTOR
+
+
+def faster(ratio: float, published: float) -> str:
+    """Something takes `ratio` times as long as what is said to be faster, by about `published` times."""
+    if ratio < 1.0 + NOISE:
+        return FAILS
+    return HOLDS if ratio >= _NEAR * published else OTHER_FACTOR
 
 
 class Sheet:
@@ -53,13 +70,12 @@ class Sheet:
         self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""
     ) -> None:
         """A claim that something is `published` times better (1 is no better)."""
-        worse = OTHER_FACTOR if measured > 1.0 + _NOISE else FAILS
-        verdict = HOLDS if measured >= _NEAR * published else worse
+        verdict = faster(measured, published)
         self._add(id, claim, f"{published:.3g}{unit}", f"{measured:.3g}{unit}", verdict, why, figure)
 
     def gain(self, id: str, claim: str, published: float, measured: float, why: str, *, figure: str = "") -> None:
         """A claim that time falls by a share; both in per cent."""
-        worse = OTHER_FACTOR if measured > 100.0 * _NOISE else FAILS
+        worse = OTHER_FACTOR if measured > 100.0 * NOISE else FAILS
         verdict = HOLDS if measured >= _NEAR * published else worse
         self._add(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
 
