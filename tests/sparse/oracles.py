@@ -3,44 +3,63 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
+Condition = tuple[str, Any]  # operator and value
 Expression = list[tuple[int, str, Any, float]]
-Ranges = dict[int, tuple[float, float, float]]  # attribute → low, high, weight
+Described = dict[int, tuple[str, Any, float]]  # an event: attribute → operator, value, weight
+
+# total, weight, event weight → total; and where it starts
+SCORES: dict[str, tuple[Callable[[float, float, float], float], float]] = {
+    "sum": (lambda t, w, e: t + w * e, 0.0),
+    "max": (lambda t, w, e: max(t, w * e), 0.0),
+    "min": (lambda t, w, e: min(t, w * e), math.inf),
+    "product": (lambda t, w, e: t * (w * e), 1.0),
+    "noisy-or": (lambda t, w, e: 1.0 - (1.0 - t) * (1.0 - min(w * e, 1.0)), 0.0),
+}
 
 
-def satisfied(operator: str, value: Any, low: float, high: float) -> bool:
-    """Whether some x in [low, high] satisfies `x operator value`."""
+def satisfied(operator: str, value: Any, x: float) -> bool:
+    """Whether x satisfies `x operator value`."""
     if operator == "between":
-        return value[0] <= high and low <= value[1]
-    if operator == "in":
-        return any(low <= v <= high for v in value)
-    if operator in ("!=", "not in"):
-        values = {value} if operator == "!=" else set(value)
-        return low != high or low not in values
-    if operator == "=":
-        return low <= value <= high
-    return {"<": low < value, "<=": low <= value, ">": high > value, ">=": high >= value}[operator]
+        return value[0] <= x <= value[1]
+    if operator in ("in", "not in"):
+        return (x in value) == (operator == "in")
+    return {
+        "=": x == value, "!=": x != value, "<": x < value, "<=": x <= value, ">": x > value, ">=": x >= value,
+    }[operator]  # fmt: skip
+
+
+def meet(one: Condition, other: Condition) -> bool:
+    """Whether some x satisfies both: one of the values mentioned, or one beside or between them."""
+    mentioned: set[float] = set()
+    for operator, value in (one, other):
+        mentioned |= set(value) if operator in ("in", "not in", "between") else {value}
+    finite = sorted(v for v in mentioned if math.isfinite(v)) or [0.0]
+    candidates = [*mentioned, finite[0] - 1.0, finite[-1] + 1.0]
+    candidates += [(a + b) / 2.0 for a, b in pairwise(finite)]
+    return any(satisfied(*one, x) and satisfied(*other, x) for x in candidates if not math.isinf(x))
 
 
 def top(
-    expressions: dict[int, Expression], event: Ranges, k: int | None, score: str = "sum"
+    expressions: dict[int, Expression], event: Described, k: int | None, score: str = "sum"
 ) -> list[tuple[int, float]]:
     found = []
+    step, start = SCORES[score]
     for id, expression in expressions.items():
-        held = all(a in event and satisfied(op, v, event[a][0], event[a][1]) for a, op, v, _ in expression)
-        if held:
-            products = [w * event[a][2] for a, _, _, w in sorted(expression, key=lambda p: p[0])]
-            total = 0.0
-            for product in products:
-                total = total + product if score == "sum" else max(total, product)
+        if all(a in event and meet((op, v), event[a][:2]) for a, op, v, _ in expression):
+            total = start
+            for a, _, _, w in sorted(expression, key=lambda p: p[0]):
+                total = step(total, w, event[a][2])
             found.append((id, total))
     found.sort(key=lambda pair: (-pair[1], pair[0]))
     return found if k is None else found[:k]
 
 
-def as_predicates(event: Ranges) -> list[tuple[int, str, tuple[float, float], float]]:
-    return [(a, "between", (low, high), weight) for a, (low, high, weight) in event.items()]
+def as_predicates(event: Described) -> list[tuple[int, str, Any, float]]:
+    return [(a, operator, value, weight) for a, (operator, value, weight) in event.items()]
 
 
 def close(got: list[tuple[int, float]], expected: list[tuple[int, float]]) -> bool:

@@ -38,20 +38,52 @@ DIMENSIONS = strategies.DIMENSIONS
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
 
 
+def saturating(total, weight, event_weight):
+    return total + weight * event_weight / (1.0 + weight * event_weight)
+
+
+CUSTOM = topk.sparse.monotone(saturating, name="saturating")
+oracles.SCORES["saturating"] = (saturating, 0.0)
+
+
 @every_method
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(strategies.expressions(), max_size=40), st.lists(strategies.events(), max_size=3), st.data())
 def test_same_answers_as_the_oracle(method, expressions, events, data):
-    score = data.draw(st.sampled_from(["sum", "max"]))
+    score = data.draw(st.sampled_from(sorted(oracles.SCORES)))
     k = data.draw(st.sampled_from([1, 2, 5, None]))
     catalogue = topk.Catalogue.from_predicates(expressions, dimensions=DIMENSIONS)
-    index = topk.create(method, catalogue, score=score, **SMALL.get(method, {}))
+    options = SMALL.get(method, {})
+    index = topk.create(method, catalogue, score=CUSTOM if score == CUSTOM.name else score, **options)
     index.check()
     known = dict(enumerate(expressions))
     for event in events:
         expected = oracles.top(known, event, k, score)
         got = index.top(oracles.as_predicates(event), k)
         assert oracles.close(got, expected), (got, expected)
+
+
+def test_scores_that_are_refused():
+    catalogue = topk.Catalogue.from_predicates([])
+    with pytest.raises(CoverlayError, match=r"unknown score 'mean'.*noisy-or"):
+        topk.create("scan", catalogue, score="mean")
+    with pytest.raises(CoverlayError, match="not monotone"):
+        topk.sparse.monotone(lambda total, weight, event_weight: total - weight)
+    with pytest.raises(CoverlayError, match="cannot be compiled"):
+        topk.sparse.monotone(lambda total, weight, event_weight: {}[total])
+    with pytest.raises(CoverlayError, match="starts at 0"):
+        topk.sparse.monotone(saturating, start=1.0, linear=True)
+
+
+@pytest.mark.parametrize("score", ["min", "product", "noisy-or", CUSTOM], ids=str)
+def test_bounds_prune_whatever_the_score(score):
+    """Where usual scores bound, pivot and BE*-Tree must not look at everything that a scan looks at."""
+    workload = begen(Begen(subscriptions=3000, events=6, dimensions=60, match_probability=0.01))
+    scan = topk.create("scan", workload.catalogue, score=score)
+    for method in ("pivot", "be-star", "k-index"):
+        index = topk.create(method, workload.catalogue, score=score)
+        assert [index.top(e, 5) for e in workload.events] == [scan.top(e, 5) for e in workload.events]
+        assert index.stats.entries < scan.stats.entries / 10
 
 
 def machine(method: str):
@@ -167,5 +199,31 @@ def test_events_as_vector_mapping_and_predicates():
     assert index.top(np.array([np.nan, 3.0, 1.0]), 1) == [(0, 0.5)]
     assert index.top([(1, "=", 3.0, 2.0)], 1) == [(0, 1.0)]
     assert index.top({1: 2.0}, 1) == []
-    with pytest.raises(CoverlayError, match="a value or a range"):
-        Event.of([(1, "!=", 3.0)], 3)
+    assert index.top([(1, "!=", 3.0)], 1) == [(0, 0.5)]
+    assert index.top([(1, "in", [1.0, 2.0])], 1) == []
+    assert index.top([(1, "in", [1.0, 4.0])], 1) == [(0, 0.5)]
+    with pytest.raises(CoverlayError, match="at least one"):
+        Event.of([(1, "in", [])], 3)
+
+
+@every_method
+def test_batches_of_events_that_are_expressions(method):
+    catalogue = topk.Catalogue.from_predicates([[(0, "=", 1.0, 1.0)], [(0, "not in", [1.0, 2.0], 0.5)]])
+    index = topk.create(method, catalogue)
+    events = [[(0, "!=", 1.0)], [(0, "in", [1.0, 2.0])], {0: 1.0}]
+    assert list(index.top_many(events, None)) == [[(1, 0.5)], [(0, 1.0)], [(0, 1.0)]]
+
+
+def test_k_index_keeps_runs_of_what_came_later():
+    workload = begen(Begen(subscriptions=6000, events=8, dimensions=60, match_probability=0.01))
+    catalogue, scan = workload.catalogue, topk.create("scan", workload.catalogue)
+    index = topk.create("k-index", topk.Catalogue.from_predicates([], dimensions=60))
+    for i in range(6000):
+        at = slice(catalogue.offsets[i], catalogue.offsets[i + 1])
+        columns = (catalogue.attributes[at], catalogue.lo[at], catalogue.hi[at], catalogue.weights[at])
+        index.add(i, [(int(a), "between", (lo, hi), w) for a, lo, hi, w in zip(*columns, strict=True)])
+    index.check()
+    assert index.stats.rebuilds < 10
+    index.stats.reset()
+    assert [index.top(e, 5) for e in workload.events] == [scan.top(e, 5) for e in workload.events]
+    assert index.stats.entries < 8 * 3000, "most rows are in lists, not scanned"

@@ -18,10 +18,11 @@ from topk.sparse.event import Event, Events, weighted
 from topk.sparse.k_index import KIndex
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
+from topk.sparse.scores import SCORES, Score, monotone
 
 __all__ = [
-    "METHODS", "OPERATORS", "Event", "Events", "Predicate", "SparseCatalogue", "SparseIndex", "build",
-    "from_csr", "from_predicates", "weighted",
+    "METHODS", "OPERATORS", "SCORES", "Event", "Events", "Predicate", "Score", "SparseCatalogue", "SparseIndex",
+    "build", "from_csr", "from_predicates", "monotone", "weighted",
 ]  # fmt: skip
 
 METHODS: dict[str, type[SparseIndex]] = {

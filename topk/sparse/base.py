@@ -13,10 +13,10 @@ import numpy as np
 
 from coverlay import CoverlayError
 from topk.base import Batch, Found, Match, Stats
-from topk.select import best_first
 from topk.sparse.catalogue import Floats, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events
-from topk.sparse.store import Store, score_mode
+from topk.sparse.scores import Score, score_of
+from topk.sparse.store import Store
 from topk.threads import WORKERS, in_threads
 
 
@@ -25,7 +25,7 @@ class Scratch:
 
     def __init__(self, dimensions: int) -> None:
         self.event = np.full((3, max(dimensions, 1)), np.nan)
-        self.codes = np.zeros((2, max(dimensions, 1)), np.uint32)
+        self.codes = np.zeros((max(dimensions, 1), 2), np.uint32)
         self.scores = np.empty(0)
         self.ids = np.empty(0, np.int64)
         self.counts = np.zeros(4, np.int64)  # entries, nodes, and what a matcher wants
@@ -41,11 +41,11 @@ class SparseIndex(ABC):
     name: ClassVar[str]
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
 
-    def __init__(self, catalogue: SparseCatalogue, score: str = "sum") -> None:
+    def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
         self.dimensions = catalogue.dimensions
-        self.score = score
+        self.score = score_of(score)  # keeps the compiled function of a custom score alive
         self.stats = Stats()
-        self._mode = score_mode(score)
+        self._scoring = self.score.scoring
         self._store = Store(catalogue)
         self._scratch = [Scratch(self.dimensions)]
 
@@ -57,7 +57,7 @@ class SparseIndex(ABC):
 
     @abstractmethod
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        """Leave the k best in scratch.ids and scratch.scores, unsorted; returns how many there are."""
+        """Leave the k best in scratch.ids and scratch.scores, best first; returns how many there are."""
 
     @property
     @abstractmethod
@@ -88,9 +88,10 @@ class SparseIndex(ABC):
         """The k best matches (all of them for None) as (id, score), best first, ties by ascending id."""
         wanted = self._count(k)
         self._before_search()
-        ids, scores = self._answer(Event.of(event, self.dimensions), wanted, self._scratch[0])
+        scratch = self._scratch[0]
+        found = self._answer(Event.of(event, self.dimensions), wanted, scratch)
         self._account(1)
-        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+        return list(zip(scratch.ids[:found].tolist(), scratch.scores[:found].tolist(), strict=True))
 
     def count_matches(self, event: Any) -> int:
         """How many expressions match, before any top-k."""
@@ -107,18 +108,19 @@ class SparseIndex(ABC):
 
         def task(part: int) -> None:
             for i in range(part, len(many), WORKERS):
-                answers[i] = self._answer(many[i], wanted, self._scratch[part])
+                scratch = self._scratch[part]
+                found = self._answer(many[i], wanted, scratch)
+                answers[i] = scratch.ids[:found].copy(), scratch.scores[:found].copy()
 
         in_threads(task, range(WORKERS))
         self._account(len(many))
         return Batch.of(answers)
 
-    def _answer(self, event: Event, k: int, scratch: Scratch) -> Found:
+    def _answer(self, event: Event, k: int, scratch: Scratch) -> int:
         if k == 0:
-            return np.empty(0, np.int64), np.empty(0)
+            return 0
         scratch.room(k)
-        found = self._search(event, k, scratch)
-        return best_first(scratch.ids[:found], scratch.scores[:found])
+        return self._search(event, k, scratch)
 
     def _account(self, queries: int) -> None:
         self.stats.queries += queries

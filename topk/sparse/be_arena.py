@@ -17,37 +17,47 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.sparse.scores import Scoring
 
 LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
-SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI; one more for the sum
+SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
 
-# Columns of Tree.bucket
-LEFT, RIGHT, UP, PNODE, LEVEL, SPLIT, FIRST, PCOUNT, START, SIZE, ROOM, CAP = range(12)
-# Columns of Tree.pnode
-ATTR, ROOT, NEXT, OWNER, COUNT = range(5)
-# Rows of Tree.box: own content (l-node and p-directory), and with both descendants
+# What a search reads of a bucket, in one cache line: the active dimension of its box (own: l-node and p-directory; all:
+# with both descendants), the largest usual score in its l-node and below, descendants, p-directory and l-node.
+NODE = np.dtype([
+    ("own_lo", "f8"), ("own_hi", "f8"), ("all_lo", "f8"), ("all_hi", "f8"), ("leaf_score", "f4"), ("all_score", "f4"),
+    ("left", "i4"), ("right", "i4"), ("first", "i4"), ("pcount", "i4"), ("start", "i4"), ("count", "i4"),
+])  # fmt: skip
+# The rest of a bucket.
+BUCKET = np.dtype([("up", "i4"), ("pnode", "i4"), ("level", "i4"), ("split", "i4"), ("room", "i4"), ("cap", "i4")])
+# loss and seen: predicate evaluations that were discarded below it, and the events that visited it.
+PNODE = np.dtype([
+    ("attr", "i4"), ("root", "i4"), ("next", "i4"), ("owner", "i4"), ("count", "i4"), ("score", "f4"), ("loss", "f4"),
+    ("seen", "f4"),
+])  # fmt: skip
+# Rows of Tree.box
 OWN_LO, OWN_HI, ALL_LO, ALL_HI = range(4)
-# Columns of Tree.active after those four: largest Σ weight · reference in the l-node, and in everything below
-LEAF_SUM, ALL_SUM = 4, 5
+# Columns of Tree.entries
+ROW, BLOCK = range(2)
 # Entries of Tree.meta
 BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
 # Entries of Tree.knobs
 CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
 
-ROUND_UP = np.float32(1.0 + 3e-7)  # a float64 weight stored as float32 must stay an upper bound
+ROUND_UP = 3e-7  # relative: a float64 weight stored as float32 must stay an upper bound
+_LINE = 64  # bytes
 _EMPTY, _DEAD = -1, -2  # keys of the hash table
 
 
 class Tree(NamedTuple):
-    bucket: Ints  # (buckets, 12)
+    node: Any  # (buckets,) records of NODE
+    bucket: Any  # (buckets,) records of BUCKET
     box: Floats  # (buckets, 4, LEVELS)
-    active: Floats  # (buckets, 6) active dimension of the box, bounds of the sum in the l-node and in all below
     bucket_top: NDArray[np.float32]  # (buckets, SLOTS) largest weights in the l-node
-    pnode: Ints  # (p-nodes, 5)
+    pnode: Any  # (p-nodes,) records of PNODE
     pnode_top: NDArray[np.float32]  # (p-nodes, SLOTS) largest weights below
-    feedback: Floats  # (p-nodes, 2) discarded predicate evaluations, visits
-    entries: Ints
+    entries: Int32s  # (arena, 2) row, and where its packed copy is
     keys: Ints  # hash table of the p-directories: (bucket, attribute) → p-node
     values: Ints
     meta: Ints
@@ -56,20 +66,39 @@ class Tree(NamedTuple):
     work: Ints  # overflowing buckets
     tally: Ints  # (d,) scratch, zero between uses
     home: Ints  # (rows,) the bucket of each row
+    at: Int32s  # (rows,) the packed copy of each row
     reference: Floats  # (d,) usual weight of a predicate on the attribute
+    scoring: Scoring
 
 
-def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, rows: int) -> Tree:
+def aligned(shape: tuple[int, ...], kind: Any) -> Any:
+    """Zeros that begin at a cache line, so that a record of one line is read from one."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    raw = np.zeros(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    return raw[begin : begin + size].view(kind).reshape(shape)
+
+
+def emptied(size: int) -> tuple[Ints, Ints]:
+    """An empty hash table."""
+    return np.full(size, _EMPTY, np.int64), np.zeros(size, np.int64)
+
+
+def _records(count: int, kind: Any) -> Any:
+    return aligned((count,), kind).view(np.recarray)
+
+
+def allocate(
+    dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring
+) -> Tree:
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
     tree = Tree(
-        np.zeros((64, 12), np.int64), np.zeros((64, 4, LEVELS)), np.zeros((64, 6)),
-        np.zeros((64, SLOTS + 1), np.float32), np.zeros((64, 5), np.int64), np.zeros((64, SLOTS + 1), np.float32),
-        np.zeros((64, 2)), np.zeros(256, np.int64),
-        np.full(256, _EMPTY, np.int64), np.zeros(256, np.int64), meta, knobs, domain, np.zeros(64, np.int64),
-        np.zeros(max(dimensions, 1), np.int64), np.full(max(rows, 1), -1, np.int64),
-        reference,
+        _records(64, NODE), _records(64, BUCKET), np.zeros((64, 4, LEVELS)), np.zeros((64, SLOTS), np.float32),
+        _records(64, PNODE), np.zeros((64, SLOTS), np.float32), np.zeros((256, 2), np.int32),
+        *emptied(256), meta, knobs, domain, np.zeros(64, np.int64),
+        np.zeros(max(dimensions, 1), np.int64), np.full(len(at), -1, np.int64), at, reference, scoring,
     )  # fmt: skip
     new_bucket(tree, -1, -1, 0)
     return tree
@@ -93,15 +122,15 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
     def wider(column: Any, used: int, extra: int) -> Any:
         if used + extra <= len(column):
             return column
-        larger = np.zeros((used + used // 2 + extra, *column.shape[1:]), column.dtype)
+        larger = aligned((used + used // 2 + extra, *column.shape[1:]), column.dtype).view(type(column))
         larger[:used] = column[:used]
         return larger
 
     b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
     t = t._replace(
-        bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
-        active=wider(t.active, b, buckets), bucket_top=wider(t.bucket_top, b, buckets),
-        pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes), feedback=wider(t.feedback, p, pnodes),
+        node=wider(t.node, b, buckets), bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
+        bucket_top=wider(t.bucket_top, b, buckets),
+        pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes),
         entries=wider(t.entries, e, entries), work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
     )  # fmt: skip
     if 2 * (int(t.meta[HASHED]) + pnodes) > len(t.keys):
@@ -109,7 +138,8 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
         while size < 4 * (p + pnodes):
             size *= 2
         old_keys, old_values = t.keys, t.values
-        t = t._replace(keys=np.full(size, _EMPTY, np.int64), values=np.zeros(size, np.int64))
+        keys, values = emptied(size)
+        t = t._replace(keys=keys, values=values)
         t.meta[HASHED] = 0
         live = old_keys >= 0
         _refill(t, old_keys[live], old_values[live])
@@ -131,7 +161,7 @@ def _slot(key: int, size: int) -> Any:
 @njit(cache=True, nogil=True)
 def lookup(keys: Any, values: Any, bucket: int, attribute: int) -> int:
     """SearchPDir: the p-node of a bucket for an attribute, −1 if there is none."""
-    key = (bucket << 24) | attribute
+    key = (np.int64(bucket) << 24) | attribute
     at = _slot(key, len(keys))
     while keys[at] != _EMPTY:
         if keys[at] == key:
@@ -147,7 +177,7 @@ def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
 
 @njit(cache=True)
 def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
-    key = (bucket << 24) | attribute
+    key = (np.int64(bucket) << 24) | attribute
     at = _slot(key, len(t.keys))
     while t.keys[at] >= 0:
         at = (at + 1) & (len(t.keys) - 1)
@@ -159,7 +189,7 @@ def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
 
 @njit(cache=True)
 def drop_pnode(t: Tree, bucket: int, attribute: int) -> None:
-    key = (bucket << 24) | attribute
+    key = (np.int64(bucket) << 24) | attribute
     at = _slot(key, len(t.keys))
     while t.keys[at] != key:
         at = (at + 1) & (len(t.keys) - 1)
@@ -170,109 +200,129 @@ def drop_pnode(t: Tree, bucket: int, attribute: int) -> None:
 def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
     b = t.meta[FREE_BUCKET]
     if b >= 0:
-        t.meta[FREE_BUCKET] = t.bucket[b, UP]
+        t.meta[FREE_BUCKET] = t.bucket[b].up
     else:
         b = t.meta[BUCKETS]
         t.meta[BUCKETS] += 1
-    fields = t.bucket[b]
-    fields[:] = 0
-    fields[LEFT] = fields[RIGHT] = fields[FIRST] = -1
-    fields[UP], fields[PNODE], fields[LEVEL] = up, pnode, level
-    fields[CAP] = np.int64(t.knobs[CAPACITY])
+    node, bucket = t.node[b], t.bucket[b]
+    node.left = node.right = node.first = -1
+    node.pcount = node.start = node.count = 0
+    node.leaf_score = node.all_score = np.float32(-np.inf)
+    bucket.up, bucket.pnode, bucket.level = up, pnode, level
+    bucket.split = bucket.room = 0
+    bucket.cap = np.int64(t.knobs[CAPACITY])
     t.bucket_top[b, :] = 0
-    t.box[b, OWN_LO, :] = np.inf
-    t.box[b, OWN_HI, :] = -np.inf
-    t.box[b, ALL_LO, :] = np.inf
-    t.box[b, ALL_HI, :] = -np.inf
-    t.active[b, :4] = t.box[b, :, 0]
-    t.active[b, 4:] = 0.0
+    t.box[b, OWN_LO, :] = t.box[b, ALL_LO, :] = np.inf
+    t.box[b, OWN_HI, :] = t.box[b, ALL_HI, :] = -np.inf
+    show_active(t, b, 0)
     return b
+
+
+@njit(cache=True, inline="always")
+def show_active(t: Tree, b: int, k: int) -> None:
+    """Copy dimension k of a bucket's box to where searches read it."""
+    node = t.node[b]
+    node.own_lo, node.own_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
+    node.all_lo, node.all_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
 
 
 @njit(cache=True)
 def free_bucket(t: Tree, b: int) -> None:
     give_room(t, b)
-    t.bucket[b, UP] = t.meta[FREE_BUCKET]
-    t.bucket[b, LEVEL] = -1
+    t.bucket[b].up = t.meta[FREE_BUCKET]
+    t.bucket[b].level = -1
     t.meta[FREE_BUCKET] = b
 
 
 @njit(cache=True)
 def give_room(t: Tree, b: int) -> None:
     """Return the entry room of a bucket, kept by size."""
-    room = t.bucket[b, ROOM]
-    if room:
+    node, bucket = t.node[b], t.bucket[b]
+    if bucket.room:
         size = 0
-        while (1 << size) < room:
+        while (1 << size) < bucket.room:
             size += 1
-        t.entries[t.bucket[b, START]] = t.meta[FREE_ROOM + size]
-        t.meta[FREE_ROOM + size] = t.bucket[b, START]
-    t.bucket[b, ROOM] = 0
-    t.bucket[b, SIZE] = 0
+        t.entries[node.start, ROW] = t.meta[FREE_ROOM + size]
+        t.meta[FREE_ROOM + size] = node.start
+    bucket.room = 0
+    node.count = 0
 
 
 @njit(cache=True)
 def put_row(t: Tree, b: int, row: int) -> None:
     """Append a row to an l-node."""
-    fields = t.bucket[b]
-    if fields[SIZE] == fields[ROOM]:
+    node, bucket = t.node[b], t.bucket[b]
+    if node.count == bucket.room:
         size = 2
-        while (1 << size) <= fields[SIZE]:
+        while (1 << size) <= node.count:
             size += 1
         start = t.meta[FREE_ROOM + size]
         if start >= 0:
-            t.meta[FREE_ROOM + size] = t.entries[start]
+            t.meta[FREE_ROOM + size] = t.entries[start, ROW]
         else:
             start = t.meta[ENTRIES]
             t.meta[ENTRIES] += 1 << size
-        count = fields[SIZE]
+        count = np.int64(node.count)
         for i in range(count):
-            t.entries[start + i] = t.entries[fields[START] + i]
+            t.entries[start + i, ROW] = t.entries[node.start + i, ROW]
+            t.entries[start + i, BLOCK] = t.entries[node.start + i, BLOCK]
         give_room(t, b)
-        fields[START], fields[SIZE], fields[ROOM] = start, count, 1 << size
-    t.entries[fields[START] + fields[SIZE]] = row
-    fields[SIZE] += 1
-    t.meta[LARGEST] = max(t.meta[LARGEST], fields[SIZE])
+        node.start, node.count, bucket.room = start, count, 1 << size
+    t.entries[node.start + node.count, ROW] = row
+    t.entries[node.start + node.count, BLOCK] = t.at[row]
+    node.count += 1
+    t.meta[LARGEST] = max(t.meta[LARGEST], node.count)
     t.home[row] = b
+
+
+@njit(cache=True)
+def relink(t: Tree) -> None:
+    """Point the entries to the packed copies, after those have moved."""
+    for b in range(t.meta[BUCKETS]):
+        if t.bucket[b].level >= 0:
+            for i in range(t.node[b].start, t.node[b].start + t.node[b].count):
+                t.entries[i, BLOCK] = t.at[t.entries[i, ROW]]
 
 
 @njit(cache=True)
 def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     p = t.meta[FREE_PNODE]
     if p >= 0:
-        t.meta[FREE_PNODE] = t.pnode[p, NEXT]
+        t.meta[FREE_PNODE] = t.pnode[p].next
     else:
         p = t.meta[PNODES]
         t.meta[PNODES] += 1
-    t.pnode[p, ATTR], t.pnode[p, OWNER], t.pnode[p, COUNT] = attribute, owner, 0
-    t.pnode[p, NEXT] = t.bucket[owner, FIRST]
-    t.bucket[owner, FIRST] = p
-    t.bucket[owner, PCOUNT] += 1
+    pnode = t.pnode[p]
+    pnode.attr, pnode.owner, pnode.count = attribute, owner, 0
+    pnode.next = t.node[owner].first
+    pnode.score = np.float32(-np.inf)
+    pnode.loss = pnode.seen = np.float32(0.0)
+    t.node[owner].first = p
+    t.node[owner].pcount += 1
     t.pnode_top[p, :] = 0
-    t.feedback[p, :] = 0.0
     put_pnode(t, owner, attribute, p)
-    root = new_bucket(t, -1, p, t.bucket[owner, LEVEL] + 1)
-    t.pnode[p, ROOT] = root
+    root = new_bucket(t, -1, p, t.bucket[owner].level + 1)
+    pnode.root = root
     if t.knobs[RIGID]:  # the whole domain, whatever turns up later
         t.box[root, OWN_LO, :] = -np.inf
         t.box[root, OWN_HI, :] = np.inf
-        t.active[root, :4] = t.box[root, :, 0]
+        show_active(t, root, 0)
     return p
 
 
 @njit(cache=True)
 def free_pnode(t: Tree, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
-    owner = t.pnode[p, OWNER]
-    if t.bucket[owner, FIRST] == p:
-        t.bucket[owner, FIRST] = t.pnode[p, NEXT]
+    owner = t.pnode[p].owner
+    if t.node[owner].first == p:
+        t.node[owner].first = t.pnode[p].next
     else:
-        before = t.bucket[owner, FIRST]
-        while t.pnode[before, NEXT] != p:
-            before = t.pnode[before, NEXT]
-        t.pnode[before, NEXT] = t.pnode[p, NEXT]
-    t.bucket[owner, PCOUNT] -= 1
-    drop_pnode(t, owner, t.pnode[p, ATTR])
-    t.pnode[p, NEXT] = t.meta[FREE_PNODE]
-    t.pnode[p, OWNER] = -1
+        before = t.node[owner].first
+        while t.pnode[before].next != p:
+            before = t.pnode[before].next
+        t.pnode[before].next = t.pnode[p].next
+    t.node[owner].pcount -= 1
+    drop_pnode(t, owner, t.pnode[p].attr)
+    t.pnode[p].next = t.meta[FREE_PNODE]
+    t.pnode[p].owner = -1
     t.meta[FREE_PNODE] = p

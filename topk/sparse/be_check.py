@@ -7,33 +7,18 @@ import numpy as np
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
-    ATTR,
+    BLOCK,
     BUCKETS,
-    CAP,
-    CAPACITY,
-    COUNT,
-    FIRST,
-    LEFT,
-    LEVEL,
     LEVELS,
-    NEXT,
     OWN_HI,
     OWN_LO,
-    OWNER,
-    PCOUNT,
-    PNODE,
-    RIGHT,
     RIGID,
-    ROOT,
-    SIZE,
+    ROW,
     SLOTS,
-    SPLIT,
-    START,
-    UP,
     Tree,
     find_pnode,
 )  # fmt: skip
-from topk.sparse.store import Store
+from topk.sparse.store import Store, usual_score
 
 Box = dict[int, tuple[float, float]]
 
@@ -42,7 +27,7 @@ def check_tree(t: Tree, store: Store) -> None:
     seen: set[int] = set()
     rows = _check_bucket(t, store, 0, [], seen)
     assert sorted(rows) == sorted(store.row_of.values()), "every expression is in exactly one l-node"
-    free = sum(1 for b in range(int(t.meta[BUCKETS])) if t.bucket[b, LEVEL] < 0)
+    free = sum(1 for b in range(int(t.meta[BUCKETS])) if t.bucket[b].level < 0)
     assert len(seen) + free == t.meta[BUCKETS], "every bucket is reachable or free"
     assert not t.tally.any(), "scratch is clean"
 
@@ -51,57 +36,56 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
     """Check a bucket and all below it; returns their rows."""
     assert b not in seen, f"bucket {b} has one parent"
     seen.add(b)
-    fields = t.bucket[b]
-    assert fields[LEVEL] == len(path), f"bucket {b} knows its level"
-    own = t.entries[fields[START] : fields[START] + fields[SIZE]].tolist()
-    for row in own:
+    node, bucket = t.node[b], t.bucket[b]
+    assert bucket.level == len(path), f"bucket {b} knows its level"
+    run = slice(int(node.start), int(node.start + node.count))
+    own = t.entries[run, ROW].tolist()
+    for row, block in zip(own, t.entries[run, BLOCK].tolist(), strict=True):
         assert t.home[row] == b, f"row {row} knows its bucket"
-    assert fields[SIZE] <= fields[CAP], f"bucket {b} does not overflow"
+        assert t.at[row] == block, f"bucket {b} knows the packed copy of row {row}"
+    assert node.count <= bucket.cap, f"bucket {b} does not overflow"
     _check_weights(t.bucket_top[b], store, own, f"l-node {b}")
-    below, directory, p = list(own), set(), int(fields[FIRST])
+    below, directory, p = list(own), set(), int(node.first)
     while p >= 0:
-        directory.add(int(t.pnode[p, ATTR]))
+        directory.add(int(t.pnode[p].attr))
         below += _check_pnode(t, store, b, p, path, seen)
-        p = int(t.pnode[p, NEXT])
-    assert len(directory) == fields[PCOUNT], f"bucket {b} counts its p-nodes"
+        p = int(t.pnode[p].next)
+    assert len(directory) == node.pcount, f"bucket {b} counts its p-nodes"
     for row in own:
         assert not directory & set(_predicates(store, row)), f"row {row} is below a p-node if there is one for it"
-    if fields[FIRST] >= 0 and path and not t.knobs[RIGID]:
+    if node.first >= 0 and path and not t.knobs[RIGID]:
         atomic = t.box[b, OWN_LO, len(path) - 1] == t.box[b, OWN_HI, len(path) - 1]
-        assert fields[SPLIT] or atomic or _was_atomic(t, b), f"bucket {b} is split before it is partitioned"
+        assert bucket.split or atomic or _was_atomic(t, b), f"bucket {b} is split before it is partitioned"
     content = list(below)
-    for child in (int(fields[LEFT]), int(fields[RIGHT])):
-        assert (child >= 0) == bool(fields[SPLIT]), f"bucket {b} has two descendants or none"
+    for child in (int(node.left), int(node.right)):
+        assert (child >= 0) == bool(bucket.split), f"bucket {b} has two descendants or none"
         if child >= 0:
-            assert t.bucket[child, UP] == b, f"bucket {child} knows its parent"
-            assert t.bucket[child, PNODE] == fields[PNODE], f"bucket {child} knows its p-node"
+            assert t.bucket[child].up == b, f"bucket {child} knows its parent"
+            assert t.bucket[child].pnode == bucket.pnode, f"bucket {child} knows its p-node"
             below += _check_bucket(t, store, child, path, seen)
-    for rows, bound in ((own, t.active[b, 4]), (below, t.active[b, 5])):
+    for rows, bound in ((own, node.leaf_score), (below, node.all_score)):
         for row in rows:
-            r, begin = store.rows, int(store.rows.start[row])
-            at = slice(begin, begin + int(r.length[row]))
-            total = float((r.weight[at] * t.reference[r.attribute[at]]).sum())
-            assert total <= bound * (1 + 1e-9), f"bucket {b} bounds the sum of its rows"
+            assert usual_score(store.rows, row, t.reference, t.scoring) <= bound, f"bucket {b} bounds its rows' scores"
     _check_ranges(t, store, b, path, content, below)
     return below
 
 
 def _was_atomic(t: Tree, b: int) -> bool:
     """An atomic bucket that was partitioned may be widened by up to β without being split."""
-    return t.bucket[b, SPLIT] == 0 and t.bucket[b, FIRST] >= 0
+    return t.bucket[b].split == 0 and t.node[b].first >= 0
 
 
 def _check_pnode(t: Tree, store: Store, owner: int, p: int, path: list[int], seen: set[int]) -> list[int]:
-    attribute = int(t.pnode[p, ATTR])
-    assert t.pnode[p, OWNER] == owner, f"p-node {p} knows its bucket"
+    attribute = int(t.pnode[p].attr)
+    assert t.pnode[p].owner == owner, f"p-node {p} knows its bucket"
     assert attribute not in path, f"attribute {attribute} is used once on a path"
     assert find_pnode(t, owner, attribute) == p, f"p-node {p} is found in its directory"
     assert len(path) < LEVELS, "paths have at most LEVELS partitionings"
-    root = int(t.pnode[p, ROOT])
-    assert t.bucket[root, UP] == -1, f"bucket {root} is the root of its c-directory"
-    assert t.bucket[root, PNODE] == p, f"bucket {root} knows its p-node"
+    root = int(t.pnode[p].root)
+    assert t.bucket[root].up == -1, f"bucket {root} is the root of its c-directory"
+    assert t.bucket[root].pnode == p, f"bucket {root} knows its p-node"
     rows = _check_bucket(t, store, root, [*path, attribute], seen)
-    assert len(rows) == t.pnode[p, COUNT], f"p-node {p} counts its expressions"
+    assert len(rows) == t.pnode[p].count, f"p-node {p} counts its expressions"
     assert rows, f"p-node {p} is not empty"
     for row in rows:
         assert attribute in _predicates(store, row), f"row {row} has a predicate on {attribute}"
@@ -129,11 +113,12 @@ def _check_ranges(t: Tree, store: Store, b: int, path: list[int], content: list[
             assert inside, f"cell {b} encloses its rows"
         return
     if path:
-        assert (t.active[b, :4] == t.box[b, :, len(path) - 1]).all(), f"bucket {b} shows its active dimension"
+        shown = [t.node[b][name] for name in ("own_lo", "own_hi", "all_lo", "all_hi")]
+        assert shown == t.box[b, :, len(path) - 1].tolist(), f"bucket {b} shows its active dimension"
     for k, attribute in enumerate(path):  # the inactive dimensions too
         assert (t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]) == _hull(store, content, attribute), f"own box of {b}"
         assert (t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]) == _hull(store, below, attribute), f"whole box of {b}"
-    left, right = t.bucket[b, LEFT], t.bucket[b, RIGHT]
+    left, right = t.node[b].left, t.node[b].right
     if left >= 0:
         k = len(path) - 1
         (a, b_), (c, d) = ((t.box[side, ALL_LO, k], t.box[side, ALL_HI, k]) for side in (left, right))
@@ -146,4 +131,3 @@ def _check_weights(top: np.ndarray, store: Store, rows: list[int], what: str) ->
     for row in rows:
         for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
             assert top[r.attribute[p] % SLOTS] >= r.weight[p], f"{what} bounds its weights"
-    assert CAPACITY == 0  # knobs[0] is written by position in batch construction

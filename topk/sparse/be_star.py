@@ -7,9 +7,10 @@ l-nodes carry upper bounds of weights, which prune (`be_match`).
 
 `be-star` is built by insertion, as the paper's BE*; `be-star-batch` partitions all expressions at once, as its BE*-B,
 and then takes insertions like the other. What ours changes: the bounds of §VI share 32 slots per node and are
-cut by a bound of the whole sum (largest Σ weight·usual weight below the node, times the event's largest weight/usual
-weight): a sum over all attributes of the event is far above what a few predicates can reach. And above 64
-expressions a split tries 32 cuts (only batch construction meets such buckets).
+cut by a bound of the whole score (the largest usual score below the node times the event's largest weight/usual
+weight): a sum over all attributes of the event is far above what a few predicates can reach. Scores need not be sums:
+any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order of a search
+(`be_layout`). And above 64 expressions a split tries 32 cuts (only batch construction meets such buckets).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import ClassVar
 from coverlay import CoverlayError
 from topk.sparse.be_tree import _OPTIONS, _WINDOW, BETree
 from topk.sparse.catalogue import SparseCatalogue
+from topk.sparse.scores import Score
 
 SPLITTING = ("exhaustive", "approximate")
 
@@ -41,7 +43,7 @@ class BEStarTree(BETree):
     def __init__(
         self,
         catalogue: SparseCatalogue,
-        score: str = "sum",
+        score: str | Score = "sum",
         capacity: int | str = "auto",
         match_probability: float = 0.001,
         window: int = _WINDOW,

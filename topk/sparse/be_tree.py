@@ -17,31 +17,24 @@ import numpy as np
 
 from coverlay import CoverlayError
 from topk.sparse.base import Scratch, SparseIndex, columns_of
-from topk.sparse.be_arena import (
-    ATTR,
-    COUNT,
-    HASHED,
-    LARGEST,
-    OWNER,
-    PNODES,
-    RIGID,
-    WORK,
-    Tree,
-    allocate,
-    grown,
-)  # fmt: skip
+from topk.sparse.be_arena import CAPACITY, HASHED, LARGEST, PNODES, RIGID, WORK, Tree, allocate, grown, relink
 from topk.sparse.be_check import check_tree
-from topk.sparse.be_grow import delete_row, insert_rows, settle
+from topk.sparse.be_cluster import settle
+from topk.sparse.be_delete import delete_row
+from topk.sparse.be_insert import insert_rows
+from topk.sparse.be_layout import in_visiting_order, rows_in_order
 from topk.sparse.be_match import match
-from topk.sparse.catalogue import Floats, SparseCatalogue
+from topk.sparse.blocks import Codes
+from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.event import Event
+from topk.sparse.scores import HELP, Score
 from topk.sparse.store import Rows
 
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
 _FINEST = 2.0**-30  # resolution of a continuous domain, as a share of it
 
 _OPTIONS = {
-    "score": "how products of weights combine: sum or max",
+    "score": HELP,
     "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
     "match_probability": "expected share of matches, for capacity = auto (Table II: 5, 20, 160)",
     "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
@@ -64,7 +57,7 @@ class BETree(SparseIndex):
     def __init__(
         self,
         catalogue: SparseCatalogue,
-        score: str = "sum",
+        score: str | Score = "sum",
         capacity: int | str = "auto",
         match_probability: float = 0.001,
         window: int = _WINDOW,
@@ -84,19 +77,32 @@ class BETree(SparseIndex):
         knobs = np.array([size, alpha, beta, float(self.rigid), float(exhaustive)])
         domain = domains(self._store.rows, self.dimensions)
         reference = usual_weights(self._store.rows, self.dimensions)
-        self._tree = allocate(self.dimensions, knobs, domain, reference, len(self._store.rows.ids))
+        self._codes = Codes(self._store, self._live())
+        self._tree = allocate(self.dimensions, knobs, domain, reference, self._codes.at, self._scoring)
         if batch:
             # All rows in the root's l-node, then one cascade of partitioning and clustering.
-            self._tree.knobs[0] = max(self._store.used, 1)
-            self._tree.bucket[0, -1] = max(self._store.used, 1)
-            self._insert_all(np.arange(self._store.used))
-            self._tree.knobs[0], self._tree.bucket[0, -1] = size, size
-            if self._tree.bucket[0, 9] > size:
+            self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = max(self._store.used, 1)
+            self._insert_all(self._live())
+            self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = size
+            if self._tree.node[0].count > size:
                 self._tree.work[0], self._tree.meta[WORK] = 0, 1
                 self._settle()
         else:
-            self._insert_all(np.arange(self._store.used))
+            self._insert_all(self._live())
+        self._lay_out()
         self.stats.rebuilds += 1
+
+    def _live(self) -> Ints:
+        return np.flatnonzero(self._store.rows.length[: self._store.used] >= 0)
+
+    def _lay_out(self) -> None:
+        """Put the nodes and the packed copies into the order of a search."""
+        self._tree = in_visiting_order(self._tree)
+        order = np.empty(len(self), np.int64)
+        rows_in_order(self._tree, order)
+        self._codes = Codes(self._store, order)
+        self._tree = self._tree._replace(at=self._codes.at)
+        relink(self._tree)
 
     # ---- updates ----------------------------------------------------------------------------------------
 
@@ -120,11 +126,19 @@ class BETree(SparseIndex):
             self._tree = self._tree._replace(
                 home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)])
             )
+        self._codes.add(row)
+        self._tree = self._tree._replace(at=self._codes.at)
         self._insert_all(np.array([row]))
+        if self._codes.mostly_waste:
+            self._lay_out()
 
     def _delete(self, row: int) -> None:
+        self._take_out(row)
+        self._codes.remove(row)
+
+    def _take_out(self, row: int) -> None:
         # Merging may move up to a capacity of rows into a new run.
-        self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[0]) + 64)
+        self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[CAPACITY]) + 64)
         delete_row(self._tree, self._store.rows, row)
 
     # ---- queries ----------------------------------------------------------------------------------------
@@ -132,8 +146,8 @@ class BETree(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
         found = match(
-            self._tree, self._store.rows, columns_of(event), scratch.event, k, self._mode, self.prunes, learn,
-            scratch.scores, scratch.ids, scratch.counts,
+            self._tree, self._store.rows, self._codes.packed, columns_of(event), event.extra, scratch.event,
+            scratch.codes, k, self.prunes, learn, scratch.scores, scratch.ids, scratch.counts,
         )  # fmt: skip
         return int(found)
 
@@ -145,17 +159,17 @@ class BETree(SparseIndex):
 
     def ranks(self) -> Floats:
         """rank of every live p-node (gain − loss, §V-B); NaN where there is none."""
-        t, used = self._tree, int(self._tree.meta[PNODES])
-        seen = np.maximum(t.feedback[:used, 1], 1.0)
-        return np.where(t.pnode[:used, OWNER] >= 0, t.pnode[:used, COUNT] - t.feedback[:used, 0] / seen, np.nan)
+        pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
+        rank = pnodes.count - pnodes.loss.astype(np.float64) / np.maximum(pnodes.seen, 1.0)
+        return np.where(pnodes.owner >= 0, rank, np.nan)
 
     def recycle(self) -> int:
         """Reinsert what is below p-nodes whose loss exceeds their gain; returns how many expressions moved."""
         bad = np.flatnonzero(self.ranks() < 0.0)
         rows = self._below(bad.tolist())
         for row in rows.tolist():
-            self._delete(row)
-        self._tree.feedback[:] = 0.0
+            self._take_out(row)
+        self._tree.pnode.loss = self._tree.pnode.seen = 0.0
         self._since = 0
         self._insert_all(rows)
         return len(rows)
@@ -165,26 +179,26 @@ class BETree(SparseIndex):
         t, wanted = self._tree, set(pnodes)
         found = []
         for row in self._store.row_of.values() if wanted else ():
-            p = int(t.bucket[t.home[row], 3])
+            p = int(t.bucket[t.home[row]].pnode)
             while p >= 0 and p not in wanted:
-                p = int(t.bucket[t.pnode[p, OWNER], 3])
+                p = int(t.bucket[t.pnode[p].owner].pnode)
             if p >= 0:
                 found.append(row)
         return np.array(sorted(found), dtype=np.int64)
 
     @property
     def overhead(self) -> int:
-        return sum(int(column.nbytes) for column in self._tree)
+        return self._codes.nbytes + sum(int(column.nbytes) for column in self._tree if isinstance(column, np.ndarray))
 
     @property
     def partitions(self) -> list[int]:
         """The attributes of the root's p-directory, for those who want to see what was chosen."""
-        t = self._tree
-        live = [p for p in range(int(t.meta[PNODES])) if t.pnode[p, OWNER] == 0]
-        return sorted(int(t.pnode[p, ATTR]) for p in live)
+        pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
+        return sorted(pnodes.attr[pnodes.owner == 0].tolist())
 
     def check(self) -> None:
         self._store.check()
+        self._codes.check()
         assert self._tree.meta[WORK] == 0, "no bucket waits for a split"
         assert self._tree.meta[HASHED] <= len(self._tree.keys), "the hash table has room"
         assert bool(self._tree.knobs[RIGID]) == self.rigid, "cutting is as the class says"

@@ -2,7 +2,7 @@
 
 A value becomes a 32-bit code by one monotone map per attribute (its range in the data onto 0 … 2³²−1, cut at the
 ends), so lo ≤ v ≤ hi implies code(lo) ≤ code(v) ≤ code(hi): a filter on codes loses nothing. Weights are
-rounded up to multiples of a common step, so a score from codes is an upper bound.
+rounded up to multiples of a common step, so a (monotone) score from codes is an upper bound.
 """
 
 from __future__ import annotations
@@ -14,47 +14,51 @@ from numba import njit
 from numpy.typing import NDArray
 
 from topk.sparse.catalogue import Floats, Int32s, Ints
-from topk.sparse.store import SUM, Rows, Store
+from topk.sparse.scores import Scoring, combine, raised
+from topk.sparse.store import Rows, Store
 
 _TOP = 2.0**32 - 1.0
-_SLACK = 1.0 + 1e-9  # the sum from codes is added in the same order but rounds differently
+MAY_MATCH, TOO_LOW = 0, -1  # what `compare` finds
 
 
 class Packed(NamedTuple):
     """What kernels receive. A block is a header (row, number of predicates) and (attribute, low, high, weight)."""
 
     blocks: NDArray[np.uint32]  # (arena, 4)
-    origin: Floats  # (d,) value of code 0
-    scale: Floats  # (d,) codes per unit
+    scale: Floats  # (d, 2) value of code 0, codes per unit
     step: Floats  # (1,) weight per unit of a weight code
 
 
 @njit(cache=True, inline="always")
-def code(packed: Packed, a: int, value: float) -> Any:
-    scaled = (value - packed.origin[a]) * packed.scale[a]
-    # ±inf minus the origin is ±inf; inf · 0 cannot happen, scale is positive.
+def code(scale: Any, a: int, value: float) -> Any:
+    scaled = (value - scale[a, 0]) * scale[a, 1]
+    # ±inf minus the origin is ±inf; inf · 0 cannot happen, codes per unit are positive.
     return np.uint32(min(max(scaled, 0.0), _TOP))
 
 
 @njit(cache=True, nogil=True)
 def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
+    scale = packed.scale
     for i in range(len(columns[0])):
         a = columns[0][i]
-        codes[0, a] = code(packed, a, columns[1][i])
-        codes[1, a] = code(packed, a, columns[2][i])
+        codes[a, 0] = code(scale, a, columns[1][i])
+        codes[a, 1] = code(scale, a, columns[2][i])
 
 
 @njit(cache=True, nogil=True)
-def survives(blocks: Any, step: float, at: int, codes: Any, event: Any, mode: int, least: float) -> bool:
-    """Whether the block may match (its attributes being present) with a score of at least `least`."""
-    total = 0.0
+def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Scoring, least: float) -> int:
+    """MAY_MATCH if the block may match (its attributes being present) and score at least `least`.
+
+    Otherwise how many predicates it took to see that it does not match, or TOO_LOW.
+    """
+    total = score.start
     for j in range(at + 1, at + 1 + blocks[at, 1]):
         a = blocks[j, 0]
-        if blocks[j, 1] > codes[1, a] or codes[0, a] > blocks[j, 2]:
-            return False
-        product = blocks[j, 3] * event[2, a]
-        total = total + product if mode == SUM else max(total, product)
-    return not total * step * _SLACK < least  # NaN (an attribute is missing) survives to verification
+        if blocks[j, 1] > codes[a, 1] or codes[a, 0] > blocks[j, 2]:
+            return j - at
+        total = combine(score, total, blocks[j, 3] * step, event[2, a])
+    # NaN (an attribute is missing) goes on to verification.
+    return TOO_LOW if raised(total) < least else MAY_MATCH
 
 
 @njit(cache=True)
@@ -67,8 +71,8 @@ def write_blocks(rows: Rows, which: Any, at: Any, packed: Packed) -> None:
             p = rows.start[row] + j
             a = rows.attribute[p]
             packed.blocks[target + 1 + j, 0] = a
-            packed.blocks[target + 1 + j, 1] = code(packed, a, rows.lo[p])
-            packed.blocks[target + 1 + j, 2] = code(packed, a, rows.hi[p])
+            packed.blocks[target + 1 + j, 1] = code(packed.scale, a, rows.lo[p])
+            packed.blocks[target + 1 + j, 2] = code(packed.scale, a, rows.hi[p])
             packed.blocks[target + 1 + j, 3] = np.uint32(min(np.ceil(rows.weight[p] / packed.step[0]), _TOP))
 
 
@@ -85,9 +89,9 @@ class Codes:
         self.wasted = 0
         self.at = np.full(len(rows.ids), -1, np.int32)
         self.at[order] = ends - lengths - 1
-        origin, scale = _ranges(rows, store.dimensions)
         heaviest = float(rows.weight.max(initial=0.0)) or 1.0
-        self.packed = Packed(np.zeros((self.used, 4), np.uint32), origin, scale, np.array([2.0 * heaviest / _TOP]))
+        scale = _scales(rows, store.dimensions)
+        self.packed = Packed(np.zeros((self.used, 4), np.uint32), scale, np.array([2.0 * heaviest / _TOP]))
         write_blocks(rows, order, self.at[order], self.packed)
 
     @property
@@ -142,7 +146,7 @@ class Codes:
                 assert weight * self.packed.step[0] >= rows.weight[begin + j] * (1 - 1e-12), "weights are rounded up"
 
 
-def _ranges(rows: Rows, dimensions: int) -> tuple[Floats, Floats]:
+def _scales(rows: Rows, dimensions: int) -> Floats:
     low, high = np.full(dimensions, np.inf), np.full(dimensions, -np.inf)
     for bounds in (rows.lo, rows.hi):
         finite = np.isfinite(bounds)
@@ -152,7 +156,7 @@ def _ranges(rows: Rows, dimensions: int) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore"):
         width = np.where(known & (high > low), high - low, 1.0)
     usable = np.isfinite(width) & (width > 1e-300)
-    return origin, _TOP / np.where(usable, width, 1.0)
+    return np.stack([origin, _TOP / np.where(usable, width, 1.0)], axis=1)
 
 
 @njit(cache=True)

@@ -1,9 +1,13 @@
-"""Events of the sparse matchers: an interval and a weight per attribute that the event has; one event, or many."""
+"""Events of the sparse matchers: a predicate and a weight per attribute that the event has; one event, or many.
+
+An event is an expression too (ICDE 2012, §III-C): a value, a range, or ≠, ∈, ∉. Kernels compare intervals (Table I)
+and then verify the rest exactly, as for expressions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,9 @@ from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
 from topk.sparse.catalogue import Floats, Int32s, Ints, Predicate, mapped
+
+Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
+PLAIN: Extra = (np.empty((0, 4), np.int64), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,7 @@ class Event:
     lo: Floats
     hi: Floats
     weights: Floats
+    extra: Extra = field(default=PLAIN)
 
     @classmethod
     def of(cls, event: Any, dimensions: int) -> Event:
@@ -45,15 +53,21 @@ class Event:
     @classmethod
     def _from_predicates(cls, predicates: Sequence[Predicate], dimensions: int) -> Event:
         attributes, lo, hi, weights = [], [], [], []
+        table: list[tuple[int, int, int, int]] = []
+        listed: list[float] = []
         for predicate in predicates:
             interval = mapped(predicate.operator, predicate.value)
-            if interval.excluded is not None or interval.allowed is not None:
-                raise CoverlayError(f"an event may be a value or a range per attribute, not '{predicate.operator}'")
+            for values, excluded in ((interval.excluded, 1), (interval.allowed, 0)):
+                if values is not None:
+                    table.append((predicate.attribute, excluded, len(listed), len(values)))
+                    listed.extend(values)
             attributes.append(predicate.attribute)
             lo.append(interval.lo)
             hi.append(interval.hi)
             weights.append(predicate.weight)
-        made = cls(np.array(attributes, np.int32), *(np.array(v, np.float64) for v in (lo, hi, weights)))
+        extra = (np.array(table, np.int64), np.array(listed)) if table else PLAIN
+        columns = [np.array(v, np.float64) for v in (lo, hi, weights)]
+        made = cls(np.array(attributes, np.int32), columns[0], columns[1], columns[2], extra)
         _check(made, dimensions)
         return made
 
@@ -74,12 +88,21 @@ def _check(event: Event, dimensions: int) -> None:
 class Events(Sequence[Event]):
     """Many events in CSR arrays, as the batch calls want them."""
 
-    def __init__(self, offsets: Ints, attributes: Int32s, lo: Floats, hi: Floats, weights: Floats) -> None:
+    def __init__(
+        self,
+        offsets: Ints,
+        attributes: Int32s,
+        lo: Floats,
+        hi: Floats,
+        weights: Floats,
+        extras: Mapping[int, Extra] | None = None,
+    ) -> None:
         self.offsets = offsets
         self.attributes = attributes
         self.lo = lo
         self.hi = hi
         self.weights = weights
+        self.extras = dict(extras or {})  # by number of the event
 
     @classmethod
     def of(cls, events: Any, dimensions: int) -> Events:
@@ -88,10 +111,12 @@ class Events(Sequence[Event]):
         single = [Event.of(event, dimensions) for event in events]
         offsets = np.concatenate([[0], np.cumsum([len(e.attributes) for e in single], dtype=np.int64)])
         if not single:
-            return cls(np.zeros(1, np.int64), np.empty(0, np.int32), *(np.empty(0) for _ in range(3)))
+            nothing = np.empty(0)
+            return cls(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, nothing, nothing)
         parts = zip(*((e.attributes, e.lo, e.hi, e.weights) for e in single), strict=True)
         columns = [np.concatenate(part) for part in parts]
-        return cls(offsets.astype(np.int64), *columns)
+        extras = {i: e.extra for i, e in enumerate(single) if e.extra is not PLAIN}
+        return cls(offsets.astype(np.int64), columns[0], columns[1], columns[2], columns[3], extras)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -100,7 +125,8 @@ class Events(Sequence[Event]):
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         at = slice(self.offsets[i], self.offsets[i + 1])
-        return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at])
+        extra = self.extras.get(i, PLAIN) if self.extras else PLAIN
+        return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at], extra)
 
     def __iter__(self) -> Iterator[Event]:
         return (self[i] for i in range(len(self)))
@@ -108,4 +134,4 @@ class Events(Sequence[Event]):
 
 def weighted(event: Event, weights: ArrayLike) -> Event:
     """The same event with other weights."""
-    return Event(event.attributes, event.lo, event.hi, np.asarray(weights, dtype=np.float64))
+    return Event(event.attributes, event.lo, event.hi, np.asarray(weights, dtype=np.float64), event.extra)

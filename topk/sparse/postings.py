@@ -1,7 +1,9 @@
 """Many short lists in one arena, each sorted by a descending bound, insertable and deletable.
 
-A list that is full moves to the end of the arena with twice the room, so an insertion costs O(length of the list)
-and each entry is moved O(log) times; the arena is packed again when more than half of it is abandoned room.
+An entry is a record with at least the fields `bound` (the order) and `block` (what it stands for): what a search reads
+of an entry lies together. A list that is full moves to the end of the arena with twice the room, so an insertion costs
+O(length of the list) and each entry is moved O(log) times; the arena is packed again when more than half of it
+is abandoned room.
 """
 
 from __future__ import annotations
@@ -10,97 +12,76 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
-
-from topk.sparse.catalogue import Int32s, Ints
 
 _FIRST_ROOM = 4
 _ARENA = 1024
 
+LIST = np.dtype([("start", "i8"), ("count", "i4"), ("room", "i4")])
+PLAIN_ENTRY = np.dtype([("bound", "f4"), ("block", "i4")])
+
 
 class Lists(NamedTuple):
-    """What kernels receive."""
+    """What kernels receive: records of LIST, and of the entry's type."""
 
-    start: Ints  # (lists,)
-    size: Int32s
-    room: Int32s
-    mask: NDArray[np.uint64]  # (arena,) which attributes an entry needs
-    cells: NDArray[np.uint64]  # which (attribute, value cell) pairs it needs
-    block: Int32s  # what the entry stands for
-    bound: NDArray[np.float32]  # descending within a list
-    other: NDArray[np.float32]  # a second bound, in no order
+    lists: Any
+    entries: Any
 
 
 @njit(cache=True)
-def insert_entry(lists: Lists, at: int, mask: Any, cells: Any, block: int, bound: Any, other: Any, used: int) -> int:
-    """Insert into list `at`; returns the new end of the arena, or −1 when the arena must grow first."""
-    count = lists.size[at]
-    if count == lists.room[at]:
+def insert_entry(lists: Any, entries: Any, at: int, fresh: Any, used: int) -> int:
+    """Insert fresh[0] into list `at`; returns the new end of the arena, or −1 when the arena must grow first."""
+    count = lists[at].count
+    if count == lists[at].room:
         room = max(2 * count, _FIRST_ROOM)
-        if used + room > len(lists.block):
+        if used + room > len(entries):
             return -1
-        begin = lists.start[at]
+        begin = lists[at].start
         for i in range(count):
-            lists.mask[used + i] = lists.mask[begin + i]
-            lists.cells[used + i] = lists.cells[begin + i]
-            lists.block[used + i] = lists.block[begin + i]
-            lists.bound[used + i] = lists.bound[begin + i]
-            lists.other[used + i] = lists.other[begin + i]
-        lists.start[at] = used
-        lists.room[at] = room
+            entries[used + i] = entries[begin + i]
+        lists[at].start = used
+        lists[at].room = room
         used += room
-    i = lists.start[at] + count
-    while i > lists.start[at] and lists.bound[i - 1] < bound:
-        lists.mask[i] = lists.mask[i - 1]
-        lists.cells[i] = lists.cells[i - 1]
-        lists.block[i] = lists.block[i - 1]
-        lists.bound[i] = lists.bound[i - 1]
-        lists.other[i] = lists.other[i - 1]
+    begin = lists[at].start
+    i = begin + count
+    while i > begin and entries[i - 1].bound < fresh[0].bound:
+        entries[i] = entries[i - 1]
         i -= 1
-    lists.mask[i] = mask
-    lists.cells[i] = cells
-    lists.block[i] = block
-    lists.bound[i] = bound
-    lists.other[i] = other
-    lists.size[at] = count + 1
+    entries[i] = fresh[0]
+    lists[at].count = count + 1
     return used
 
 
 @njit(cache=True)
-def delete_entry(lists: Lists, at: int, block: int) -> bool:
-    begin = lists.start[at]
-    end = begin + lists.size[at]
+def delete_entry(lists: Any, entries: Any, at: int, block: int) -> bool:
+    begin = lists[at].start
+    end = begin + lists[at].count
     for i in range(begin, end):
-        if lists.block[i] == block:
+        if entries[i].block == block:
             for j in range(i, end - 1):
-                lists.mask[j] = lists.mask[j + 1]
-                lists.cells[j] = lists.cells[j + 1]
-                lists.block[j] = lists.block[j + 1]
-                lists.bound[j] = lists.bound[j + 1]
-                lists.other[j] = lists.other[j + 1]
-            lists.size[at] -= 1
+                entries[j] = entries[j + 1]
+            lists[at].count -= 1
             return True
     return False
 
 
 class Postings:
-    def __init__(self, count: int, home: Any, mask: Any, cells: Any, block: Any, bound: Any, other: Any) -> None:
-        """`home` is the list of each entry; entries come list by list, by descending bound."""
-        counts = np.bincount(home, minlength=count).astype(np.int32)
-        start = np.concatenate([[0], np.cumsum(counts[:-1], dtype=np.int64)]).astype(np.int64)
-        columns = (mask.copy(), cells.copy(), block.astype(np.int32), bound.copy(), other.copy())
-        self.lists = Lists(start, counts, counts.copy(), *columns)
+    def __init__(self, count: int, home: Any, entries: Any) -> None:
+        """`home` is the list of each entry; entries (a record array) come list by list, by descending bound."""
+        lists = np.zeros(count, LIST).view(np.recarray)
+        lists.count = lists.room = np.bincount(home, minlength=count)
+        lists.start[1:] = np.cumsum(lists.count[:-1], dtype=np.int64)
+        self.lists = Lists(lists, entries)
         self.used = len(home)
 
-    def insert(self, at: int, mask: Any, cells: Any, block: int, bound: Any, other: Any) -> None:
-        used = insert_entry(self.lists, at, mask, cells, block, bound, other, self.used)
+    def insert(self, at: int, fresh: Any) -> None:
+        used = insert_entry(*self.lists, at, fresh, self.used)
         if used < 0:
-            self._grow(2 * (int(self.lists.size[at]) + _FIRST_ROOM))
-            used = insert_entry(self.lists, at, mask, cells, block, bound, other, self.used)
+            self._grow(2 * (int(self.lists.lists[at].count) + _FIRST_ROOM))
+            used = insert_entry(*self.lists, at, fresh, self.used)
         self.used = used
 
     def delete(self, at: int, block: int) -> None:
-        found = delete_entry(self.lists, at, block)
+        found = delete_entry(*self.lists, at, block)
         assert found, f"block {block} is in list {at}"
 
     @property
@@ -108,30 +89,25 @@ class Postings:
         return sum(int(column.nbytes) for column in self.lists)
 
     def _grow(self, extra: int) -> None:
-        old = self.lists
-        live = int(old.room.sum())
+        lists, entries = self.lists
+        rooms = lists.room.astype(np.int64)
+        live = int(rooms.sum())
         if 2 * live < self.used:  # pack: the rooms one after the other
-            where = np.concatenate([[0], np.cumsum(old.room[:-1], dtype=np.int64)]).astype(np.int64)
-            rooms = old.room.astype(np.int64)
-            source = np.repeat(old.start - where, rooms) + np.arange(live)
-            columns = [column[source] for column in old[3:]]
-            start, self.used = where, live
-        else:
-            columns, start = list(old[3:]), old.start
+            where = np.concatenate([[0], np.cumsum(rooms[:-1])]).astype(np.int64)
+            entries = entries[np.repeat(lists.start - where, rooms) + np.arange(live)]
+            lists.start, self.used = where, live
         capacity = max(self.used + self.used // 2, self.used + extra, _ARENA)
-        grown = []
-        for column in columns:
-            larger = np.zeros(capacity, column.dtype)
-            larger[: self.used] = column[: self.used]
-            grown.append(larger)
-        self.lists = Lists(start, old.size, old.room, *grown)
+        larger = np.zeros(capacity, entries.dtype).view(np.recarray)
+        larger[: self.used] = entries[: self.used]
+        self.lists = Lists(lists, larger)
 
     def check(self) -> None:
-        lists = self.lists
+        lists, entries = self.lists
         taken = np.zeros(self.used, np.bool_)
         for at in np.flatnonzero(lists.room):
-            begin, count = int(lists.start[at]), int(lists.size[at])
-            assert count <= lists.room[at], f"list {at} fits its room"
-            assert not taken[begin : begin + lists.room[at]].any(), f"list {at} has its room to itself"
-            taken[begin : begin + lists.room[at]] = True
-            assert (np.diff(lists.bound[begin : begin + count]) <= 0).all(), f"list {at} is sorted by bound"
+            begin, count, room = (int(lists[at][name]) for name in ("start", "count", "room"))
+            assert count <= room, f"list {at} fits its room"
+            assert not taken[begin : begin + room].any(), f"list {at} has its room to itself"
+            taken[begin : begin + room] = True
+            order = entries.bound[begin : begin + count]
+            assert (order[1:] <= order[:-1]).all(), f"list {at} is sorted by bound"

@@ -11,14 +11,17 @@ from typing import Any, ClassVar
 
 from numba import njit
 
-from topk.select import push
+from topk.select import in_order, push
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
-from topk.sparse.store import Rows, clear, exceptions_hold, row_score, spread
+from topk.sparse.scores import HELP, Scoring
+from topk.sparse.store import Rows, clear, exactly, row_score, spread
 
 
 @njit(cache=True, nogil=True)
-def scan_rows(rows: Rows, used: int, columns: Any, event: Any, k: int, mode: int, best: Any, ids: Any) -> int:
+def scan_rows(
+    rows: Rows, used: int, columns: Any, extra: Any, event: Any, k: int, score: Scoring, best: Any, ids: Any
+) -> int:
     spread(event, *columns)
     size = 0
     scores, found = best[:k], ids[:k]
@@ -33,25 +36,26 @@ def scan_rows(rows: Rows, used: int, columns: Any, event: Any, k: int, mode: int
             if not (lo[p] <= high[a] and low[a] <= hi[p]):
                 matched = False
                 break
-        if matched and (rows.odd[row] < 0 or exceptions_hold(rows, row, event)):
-            size = push(scores, found, size, row_score(rows, row, event, mode), rows.ids[row])
+        if matched and exactly(rows, row, event, extra):
+            size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
     clear(event, columns[0])
-    return size
+    return in_order(scores, found, size)
 
 
 class SparseScan(SparseIndex):
     """Every expression, every event."""
 
     name = "scan"
-    options: ClassVar[Mapping[str, str]] = {"score": "how products of weights combine: sum or max"}
+    options: ClassVar[Mapping[str, str]] = {"score": HELP}
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         store = self._store
         scratch.counts[0] += store.used
-        columns = columns_of(event)
-        return int(
-            scan_rows(store.rows, store.used, columns, scratch.event, k, self._mode, scratch.scores, scratch.ids)
-        )
+        found = scan_rows(
+            store.rows, store.used, columns_of(event), event.extra, scratch.event, k, self._scoring, scratch.scores,
+            scratch.ids,
+        )  # fmt: skip
+        return int(found)
 
     @property
     def overhead(self) -> int:

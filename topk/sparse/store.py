@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from coverlay import CoverlayError
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
+from topk.sparse.scores import MARGIN, Scoring, combine
 
 _ROOM = 64
-SCORES = ("sum", "max")  # how the products of weights combine
-SUM, MAX = 0, 1
 
 
 class Rows(NamedTuple):
@@ -40,18 +38,27 @@ class Rows(NamedTuple):
 
 
 @njit(cache=True, inline="always")
-def holds(rows: Rows, row: int, event: Any) -> bool:
-    """Whether every predicate of the row meets the event (exceptions included); event is (3, d) scratch."""
+def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
+    """Whether every predicate of the row meets the event exactly; event is (3, d) scratch."""
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
         a = rows.attribute[p]
         if not (rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]):
             return False
-    return rows.odd[row] < 0 or exceptions_hold(rows, row, event)
+    return exactly(rows, row, event, extra)
+
+
+@njit(cache=True, inline="always")
+def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
+    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side."""
+    if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
+        return False
+    return len(extra[0]) == 0 or event_holds(rows, row, event, extra[0], extra[1])
 
 
 @njit(cache=True)
 def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
+    """Whether the row's ≠, ∉ and ∈ leave a value of the event's intervals."""
     at = rows.odd[row]
     while True:
         a, excluded, first, count, more = rows.exceptions[at]
@@ -68,17 +75,75 @@ def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
         at += 1
 
 
+@njit(cache=True)
+def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
+    """Whether the event's ≠, ∉ and ∈ leave a value that the row's predicate on the attribute accepts."""
+    for i in range(len(table)):
+        a, excluded, first, count = table[i]
+        begin = rows.start[row]
+        for p in range(begin, begin + rows.length[row]):
+            if rows.attribute[p] == a:
+                own = values[first : first + count]
+                if not common_value(rows, row, a, rows.lo[p], rows.hi[p], event[0, a], event[1, a], excluded, own):
+                    return False
+    return True
+
+
+@njit(cache=True)
+def common_value(
+    rows: Rows, row: int, a: int, lo: float, hi: float, low: float, high: float, excluded: int, own: Any
+) -> bool:
+    """Whether the predicate [lo, hi], with the row's exception on a if any, shares a value with the event's.
+
+    `own` are the event's values: excluded from [low, high], or the only ones. The intervals meet.
+    """
+    theirs, without = own[:0], True  # the row's exception
+    at = rows.odd[row]
+    while at >= 0:
+        if rows.exceptions[at, 0] == a:
+            without = rows.exceptions[at, 1] != 0
+            theirs = rows.values[rows.exceptions[at, 2] : rows.exceptions[at, 2] + rows.exceptions[at, 3]]
+        at = at + 1 if rows.exceptions[at, 4] else -1
+    if not without:
+        for v in theirs:  # noqa: SIM110 (kernels have no generators)
+            if low <= v <= high and (listed(own, v) != bool(excluded)):
+                return True
+        return False
+    if not excluded:
+        for v in own:  # noqa: SIM110
+            if lo <= v <= hi and not listed(theirs, v):
+                return True
+        return False
+    # Two intervals without finitely many values: only a single point can be used up.
+    return max(lo, low) < min(hi, high) or not (listed(own, max(lo, low)) or listed(theirs, max(lo, low)))
+
+
+@njit(cache=True)
+def listed(values: Any, value: float) -> bool:
+    for v in values:  # noqa: SIM110
+        if v == value:
+            return True
+    return False
+
+
 @njit(cache=True, inline="always")
-def row_score(rows: Rows, row: int, event: Any, mode: int) -> float:
-    """Score of a matching row, added in attribute order: all methods give equal floats."""
-    total = 0.0
+def row_score(rows: Rows, row: int, event: Any, score: Scoring) -> float:
+    """Score of a matching row, folded in attribute order: all methods give equal floats."""
+    total = score.start
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
-        product = rows.weight[p] * event[2, rows.attribute[p]]
-        if mode == SUM:
-            total += product
-        elif product > total:
-            total = product
+        total = combine(score, total, rows.weight[p], event[2, rows.attribute[p]])
+    return total
+
+
+@njit(cache=True, inline="always")
+def usual_score(rows: Rows, row: int, usual: Any, score: Scoring) -> float:
+    """The row's score from an event with the usual weight of each attribute; `reach` says how it bounds scores."""
+    total = score.start
+    margin = 1.0 if score.linear else MARGIN
+    begin = rows.start[row]
+    for p in range(begin, begin + rows.length[row]):
+        total = combine(score, total, rows.weight[p], margin * usual[rows.attribute[p]])
     return total
 
 
@@ -225,8 +290,3 @@ def _fitted(column: Any, capacity: int, fill: float = 0) -> Any:
     larger[: len(column)] = column
     return larger
 
-
-def score_mode(score: str) -> int:
-    if score not in SCORES:
-        raise CoverlayError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
-    return SCORES.index(score)

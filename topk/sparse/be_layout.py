@@ -1,0 +1,129 @@
+"""The nodes of BE-Tree and BE*-Tree in the order in which a search meets them.
+
+A tree built by insertions has its nodes in order of creation, and every step of a search is a cache miss. Renumbered,
+a c-directory lies in the order in which `be_match` walks it (right before left), the p-nodes of a directory side by
+side, the l-nodes' entries and the packed expressions likewise. Nothing but numbers changes; later insertions
+append, and the order is restored when the packed copies are rewritten (`BETree._lay_out`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from topk.sparse.be_arena import (
+    BUCKETS,
+    ENTRIES,
+    FREE_BUCKET,
+    FREE_PNODE,
+    FREE_ROOM,
+    HASHED,
+    PNODES,
+    ROW,
+    Tree,
+    aligned,
+    emptied,
+    put_pnode,
+)  # fmt: skip
+from topk.sparse.catalogue import Ints
+
+_SPARE = 64  # nodes that can be added before the arrays grow
+
+
+@njit(cache=True)
+def visiting_order(t: Tree, buckets: Any, pnodes: Any) -> Any:
+    """Fill in the live buckets and p-nodes in the order of a search; returns how many there are of each."""
+    roots, waiting, done = np.zeros(t.meta[PNODES] + 1, np.int64), 1, 0  # c-directories, first come first served
+    stack = np.empty(t.meta[BUCKETS] + 2, np.int64)
+    count, partitions = 0, 0
+    while done < waiting:
+        stack[0], depth = roots[done], 1
+        done += 1
+        while depth:
+            depth -= 1
+            b = stack[depth]
+            buckets[count] = b
+            count += 1
+            if t.node[b].left >= 0:
+                stack[depth], stack[depth + 1] = t.node[b].left, t.node[b].right
+                depth += 2
+            p = t.node[b].first
+            while p >= 0:
+                pnodes[partitions] = p
+                partitions += 1
+                roots[waiting] = t.pnode[p].root
+                waiting += 1
+                p = t.pnode[p].next
+    return count, partitions
+
+
+def in_visiting_order(t: Tree) -> Tree:
+    """The same tree, renumbered."""
+    buckets, pnodes = np.empty(int(t.meta[BUCKETS]), np.int64), np.empty(int(t.meta[PNODES]), np.int64)
+    count, partitions = visiting_order(t, buckets, pnodes)
+    buckets, pnodes = buckets[:count], pnodes[:partitions]
+    new_bucket, new_pnode = _numbers(buckets, int(t.meta[BUCKETS])), _numbers(pnodes, int(t.meta[PNODES]))
+    node, bucket, pnode = (_taken(a, i) for a, i in ((t.node, buckets), (t.bucket, buckets), (t.pnode, pnodes)))
+    for column in (node.left, node.right, bucket.up, pnode.root, pnode.owner):
+        column[:] = new_bucket[column]
+    for column in (node.first, bucket.pnode, pnode.next):
+        column[:] = new_pnode[column]
+    home = t.home.copy()
+    home[home >= 0] = new_bucket[home[home >= 0]]
+    keys, values = emptied(len(t.keys))
+    t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, 0
+    t.meta[[FREE_BUCKET, FREE_PNODE]] = -1
+    t = t._replace(
+        node=node, bucket=bucket, pnode=pnode, home=home, keys=keys, values=values,
+        entries=_entries(t, buckets, node, bucket),
+        box=_taken(t.box, buckets), bucket_top=_taken(t.bucket_top, buckets), pnode_top=_taken(t.pnode_top, pnodes),
+    )  # fmt: skip
+    _hash_all(t)
+    return t
+
+
+def _numbers(order: Ints, size: int) -> Ints:
+    """old number → new number; −1 stays −1."""
+    new = np.full(size + 1, -1, np.int64)
+    new[order] = np.arange(len(order))
+    return new
+
+
+def _taken(array: Any, order: Ints) -> Any:
+    """The elements in this order, with room for a few more."""
+    taken = aligned((len(order) + _SPARE, *array.shape[1:]), array.dtype).view(type(array))
+    taken[: len(order)] = array[order]
+    return taken
+
+
+def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> Any:
+    """The runs of the l-nodes one after the other; sets their starts."""
+    rooms = bucket.room[: len(buckets)].astype(np.int64)
+    starts = np.cumsum(rooms) - rooms
+    total = int(rooms.sum())
+    source = np.repeat(node.start[: len(buckets)] - starts, rooms) + np.arange(total)
+    entries = np.zeros((total + _SPARE, 2), np.int32)
+    entries[:total] = t.entries[source]
+    node.start[: len(buckets)] = starts
+    t.meta[ENTRIES] = total
+    t.meta[FREE_ROOM:] = -1
+    return entries
+
+
+@njit(cache=True)
+def _hash_all(t: Tree) -> None:
+    for p in range(t.meta[PNODES]):
+        put_pnode(t, t.pnode[p].owner, t.pnode[p].attr, p)
+
+
+@njit(cache=True)
+def rows_in_order(t: Tree, out: Any) -> None:
+    """The rows of all l-nodes, bucket by bucket."""
+    count = 0
+    for b in range(t.meta[BUCKETS]):
+        if t.bucket[b].level >= 0:
+            for i in range(t.node[b].start, t.node[b].start + t.node[b].count):
+                out[count] = t.entries[i, ROW]
+                count += 1

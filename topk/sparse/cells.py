@@ -1,0 +1,136 @@
+"""Value cells per attribute, for filing predicates: a hierarchy of up to two levels below the whole domain, 16-ary.
+
+Cuts are at quantiles of the predicates' low bounds. cell(v), the number of cuts ≤ v, is monotone: a predicate that
+contains v lies in a cell on v's path at every level at which it lies in one cell. Rare attributes get one cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.store import Rows
+
+FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
+MAX_LEVELS = 2
+_SPLIT_AT = 64  # predicates on an attribute that are worth 16 cells, and times 16 per further level
+
+ATTRIBUTE = np.dtype([
+    ("first_cut", "i4"),  # first cut; an attribute with L levels has 16**L − 1
+    ("first_list", "i4"),  # first list; level 0 first, then its children, …
+    ("bit", "u8"),  # one of 64
+    ("reference", "f8"),  # usual weight of a predicate on it
+    ("frequency", "f4"),  # predicates on it when the cells were cut, at least 1
+    ("levels", "i4"),
+])  # fmt: skip
+
+
+class Grid(NamedTuple):
+    """What kernels receive."""
+
+    attribute: Any  # (d,) records
+    cuts: Floats
+
+
+@njit(cache=True)
+def cell_of(grid: Grid, a: int, value: float) -> int:
+    """Number of cuts ≤ value, so equal values get equal cells and the order is kept."""
+    cuts, first = grid.cuts, grid.attribute[a].first_cut
+    low, high = 0, (1 << (FAN_BITS * grid.attribute[a].levels)) - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if cuts[first + middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, inline="always")
+def cell_bit(a: int, cell: int) -> Any:
+    """The bit of a value cell among 64; multiplicative hashing spreads neighbours."""
+    mixed = np.uint64(a * 4096 + cell + 1) * np.uint64(0x9E3779B97F4A7C15)
+    return np.uint64(1) << (mixed >> np.uint64(58))
+
+
+@njit(cache=True, inline="always")
+def list_at(attribute: Any, a: int, level: int, cell: int) -> int:
+    """The list of a leaf cell's ancestor at `level`."""
+    before = ((1 << (FAN_BITS * level)) - 1) // ((1 << FAN_BITS) - 1)
+    return attribute[a].first_list + before + (cell >> (FAN_BITS * (attribute[a].levels - level)))
+
+
+def lists_of(levels: int) -> int:
+    """How many cells an attribute has at all its levels."""
+    return (int((1 << (FAN_BITS * (levels + 1))) - 1)) // ((1 << FAN_BITS) - 1)
+
+
+def number_of_lists(grid: Grid) -> int:
+    if not len(grid.attribute):
+        return 1
+    return int(grid.attribute[-1].first_list) + lists_of(int(grid.attribute[-1].levels))
+
+
+def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
+    """Cells at quantiles of the bounds; list 0 is nobody's."""
+    at = _live_predicates(rows, used)
+    named = rows.attribute[at]
+    frequency = np.bincount(named, minlength=dimensions)
+    weights = np.bincount(named, rows.weight[at], minlength=dimensions)
+    grid = np.zeros(dimensions, ATTRIBUTE).view(np.recarray)
+    grid.reference = np.divide(weights, frequency, out=np.ones(dimensions), where=frequency > 0)
+    grid.frequency = np.maximum(frequency, 1)
+    begins = np.concatenate([[0], np.cumsum(frequency)]).astype(np.int64)
+    grouped = by_attribute(named, begins)
+    cuts: list[Floats] = []
+    next_list, next_cut = 1, 0
+    for a in range(dimensions):
+        wanted, levels = int(frequency[a]) // _SPLIT_AT, 0
+        while levels < MAX_LEVELS and wanted >= 1 << (FAN_BITS * levels):
+            levels += 1
+        grid[a].levels, grid[a].first_list, grid[a].first_cut = levels, next_list, next_cut
+        if levels:
+            own = _quantiles(rows, at[grouped[begins[a] : begins[a + 1]]], 1 << (FAN_BITS * levels))
+            cuts.append(own)
+            next_cut += len(own)
+        next_list += lists_of(levels)
+    rank = np.empty(dimensions, np.int64)
+    rank[np.argsort(-frequency, kind="stable")] = np.arange(dimensions)
+    grid.bit = np.uint64(1) << (rank % 64).astype(np.uint64)
+    return Grid(grid, np.concatenate(cuts) if cuts else np.empty(0))
+
+
+def _live_predicates(rows: Rows, used: int) -> Ints:
+    """Positions of the predicates of all rows that are not gaps."""
+    lengths = np.maximum(rows.length[:used], 0).astype(np.int64)
+    if not used:
+        return lengths
+    shift = rows.start[:used] - np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    return np.repeat(shift, lengths) + np.arange(int(lengths.sum()))
+
+
+@njit(cache=True)
+def by_attribute(named: Any, begins: Any) -> Any:
+    """Positions of `named`, grouped by attribute: a counting sort."""
+    grouped = np.empty(len(named), np.int64)
+    following = begins.copy()
+    for i in range(len(named)):
+        grouped[following[named[i]]] = i
+        following[named[i]] += 1
+    return grouped
+
+
+_SAMPLE = 4096  # bounds that are enough for 256 quantiles
+
+
+def _quantiles(rows: Rows, at: Ints, cells: int) -> Floats:
+    """Cuts between predicates: low bounds at equal ranks, so that a predicate starts its cell."""
+    at = at[:: max(1, len(at) // _SAMPLE)]
+    bounds = np.where(np.isfinite(rows.lo[at]), rows.lo[at], rows.hi[at])
+    bounds = np.sort(bounds[np.isfinite(bounds)])
+    if not len(bounds):
+        return np.zeros(cells - 1)
+    return bounds[np.arange(1, cells) * len(bounds) // cells]
