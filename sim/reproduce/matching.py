@@ -55,16 +55,22 @@ class Sheet:
     ) -> dict[str, dict[float, float]]:
         """Milliseconds per event of every method at every point; written as CSV and drawn."""
         series: dict[str, dict[float, float]] = {}
-        rows = []
         for value, make in points:
             self.progress(f"{self.document} {figure}: {x} = {value:g}")
             asks, events = make()
             for name, seconds in mean_least(asks, events, rounds).items():
                 series.setdefault(name, {})[value] = 1e3 * seconds
-                rows.append({x: value, "method": name, "ms_per_event": 1e3 * seconds})
+        self.draw(figure, title, x, series)
+        return series
+
+    def draw(self, figure: str, title: str, x: str, series: Mapping[str, Mapping[float, float]]) -> None:
+        """Write milliseconds per event by method and x as CSV, and draw them."""
+        values = list(dict.fromkeys(value for times in series.values() for value in times))
+        rows = [
+            {x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series
+        ]
         write_csv(self.out / f"{figure}.csv", rows)
         plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event")
-        return series
 
     def factor(
         self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""

@@ -70,9 +70,7 @@ def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkloa
     if widest > p.dimensions:
         raise CoverlayError(f"dimensions must be at least {widest} for these sizes, not {p.dimensions}")
     stream = stream or streams(p.seed)
-    law = np.asarray(zipf_probabilities(p.dimensions, p.skew if p.distribution == "zipf" else 0.0))
-    low, high = np.array(p.area).T
-    cities = stream("located.cities").uniform(low, high, (_CITIES, 2))
+    law, cities = _popularity(p), _cities(p, stream)
     places = _places(p, cities, stream("located.places"), p.subscriptions)
     expressions = _expressions(p, law, stream)
     random = stream("located.alpha")
@@ -81,6 +79,21 @@ def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkloa
     else:
         alpha = np.clip(random.normal(p.alpha, _ALPHA_SPREAD, p.subscriptions), 0.0, 1.0)
     return LocatedWorkload(located(expressions, places, alpha), _events(p, law, cities, stream))
+
+
+def located_events(p: Located) -> list[PlacedEvent]:
+    """The events of `located_workload` alone."""
+    stream = streams(p.seed)
+    return _events(p, _popularity(p), _cities(p, stream), stream)
+
+
+def _popularity(p: Located) -> Floats:
+    return np.asarray(zipf_probabilities(p.dimensions, p.skew if p.distribution == "zipf" else 0.0))
+
+
+def _cities(p: Located, stream: Stream) -> Floats:
+    low, high = np.array(p.area).T
+    return stream("located.cities").uniform(low, high, (_CITIES, 2))
 
 
 def _places(p: Located, cities: Floats, random: np.random.Generator, count: int) -> Floats:
