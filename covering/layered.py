@@ -32,6 +32,7 @@ class LayeredIndex(CoveringIndex):
         super().__init__(domain, epsilon)
         self._fields = Fields.of(self.domain)
         self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
+        self._row = self._query.reshape(1, -1)
         self._built = 0
         self._dead = 0  # tombstones in the static part
         self.rebuilds = 0
@@ -81,13 +82,17 @@ class LayeredIndex(CoveringIndex):
         # What fills up next is the tail: a quarter of its limit at a time.
         return needed + max(16, self.tail_limit() // 4) if self._used else needed
 
+    def _as_row(self, query: Floats) -> Floats:
+        """One query as a batch; nearly always the buffer of `_point`, whose view is at hand."""
+        return self._row if query is self._query else query.reshape(1, -1)
+
     def _widen(self) -> None:
         """Give `_words` the capacity of `_points`."""
         if self._words.shape[1] != len(self._points):
             words = np.zeros((self._fields.words, len(self._points)), self._words.dtype)
             words[:, : self._words.shape[1]] = self._words
             self._words = words
-        self._arrays_moved()
+            self._arrays_moved()
 
     def _rebuild(self) -> None:
         live = np.array(self._ids.slots(), np.int64)

@@ -48,7 +48,8 @@ def volumes(points: Floats, domain: Floats) -> Floats:
 @njit(cache=True, nogil=True)
 def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> tuple[int, int]:
     """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
-    points, words, offset, scale, guards, domain, largest = state
+    points, words, grid, guards, domain, largest = state
+    offset, scale = grid[0], grid[1]
     packed = np.empty(guards.shape[0], guards.dtype)
     query = np.empty(queries.shape[1])  # a copy: a row of `queries` would count references at every turn
     slot, probes = -1, 0
@@ -92,11 +93,11 @@ class PackedIndex(LayeredIndex):
         pass  # `_largest` is all there is
 
     def _arrays_moved(self) -> None:
-        offset, scale, guards = self._fields.kernel
-        self._state = (self._points, self._words, offset, scale, guards, self.domain, self._largest)
+        fields = self._fields
+        self._state = (self._points, self._words, fields.grid, fields.guards, self.domain, self._largest)
 
     def _search(self, query: Floats) -> int:
-        slot, probes = _find(self._state, self._built, self._used, query.reshape(1, -1), self._one)
+        slot, probes = _find(self._state, self._built, self._used, self._as_row(query), self._one)
         self.stats.probes += probes
         self.stats.volume += 1.0
         return slot

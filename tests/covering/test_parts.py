@@ -75,8 +75,8 @@ def test_large_enough_for_the_real_limits(name):
     held[:, :, 1] = np.minimum(held[:, :, 1], held[:, :, 0] + 0.05)
     index, scan = covering.create(name, [[0, 1]] * 2), covering.create("scan", [[0, 1]] * 2)
     for each in (index, scan):
-        each.add_many(np.arange(4000), held[:4000])
-        for i in range(4000, 6000):
+        each.add_many(np.arange(5000), held[:5000])
+        for i in range(5000, 6000):
             each.add(i, held[i])
         for i in range(0, 6000, 5):
             each.remove(i)
@@ -86,7 +86,8 @@ def test_large_enough_for_the_real_limits(name):
     found = index.find_cover_many(asked)
     assert [f is None for f in found] == [t is None for t in truth]
     assert all(contains(held[f], box) for f, box in zip(found, asked, strict=True) if f is not None)
-    assert index.find_covered([[0, 0.5], [0, 1]]) == scan.find_covered([[0, 0.5], [0, 1]])
+    for box in ([[0, 0.5], [0, 1]], *(held[:20] + np.array([-0.05, 0.05]))):
+        assert index.find_covered(box) == scan.find_covered(box)
     assert index.stats.probes < scan.stats.probes
 
 
@@ -151,8 +152,8 @@ def test_auto_goes_over_and_back(monkeypatch):
 def test_auto_leaves_the_tree_where_it_does_not_help(monkeypatch):
     monkeypatch.setattr(auto, "REVIEW", 50)
     monkeypatch.setattr(auto, "STAY", 2)
-    stored, asked = adversarial(20_000, 2, np.random.default_rng(0))
-    index = auto.AutoIndex([[0, 1]] * 2)
+    stored, asked = adversarial(20_000, 4, np.random.default_rng(0))
+    index = auto.AutoIndex([[0, 1]] * 4)
     index._next_review = 50
     index.add_many(np.arange(len(stored)), stored)
     assert index.find_cover_many(asked) == [None] * len(asked)
