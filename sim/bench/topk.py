@@ -5,6 +5,10 @@ events from the same regions as the subscriptions. "paper, elsewhere": the same 
 other regions, where few of the short, high-scoring intervals are. "short": ten of n match. "wide": almost
 everything matches.
 
+Then 4 dimensions, events that are intervals, our index from a thousand to five million subscriptions, the
+space of the papers' trees, and upkeep: the amortised cost of insertions (for the SOPT-R-tree by
+log-structured rebuilds), score updates and deletions.
+
 Everybody returns the same answer, a list of (id, score) best first; all are compared before anything is
 timed. Times are the least of interleaved rounds, because the machine is rarely ours alone.
 """
@@ -20,53 +24,13 @@ import numpy as np
 
 import topk
 from sim.bench.timing import mean_least
-from sim.bench.topk_peers import PEERS, snap
+from sim.bench.topk_aspects import intervals, scale, space, upkeep
+from sim.bench.topk_common import OURS, K, asking, paced, workload
+from sim.bench.topk_peers import PEERS
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
-from topk.interval.ir_tree import IRTree
-from topk.interval.sopt_rtree import SoptRTree
 
-K = 20
-ROUNDS = 15  # on a busy machine some of them run undisturbed
-_QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
-_PAPERS = ("segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
-_SLOW = 0.02
-OURS = "auto"
+_PAPERS = ("strata", "segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
 SCAN = "branch-free scan, score order"
-
-
-def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
-    """lo, hi, scores, event values."""
-    if kind.startswith("paper"):
-        points = regional_zipf(rng, n + events, 1)[:, 0]
-        half = zipf_lengths(rng, n, 1)[:, 0]
-        values = points[n:] if kind == "paper" else regional_zipf(rng, events, 1)[:, 0]
-        return snap(points[:n] - half), snap(points[:n] + half), 1 - half, snap(values)
-    start = rng.random(n)
-    if kind == "short":
-        return snap(start), snap(start + 20 / n * rng.random(n)), rng.random(n), snap(rng.random(events))
-    return snap(start * 0.05), snap(1 - 0.05 * rng.random(n)), rng.random(n), snap(rng.random(events))
-
-
-def _paced(
-    tasks: dict[str, Callable[[Any], Any]], events: list[Any], progress: Callable[[str], None]
-) -> dict[str, float]:
-    """Seconds per event. Slow methods answer fewer of the events, fast ones more often."""
-    seconds: dict[str, float] = {}
-    paces: dict[tuple[int, int], dict[str, Callable[[Any], Any]]] = {}
-    for name, task in tasks.items():
-        once = min(_seconds(task, event) for event in events[:3])
-        pace = (200, ROUNDS) if once < _QUICK else (20, 5) if once < _SLOW else (5, 2)
-        paces.setdefault(pace, {})[name] = task
-    for (count, rounds), group in paces.items():
-        progress(f"timing {', '.join(group)}")
-        seconds |= mean_least(group, events[:count], rounds)
-    return seconds
-
-
-def _seconds(task: Callable[[Any], Any], event: Any) -> float:
-    started = time.perf_counter()
-    task(event)
-    return time.perf_counter() - started
 
 
 def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
@@ -106,7 +70,7 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             continue
         for v, want in zip(values_list, expected, strict=False):
             assert search(v, K) == want, f"{name} disagrees at {v}"
-        single[name] = _asking(search)
+        single[name] = asking(search)
     topk.create(OURS, topk.Catalogue.from_boxes(lo[:1000], hi[:1000], scores[:1000]))  # compile before timing
     for name in (OURS, *_PAPERS):
         index = add(name, partial(topk.create, name, catalogue))
@@ -115,15 +79,15 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             assert index.top(e, K) == want, f"{name} disagrees at {e}"
         index.stats.reset()
         rows[name]["bytes"] = index.nbytes
-        single[name] = _asking(index.top)
-        batch[name] = _asking(index.top_many)
+        single[name] = asking(index.top)
+        batch[name] = asking(index.top_many)
         index.top_many(events, K)
         rows[name]["nodes"] = index.stats.nodes / index.stats.queries
         rows[name]["entries"] = index.stats.entries / index.stats.queries
     peers = {name: task for name, task in single.items() if name in PEERS}
-    times = _paced(peers, values_list, progress)
+    times = paced(peers, values_list, progress)
     # An index takes an array of one attribute, a peer takes a number.
-    times |= _paced({name: single[name] for name in (OURS, *_PAPERS)}, list(values[:, None]), progress)
+    times |= paced({name: single[name] for name in (OURS, *_PAPERS)}, list(values[:, None]), progress)
     batches = {name: mean_least({name: batch[name]}, [values[:, None]], 7)[name] for name in batch}
     ours = times[OURS]
     for name, seconds in times.items():
@@ -133,10 +97,6 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             rows[name]["us_batch"] = batches[name] / len(values) * 1e6
     rows[OURS].update(_build_against_sort(catalogue, lo, hi))
     return list(rows.values())
-
-
-def _asking(search: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
-    return lambda event: search(event, K)
 
 
 def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> dict[str, object]:
@@ -169,9 +129,9 @@ def several_dimensions(d: int, n: int, progress: Callable[[str], None]) -> list[
             )
         for e in events[:10]:
             assert indexes["scan"].top(e, K) == indexes[OURS].top(e, K), "the two disagree"
-        tasks = {name: _asking(index.top) for name, index in indexes.items()}
+        tasks = {name: asking(index.top) for name, index in indexes.items()}
         times = mean_least(tasks, list(events[:30]), 7)
-        batch = mean_least({OURS: _asking(indexes[OURS].top_many)}, [events], 5)[OURS]
+        batch = mean_least({OURS: asking(indexes[OURS].top_many)}, [events], 5)[OURS]
         for row in rows[-2:]:
             row["us_single"] = times[str(row["method"])] * 1e6
             if row["method"] == OURS:
@@ -182,55 +142,6 @@ def several_dimensions(d: int, n: int, progress: Callable[[str], None]) -> list[
     return rows
 
 
-def upkeep(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
-    """Amortised µs per insertion, deletion and score update, n of them one by one into an empty index."""
-    rng = np.random.default_rng(5)
-    lo, hi, scores, _ = workload("paper", n, 1, rng)
-    rows: list[dict[str, object]] = []
-    for name in ("scan", "ir-tree", "sopt-rtree", OURS):
-        progress(f"upkeep of {name}, n = {n:,}")
-        for warm in (True, False):  # once small, for the compiler
-            index = topk.create(name, topk.Catalogue.empty(1))
-            count = 3000 if warm else n
-            started = time.perf_counter()
-            for i in range(count):
-                index.add(i, lo[i : i + 1], hi[i : i + 1], scores[i])
-            added = time.perf_counter()
-            for i in range(0, count, 4):
-                index.update_score(i, scores[i] / 2)
-            updated = time.perf_counter()
-            for i in range(0, count, 4):
-                index.remove(i)
-            removed = time.perf_counter()
-        rows.append(
-            {
-                "case": "upkeep", "n": n, "method": name,
-                "us_add": (added - started) / n * 1e6,
-                "us_update": (updated - added) / (n / 4) * 1e6,
-                "us_remove": (removed - updated) / (n / 4) * 1e6,
-                "rebuilds": index.stats.rebuilds,
-            }
-        )  # fmt: skip
-    return rows
-
-
-def space(n: int) -> list[dict[str, object]]:
-    """Bytes of the two recommended trees against the interval data they hold."""
-    rng = np.random.default_rng(3)
-    lo, hi, scores, _ = workload("paper", n, 1, rng)
-    from topk.interval.base import Entries
-
-    entries = Entries(np.arange(n), lo, hi, scores, np.arange(n))
-    data = {SoptRTree: 24 * n, IRTree: 32 * n}  # bounds and row; the updatable one also score and id
-    return [
-        {
-            "case": "space", "n": n, "method": cls.name, "bytes": (size := cls(entries).nbytes),
-            "bytes_over_data": size / data[cls],
-        }
-        for cls in (SoptRTree, IRTree)
-    ]  # fmt: skip
-
-
 def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
     sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
     rows: list[dict[str, object]] = []
@@ -239,6 +150,8 @@ def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]
             rows += one_dimension(kind, n, progress)
     for n in sizes[1:]:
         rows += several_dimensions(4, n, progress)
+    rows += intervals(sizes[-1], progress)
+    rows += scale((1000, *sizes) if quick else (1000, *sizes, 5_000_000), progress)
     rows += space(sizes[-1])
     return rows + upkeep(5_000 if quick else 50_000, progress)
 
@@ -270,6 +183,8 @@ def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     out.append(verdict("wide: the same in a batch", batch_wide, 1.0))
     ratio = of("paper", OURS)[0]["build_over_sort"]
     out.append(at_most("build of ours at most 5× numpy's sort of the endpoints", ratio, 5.0))
+    for row in of("short", OURS):
+        out.append(at_most("the same where all intervals are short", row["build_over_sort"], 5.0))
     for semantics in topk.SEMANTICS:
         scan = of(f"paper, d = 4, {semantics}", "scan")[0]["times_ours"]
         out.append(verdict(f"4 dimensions, {semantics}, n = {largest:,}: at least 20× the scan", scan, 20.0))

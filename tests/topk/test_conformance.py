@@ -13,7 +13,7 @@ from tests.topk import oracles
 
 ONE_DIMENSIONAL = {"strata", "canopy"}
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # small structures have more corners; given where the option exists
+SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # small: more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
 SIDES = st.one_of(COORDINATES, st.just(np.inf))
