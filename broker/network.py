@@ -9,6 +9,7 @@ tables = network.recorder.tables()  # the trace
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -108,6 +109,7 @@ class Network:
         self.recorder = Recorder()
         self.trees = trees_of(overlay, settings.trees, settings.root)
         self._mergers = 0
+        self.loading = False  # while subscriptions spread that exist before time 0, untraced
         self.under_way = 0  # control messages sent and not yet processed or lost
         self._operations: list[_Operation] = []
         self._home: dict[int, tuple[int, Filter]] = {}
@@ -151,6 +153,30 @@ class Network:
             raise CoverlayError(f"subscription {subscription} is subscribed already")
         self._home[subscription] = (broker, filter)
         self._request(Kind.SUBSCRIBE, subscription, broker, filter)
+
+    def preload(self, broker: int, subscription: int, filter: Filter) -> None:
+        """Subscribe before time 0: it spreads through the network at once and completely, hop by hop but in no time.
+
+        The trace tells of the request and of how many messages it took; decisions and messages are not in it.
+        """
+        if subscription in self._home:
+            raise CoverlayError(f"subscription {subscription} is subscribed already")
+        self._home[subscription] = (broker, filter)
+        operation = self.new_operation("subscribe", subscription, broker)
+        now, home = self.env.now, self.brokers[broker]
+        home.record_request(Control(Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, now, operation, 0, SHARED))
+        home.local.add(subscription, filter)
+        self.loading = True
+        waiting = deque((plane, CLIENT, Kind.SUBSCRIBE, subscription, filter) for plane in home.planes.values())
+        while waiting:
+            plane, *news = waiting.popleft()
+            for neighbour, answers in plane.told(*news):
+                self._operations[operation].messages += len(answers)
+                there, here = plane.at(neighbour), plane.broker.number
+                for answer in answers:
+                    there.takes_in(here, *answer)
+                    waiting.append((there, here, *answer))
+        self.loading = False
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription not in self._home:

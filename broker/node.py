@@ -67,6 +67,10 @@ class Broker:
             self._sync(message)
         self.network.operation_processed(message.operation)
 
+    def record_request(self, message: Control) -> None:
+        """Write down what a client asked before time 0."""
+        self._record_control(message, KIND_NAMES[message.kind], message.subscription, message.hop)
+
     def _record_control(self, message: Control | Sync, kind: str, subscription: int, hop: int) -> None:
         recorder = self.network.recorder
         recorder.rows["control"].append(

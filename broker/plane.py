@@ -6,6 +6,7 @@ in every tree, and nothing crosses from one plane to another.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from broker.trace import CLIENT, NOBODY
 from routing.advertisements import AdvertTable
 from routing.basic import Simple
 from routing.covering_strategy import Covering
+from routing.filter import Filter
 from routing.ledger import Decision, Kind, LinkLedger
 from routing.ledger import Message as LedgerMessage
 from routing.link_strategy import LinkStrategy
@@ -60,26 +62,36 @@ class Plane:
 
     def subscription(self, message: Control) -> None:
         """A neighbour subscribes or unsubscribes."""
-        table = self.tables[message.source]
-        joins = message.kind is Kind.SUBSCRIBE
-        if joins == (message.subscription in table):
-            return  # known already, or gone already: repeated while two brokers agree again
+        if self.takes_in(message.source, message.kind, message.subscription, message.filter):
+            self.pass_on(message)
+
+    def takes_in(self, source: int, kind: Kind, subscription: int, filter: Filter) -> bool:
+        """Change the table of a neighbour as it says; False if it says nothing new."""
+        table, joins = self.tables[source], kind is Kind.SUBSCRIBE
+        if joins == (subscription in table):
+            return False  # known already, or gone already: repeated while two brokers agree again
         if joins:
-            table.add(message.subscription, message.filter)
+            table.add(subscription, filter)
         else:
-            table.remove(message.subscription)
-        self.pass_on(message)
+            table.remove(subscription)
+        return True
 
     def pass_on(self, message: Control) -> None:
         """Tell the neighbours of a subscription that came or left, as far as they need to know."""
-        for neighbour, ledger in self.ledgers.items():
-            if neighbour == message.source:
-                continue  # what came from there needs not go back
-            if message.kind is Kind.SUBSCRIBE:
-                answers = ledger.subscribe(message.subscription, message.filter)
-            else:
-                answers = ledger.unsubscribe(message.subscription)
+        for neighbour, answers in self.told(message.source, message.kind, message.subscription, message.filter):
             self.send_control(neighbour, answers, message.operation, message.hop + 1)
+
+    def told(
+        self, source: int, kind: Kind, subscription: int, filter: Filter
+    ) -> Iterator[tuple[int, list[LedgerMessage]]]:
+        """What each neighbour is to be told of a subscription that came or left; each ledger decides as it is asked."""
+        for neighbour, ledger in self.ledgers.items():
+            if neighbour == source:
+                continue  # what came from there needs not go back
+            if kind is Kind.SUBSCRIBE:
+                yield neighbour, ledger.subscribe(subscription, filter)
+            else:
+                yield neighbour, ledger.unsubscribe(subscription)
 
     def advertisement(self, message: Control) -> None:
         """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
@@ -122,6 +134,8 @@ class Plane:
         settings, rows = network.settings, network.recorder.rows["decisions"]
 
         def record(decision: Decision) -> None:
+            if network.loading:
+                return
             search = decision.search
             rows.append(
                 (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,

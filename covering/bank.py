@@ -8,8 +8,9 @@ the bookkeeping around the searches that the classes do in Python: which slot is
 
 Per index: a row of states, which says where its region begins and how much room it has, and regions of `points`
 (dominance points by slot), `words` (packed, always of 64 bits so that one compiled version serves every d), `owners`
-(who is in a slot; −2 − next for a free one) and `tops` (maxima of the k-d tree, or volumes of packed). `slot_of[owner]`
-is kept up to date. Kernels never allocate: `reserve` comes first, and when it says no, Bank.grow.
+(who is in a slot; −2 − next for a free one) and `tops` (maxima of the k-d tree, and their words, or volumes of packed).
+`slot_of[owner]` is kept up to date. Regions never grow in the middle of something: `reserve` comes first, and when it
+says no, Bank.grow.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 from covering import fields, kdtree, layered, packed
 from covering.base import Floats, covered_slots
 from covering.fields import Fields, covered_by_fields, pack_stored, scan_fields
-from covering.kdtree import BUCKET, FRONT
-from covering.memory import WORDS, Memory, matrix_of, pointer, rows_of
+from covering.kd_build import BUCKET, bucket_order, fill_extremes
+from covering.kdtree import FRONT
+from covering.memory import WORDS, Memory, call, linkable, matrix_of, pointer, rows_of, table_at
 from covering.packed import volumes
 from covering.scan import scan_one
 
@@ -51,16 +53,17 @@ STATE = np.dtype(
     ]
 )
 
-_STATES, _POINTS, _WORDS, _OWNERS, _TOPS, _SLOTS, _OFFSET, _SCALE, _GUARDS, _DOMAIN, _BOX = range(11)
-_END = WORDS * 11  # the bank's own words: rows and tops in use, the method that an index begins with
-_USED, _TOPS_USED, _FIRST_KIND = _END, _END + 1, _END + 2
+_STATES, _POINTS, _WORDS, _OWNERS, _TOPS, _TOP_WORDS, _SLOTS, _GRID, _GUARDS, _DOMAIN, _BOX = range(11)
+_COUNT = 11
+_END = WORDS * _COUNT  # the bank's own words: rows and tops in use, the first method of an index, a kernel
+_USED, _TOPS_USED, _FIRST_KIND, _REBUILD = _END, _END + 1, _END + 2, _END + 3
 _LEAST_ROOM = 8  # slots of the first region; doubled when full
 _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = layered._TAIL_LEAST, layered._TAIL_FACTOR, layered._DEAD_SHARE
 _NODE_CAP, SCAN_BLOCK = kdtree.NODE_CAP, fields.SCAN_BLOCK
-_find_packed, _find_kdtree, _build, _fill = packed._find, kdtree._find, kdtree._build, kdtree._fill
+_find_packed, _find_kdtree = packed._find, kdtree._find
 
 states_of, slots_of = rows_of(_STATES, STATE), rows_of(_SLOTS, np.int32)
-_offset, _scale, _guards = rows_of(_OFFSET, np.float64), rows_of(_SCALE, np.float64), rows_of(_GUARDS, np.uint64)
+_grid, _guards = matrix_of(_GRID, np.float64), rows_of(_GUARDS, np.uint64)
 _domain, _box = matrix_of(_DOMAIN, np.float64), matrix_of(_BOX, np.float64)
 
 
@@ -73,11 +76,13 @@ class Bank:
         box[0::2], box[1::2] = -domain[:, ::-1], domain
         states = np.zeros(count, STATE)
         states["kind"], states["free"] = first_kind, -1
-        self.memory = Memory(11, extra=3)
+        self.memory = Memory(_COUNT, extra=4)
+        self.memory.link(_REBUILD, _rebuild)
         self.table = self.memory.table
         self.table[_FIRST_KIND] = first_kind
-        given = (offset, scale, guards.astype(np.uint64), np.ascontiguousarray(domain, dtype=np.float64), box)
-        for place, array in zip((_OFFSET, _SCALE, _GUARDS, _DOMAIN, _BOX), given, strict=True):
+        grid, bounds = np.stack([offset, scale]), np.ascontiguousarray(domain, dtype=np.float64)
+        given = (grid, guards.astype(np.uint64), bounds, box)
+        for place, array in zip((_GRID, _GUARDS, _DOMAIN, _BOX), given, strict=True):
             self.memory.put(place, array)
         self.memory.put(_STATES, states)
         self._allocate(0, 0)
@@ -88,28 +93,40 @@ class Bank:
         states: NDArray[Any] = self.memory.get(_STATES)
         return states
 
+    @property
+    def slots(self) -> NDArray[np.int32]:
+        slots: NDArray[np.int32] = self.memory.get(_SLOTS)
+        return slots
+
     def keep_slots(self, slot_of: NDArray[np.int32]) -> None:
         """The array in which the slot of every owner is kept."""
         self.memory.put(_SLOTS, slot_of)
 
     def grow(self, needed: int) -> None:
         """Make room for `needed` more slots, and close the gaps that outgrown regions left."""
-        old = Memory(11, extra=3)
-        old.table[:] = self.table
-        kept = [self.memory.get(place) for place in (_POINTS, _WORDS, _OWNERS, _TOPS)]  # alive until copied
+        old = self.table.copy()
+        kept = [self.memory.get(place) for place in (_POINTS, _WORDS, _OWNERS, _TOPS, _TOP_WORDS)]  # until copied
         states = self.states
         rows, tops = int(states["room"].sum()), int(states["tops"].sum())
         self._allocate(2 * rows + needed, 2 * tops + int(_tops_for(needed)) + len(states))
-        _move(old.table, self.table)
+        _move(old, self.table)
         del kept
 
     def _allocate(self, rows: int, tops: int) -> None:
-        dimensions, words = len(self.memory.get(_OFFSET)), len(self.memory.get(_GUARDS))
+        dimensions, words = len(self.memory.get(_BOX)), len(self.memory.get(_GUARDS))
         self.memory.put(_POINTS, np.empty((rows, dimensions)))
         self.memory.put(_WORDS, np.empty(rows * words, np.uint64))
         self.memory.put(_OWNERS, np.empty(rows, np.int32))
         self.memory.put(_TOPS, np.empty((tops, dimensions)))
+        self.memory.put(_TOP_WORDS, np.empty(tops * words, np.uint64))
         self.table[_USED] = self.table[_TOPS_USED] = 0
+
+
+@njit(cache=True, nogil=True)
+def fields_in(b: Any) -> Any:
+    """Offsets, scales and guards: what Fields.kernel hands to kernels."""
+    grid = _grid(b)
+    return grid[0], grid[1], _guards(b)
 
 
 @njit(cache=True, nogil=True)
@@ -138,9 +155,28 @@ def _tops_in(b: Any, s: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _top_words_in(b: Any, s: int, nodes: int) -> Any:
+    state, width = states_of(b)[s], b[WORDS * _GUARDS + 1]
+    return carray(pointer(b[WORDS * _TOP_WORDS] + 8 * width * state.top), (width, nodes), np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def _level_starts(count: int) -> Any:
+    """kd_build.level_starts, in a kernel."""
+    levels, left = 1, (count + BUCKET - 1) // BUCKET
+    while left > BUCKET:
+        levels, left = levels + 1, (left + BUCKET - 1) // BUCKET
+    starts = np.zeros(levels + 1, np.int64)
+    for level in range(levels):
+        count = (count + BUCKET - 1) // BUCKET
+        starts[level + 1] = starts[level] + count
+    return starts
+
+
+@njit(cache=True, nogil=True)
 def _tops_for(room: int) -> int:
-    """Rows that suffice for the tree over so many slots: less than four per bucket, and two."""
-    return 4 * (room // BUCKET + 1) + 2
+    """Rows that suffice for the tree over so many slots: a node per bucket, per 64 buckets, …, and one for all."""
+    return room // (BUCKET - 1) + 8
 
 
 @njit(cache=True, nogil=True)
@@ -160,8 +196,9 @@ def reserve(b: Any, s: int, more: int) -> bool:
 @njit(cache=True, nogil=True)
 def _resettle(source: Any, b: Any, s: int, room: int, tops: int) -> None:
     """Move a region to the end of all, possibly into other arrays, with so much room."""
-    points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
     state = states_of(b)[s]
+    points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
+    top_words = _top_words_in(source, s, _level_starts(max(0, state.built - FRONT))[-1])
     state.row, state.room, state.top, state.tops = b[_USED], room, b[_TOPS_USED], tops
     b[_USED] += room
     b[_TOPS_USED] += tops
@@ -172,6 +209,8 @@ def _resettle(source: Any, b: Any, s: int, room: int, tops: int) -> None:
     here = _tops_in(b, s)
     for i in range(maxima.shape[0]):
         here[i] = maxima[i]
+    nodes = _level_starts(max(0, state.built - FRONT))[-1]
+    _top_words_in(b, s, nodes)[:] = top_words[:, :nodes]
 
 
 @njit(cache=True, nogil=True)
@@ -201,10 +240,12 @@ def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
     if kind == PACKED:
         tops = _tops_in(b, s)
         largest = tops.reshape(tops.size)[: (built + SCAN_BLOCK - 1) // SCAN_BLOCK]
-        arrays = (points, words_in(b, s), _offset(b), _scale(b), _guards(b), _domain(b), largest)
+        arrays = (points, words_in(b, s), _grid(b), _guards(b), _domain(b), largest)
         slot, probes = _find_packed(arrays, built, used, query, one)
         return slot, probes, 1.0
-    trees = (points, words_in(b, s), _tops_in(b, s), _offset(b), _scale(b), _guards(b))
+    starts = _level_starts(max(0, built - FRONT))
+    nodes = _top_words_in(b, s, starts[-1])
+    trees = (points, words_in(b, s), _tops_in(b, s), nodes, starts, _grid(b), _guards(b))
     slot, probes, skipped, fallbacks = _find_kdtree(trees, built, used, _NODE_CAP, epsilon, query, one)
     state.fallbacks += fallbacks
     return slot, probes, 1.0 - skipped
@@ -215,7 +256,8 @@ def exists(b: Any, s: int, query: Floats) -> bool:
     """Does any stored point dominate the (1, D) query? What the exact twin of an approximate search says."""
     used, guards = np.int64(states_of(b)[s].used), _guards(b)
     wanted = np.empty(guards.shape[0], np.uint64)
-    fields.pack(query[0], _offset(b), _scale(b), guards, wanted)
+    offset, scale, _ = fields_in(b)
+    fields.pack(query[0], offset, scale, guards, wanted)
     slot, _ = scan_fields(points_in(b, s), words_in(b, s), guards, query[0], wanted, 0, used)
     return slot >= 0
 
@@ -239,7 +281,7 @@ def add(b: Any, s: int, owner: int, query: Floats) -> None:
     state.updates += 1
     if state.kind == SCAN:
         return
-    pack_stored(points, slot, slot + 1, (_offset(b), _scale(b), _guards(b)), words_in(b, s))
+    pack_stored(points, slot, slot + 1, fields_in(b), words_in(b, s))
     if state.kind != EMULATED and state.used - state.built > tail_limit(state.built):
         rebuild(b, s)
 
@@ -276,7 +318,7 @@ def covered(b: Any, s: int, query: Floats) -> Any:
     used = np.int64(states_of(b)[s].used)
     if states_of(b)[s].kind == SCAN:
         return covered_slots(points_in(b, s), used, query[0])
-    return covered_by_fields(points_in(b, s), words_in(b, s), used, (_offset(b), _scale(b), _guards(b)), query[0])
+    return covered_by_fields(points_in(b, s), words_in(b, s), used, fields_in(b), query[0])
 
 
 @njit(cache=True, nogil=True)
@@ -297,6 +339,12 @@ def compact(b: Any, s: int) -> None:
 @njit(cache=True, nogil=True)
 def rebuild(b: Any, s: int) -> None:
     """Everything into the static part, in the order of the method: LayeredIndex._rebuild."""
+    call(b, _REBUILD, s, 0, 0, 0)
+
+
+@linkable
+def _rebuild(address: int, s: int, _1: int, _2: int, _3: int) -> int:
+    b = table_at(address)
     compact(b, s)
     state, owners, slot_of = states_of(b)[s], owners_in(b, s), slots_of(b)
     held = np.int64(state.held)
@@ -305,7 +353,7 @@ def rebuild(b: Any, s: int) -> None:
     order = np.argsort(-sizes, kind="mergesort")  # stable
     if state.kind == KDTREE:
         rest = order[FRONT:].copy()
-        order[FRONT:] = rest[_build(_taken(points, rest), _box(b))]
+        order[FRONT:] = rest[bucket_order(_taken(points, rest), _box(b))]
     else:
         flat = tops.reshape(tops.size)
         for block in range(0, held, SCAN_BLOCK):
@@ -316,15 +364,17 @@ def rebuild(b: Any, s: int) -> None:
         owners[slot] = who[slot]
         slot_of[who[slot]] = slot
     state.built = held
-    pack_stored(points, 0, held, (_offset(b), _scale(b), _guards(b)), words_in(b, s))
+    pack_stored(points, 0, held, fields_in(b), words_in(b, s))
     if state.kind == KDTREE:
-        buckets = (max(0, held - FRONT) + BUCKET - 1) // BUCKET
-        tops[:] = -np.inf
+        starts = _level_starts(max(0, held - FRONT))
+        nodes = starts[-1]
+        fill_extremes(there[FRONT:], starts, np.empty((nodes, points.shape[1])), tops)
+        tops[nodes] = -np.inf
         for slot in range(held):
             for j in range(points.shape[1]):
-                tops[0, j] = max(tops[0, j], points[slot, j])
-        if buckets:
-            _fill(there[FRONT:], tops, 1, 0, buckets)
+                tops[nodes, j] = max(tops[nodes, j], points[slot, j])
+        pack_stored(tops, 0, nodes, fields_in(b), _top_words_in(b, s, nodes))
+    return 0
 
 
 @njit(cache=True, nogil=True)

@@ -12,10 +12,8 @@ from covering.bank import (
     KDTREE,
     PACKED,
     _domain,
-    _guards,
-    _offset,
-    _scale,
     compact,
+    fields_in,
     points_in,
     rebuild,
     states_of,
@@ -73,4 +71,4 @@ def _go_over(b: Any, s: int, kind: int) -> None:
         rebuild(b, s)
         return
     compact(b, s)
-    pack_stored(points_in(b, s), 0, np.int64(state.held), (_offset(b), _scale(b), _guards(b)), words_in(b, s))
+    pack_stored(points_in(b, s), 0, np.int64(state.held), fields_in(b), words_in(b, s))

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from covering import emulated
-from covering.bank import _guards, _offset, _scale, points_in, states_of, words_in
+from covering.bank import fields_in, points_in, states_of, words_in
 from covering.base import Floats
 from covering.fields import dominating
 from covering.keys import mirror
@@ -119,7 +119,7 @@ def search_emulated(
         planned += levels[i]
         volume += levels[i] << height
     quota = planned if cap < 0 else min(planned, cap)
-    above = dominating(points, words_in(b, s), used, (_offset(b), _scale(b), _guards(b)), query)
+    above = dominating(points, words_in(b, s), used, fields_in(b), query)
     slot = _best(points, above, offset, scale, bits, lengths, cell)
     cubes = quota
     if slot >= 0:

@@ -9,15 +9,20 @@ columns), and a kernel takes only the table and makes the views that it needs; a
     memory.put(POINTS, points)           # and again whenever an array is replaced: the table keeps it alive
     points_of = matrix_of(POINTS, np.float64)
     kernel(memory.table)                 # in it: points = points_of(table)
+
+A kernel that calls another one contains it, compiled and optimised once more. Where that would happen at several places
+or levels, the callee is a C function (`linkable`) whose address stands in the table, and callers `call` it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from llvmlite import ir
+from numba import carray, cfunc, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -34,6 +39,49 @@ def pointer(typingctx: Any, address: Any) -> Any:
     return types.voidptr(types.int64), codegen
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _call(typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    word = types.int64
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        i64 = ir.IntType(64)
+        function = ir.FunctionType(i64, [i64] * 5)
+        return builder.call(builder.inttoptr(arguments[0], function.as_pointer()), arguments[1:])
+
+    return word(word, word, word, word, word, word), codegen
+
+
+@njit(cache=True, nogil=True)
+def call(table: Any, place: int, a: int, b: int, c: int, d: int) -> int:
+    """Call the linkable function whose address stands at a place of the table (Memory.link)."""
+    return _call(table[place], table.ctypes.data, np.int64(a), np.int64(b), np.int64(c), np.int64(d))
+
+
+@njit(cache=True, nogil=True)
+def table_at(address: int) -> Any:
+    """The table that a linkable function was given; nobody asks for its length."""
+    return carray(pointer(address), (1 << 16,), np.int64)
+
+
+class linkable:
+    """Makes a function of (address of the table, four whole numbers) → whole number that kernels can `call`.
+
+    It is compiled when its address is first asked for, not when the module is imported.
+    """
+
+    def __init__(self, function: Callable[[int, int, int, int, int], int]) -> None:
+        self._function = function
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return cfunc("int64(int64, int64, int64, int64, int64)", cache=True, nopython=True)(self._function)
+
+    @property
+    def address(self) -> int:
+        address: int = self._compiled.address
+        return address
+
+
 class Memory:
     """A table of arrays, C-contiguous, of one or two dimensions; `extra` words of the owner's own follow them."""
 
@@ -47,6 +95,10 @@ class Memory:
         self._kept[place] = array
         columns = array.shape[1] if array.ndim == 2 else 1
         self.table[WORDS * place : WORDS * (place + 1)] = array.ctypes.data, len(array), columns
+
+    def link(self, place: int, function: Any) -> None:
+        """Put the address of a linkable function into one of the owner's words."""
+        self.table[place] = function.address
 
     def get(self, place: int) -> Any:
         array = self._kept[place]

@@ -112,6 +112,7 @@ def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
     command.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N",
                          help="runs at the same time (default: all cores)")  # fmt: skip
     command.add_argument("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
+    command.add_argument("--force", action="store_true", help="begin runs that are predicted to be too large")
     command.add_argument("--resume", action="store_true", help="keep the runs that are complete already")
 
 

@@ -50,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     from sim.experiments import load
     from sim.sweep import run_sweep
 
-    plan = load(options.experiment, options.settings)
+    forced = ["run.force=true"] if options.force else []
+    plan = load(options.experiment, [*options.settings, *forced])
     out = options.out or Path("out") / Path(options.experiment).stem
     started = time.perf_counter()
     with _progress(f"simulating {plan.name}") as update:

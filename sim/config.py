@@ -204,13 +204,14 @@ class FaultsSection(Section):
 
 
 class RunSection(Section):
-    engine: Literal["simpy"] = "simpy"
+    engine: Literal["simpy", "compiled", "auto"] = "simpy"  # auto: compiled wherever it can, see sim/engines.py
     samples: Count = 20  # how often table sizes are written down on the way
     # Shares of the subscriptions whose decisions, and of the events whose deliveries, are kept row by row; the others
     # are added up, so totals stay exact.
     sample_decisions: Annotated[float, Field(ge=0, le=1)] = 1.0
     sample_deliveries: Annotated[float, Field(ge=0, le=1)] = 1.0
-    limit_bytes: Annotated[float, Field(gt=0)] = 4e9  # a trace predicted to be larger is not begun unless forced
+    limit_bytes: Annotated[float, Field(gt=0)] = 4e9  # a run predicted to be larger is not begun unless forced
+    force: bool = False  # begin it all the same
 
 
 class Experiment(Section):
@@ -241,7 +242,7 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the outcome of a run but the seed, defaults included."""
-        beside: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes"}}
+        beside: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes", "force"}}
         return self.model_dump(by_alias=True, exclude=beside, exclude_none=True)
 
 

@@ -38,6 +38,8 @@ Curve = Callable[[Floats], Floats]
 SAMPLE = 4096  # subscriptions that the curve is counted on: half a second for covering
 STEP = 8  # between the points of the curve; the smaller ones are means over many parts of the sample
 EVENTS = 128  # events that the share of matching subscriptions is counted on
+# Per entry of a table, with two attributes: its row, and its place in an index; per decision: its node.
+ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
 # Bytes per row on disk, measured on the strategies experiment (50 brokers, 20,000 subscriptions); see
 # tests/sweeps/test_predict.py, which holds them against real traces.
@@ -53,6 +55,7 @@ class Prediction:
     rows: dict[str, float]  # per table, after sampling
     nbytes: float  # of the trace on disk
     memory: float  # bytes of the whole trace, before sampling, as columns in memory
+    state: float  # bytes of the routing tables and ledgers, in the compiled engine
 
     @property
     def messages(self) -> float:
@@ -61,7 +64,7 @@ class Prediction:
     def __str__(self) -> str:
         return (
             f"about {_round(self.messages)} messages, {_round(sum(self.rows.values()))} rows of trace, "
-            f"{_bytes(self.nbytes)} on disk and {_bytes(self.memory)} in memory"
+            f"{_bytes(self.nbytes)} on disk and {_bytes(self.memory + self.state)} in memory"
         )
 
 
@@ -72,7 +75,7 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     stream = streams(seed)
     overlay = overlay_of(experiment, stream)
     workload, subscriptions, events = _sample(experiment, stream)
-    leaving, live = _lives(experiment, stream, workload, overlay.brokers, subscriptions)
+    leaving, live, loaded = _lives(experiment, stream, workload, overlay.brokers, subscriptions)
     stay = live * (1 - leaving) if live == subscriptions else live  # while events are published
     curve = forwarding_curve(experiment, workload)
 
@@ -103,8 +106,8 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     requests = subscriptions * (1 + leaving)
     links = overlay.graph.number_of_edges()
     rows = {
-        "control": control + requests,
-        "decisions": decisions,
+        "control": control * (1 - loaded) + requests,  # how subscriptions spread before time 0 is not traced
+        "decisions": decisions * (1 - loaded),
         "publications": events + crossed,
         "deliveries": delivered,
         "operations": requests,
@@ -113,7 +116,8 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     memory = sum(count * _width(name) for name, count in rows.items())
     rows["decisions"] *= experiment.run.sample_decisions
     rows["deliveries"] *= experiment.run.sample_deliveries
-    return Prediction(control, crossed, rows, sum(DISK[name] * count for name, count in rows.items()), memory)
+    nbytes = sum(DISK[name] * count for name, count in rows.items())
+    return Prediction(control, crossed, rows, nbytes, memory, control * ENTRY_BYTES + decisions * DECIDED_BYTES)
 
 
 def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
@@ -137,7 +141,8 @@ def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
 
 def _count_forwarded(experiment: Experiment, workload: Workload) -> tuple[Floats, Floats]:
     """Points of the curve: the sample cut into equal parts, the mean number of messages per part."""
-    from sim.runner import filter_of, settings_of
+    from sim.engines import filter_of
+    from sim.runner import settings_of
 
     options = settings_of(experiment, workload).routing
     active = experiment.routing.mode == "active"  # what is covered later is taken back: one more message
@@ -230,17 +235,19 @@ def _first(whole: Workload) -> Workload:
 
 def _lives(
     experiment: Experiment, stream: Stream, workload: Workload, brokers: int, subscriptions: int
-) -> tuple[float, float]:
-    """The share of the subscriptions that leaves again, and how many are there at the busiest moment."""
+) -> tuple[float, float, float]:
+    """The share of the subscriptions that leaves again, how many are there at the busiest moment, and the share
+    that is there before time 0."""
     count = len(workload.lo)
     if not count:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     timeline = schedule(experiment.arrivals.kind, stream, workload, brokers, **experiment.arrivals.options)
     change = (timeline.kind == SUBSCRIBE).astype(int) - (timeline.kind == UNSUBSCRIBE).astype(int)
-    most = int(np.cumsum(change).max())
+    loaded = len(timeline.preloaded)
+    most = loaded + int(np.cumsum(change).max(initial=0))
     # Where all are there at once there will be in the whole run too; else people come and go at a steady level.
     live = subscriptions if most == count else most
-    return float((timeline.kind == UNSUBSCRIBE).sum()) / count, float(live)
+    return float((timeline.kind == UNSUBSCRIBE).sum()) / count, float(live), loaded / count
 
 
 def _match_shares(workload: Workload) -> Floats:

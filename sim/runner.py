@@ -5,32 +5,30 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from broker import trace
-from broker.network import Network, Settings
+from broker.network import Settings
 from broker.sampling import thin
 from broker.transport import LinkModel
-from coverlay import __version__
-from routing.advertisements import advertisement_for
-from routing.filter import Filter
+from coverlay import CoverlayError, __version__
 from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay, build_overlay, load_overlay
 from sim import oracle
 from sim.config import Experiment
+from sim.engines import ENGINES, engine_for
 from sim.experiments import Run
-from sim.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
+from sim.predict import predict
 from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
-from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline, schedule
+from sim.workloads.arrivals import schedule
 
+ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
 
 
@@ -101,21 +99,20 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
 
 
-def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline: Timeline) -> list[Fault]:
-    section = experiment.faults
-    if section.file is not None:
-        return read_faults(section.file)
-    published = timeline.time[timeline.kind == PUBLISH]
-    return draw_faults(
-        stream,
-        network.overlay.brokers,
-        network.links,
-        publishing_period(published, (section.window[0], section.window[1])),
-        crash_fraction=section.crash_fraction,
-        cut_fraction=section.cut_fraction,
-        downtime=section.downtime,
-        state=section.state,
-    )
+def refuse_oversized(run: Run, subscriptions: int, events: int, brokers: int) -> None:
+    """A run that is predicted to exceed `run.limit_bytes` is not begun, unless forced."""
+    experiment, section = run.experiment, run.experiment.run
+    trees = brokers if experiment.routing.trees == "per-source" else 1
+    at_most = ROW_BYTES * brokers * (4.0 * trees * subscriptions + events)  # every subscription over every link
+    if section.force or at_most < section.limit_bytes:
+        return  # most runs need no better estimate
+    size = predict(experiment, run.seed)
+    needed = size.nbytes if section.engine == "simpy" else size.memory + size.state
+    if needed > section.limit_bytes:
+        raise CoverlayError(
+            f"this run would take {size}, more than run.limit_bytes = {section.limit_bytes:g}; make it smaller, let "
+            "covering hold subscriptions back, or run it all the same with --force (run.force = true)"
+        )
 
 
 def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
@@ -124,24 +121,16 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     experiment, stream = run.experiment, streams(run.seed)
     overlay = overlay_of(experiment, stream)
     workload = workload_of(experiment, stream)
+    refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
     timeline = schedule(
         experiment.arrivals.kind, stream, workload, overlay.brokers, map=overlay.map, **experiment.arrivals.options
     )
-    network = Network(overlay, settings_of(experiment, workload), stream)
-    if experiment.routing.advertisements != "none":
-        _advertise(network, workload, timeline)
-    network.env.process(_clients(network, workload, timeline))
-    faults = faults_of(experiment, stream, network, timeline)
-    check_faults(network, faults)
-    network.env.process(cause(network, faults))
-    if experiment.run.samples and len(timeline):
-        network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
-    network.run()
-    network.finish()
-    tables = network.recorder.tables()
+    settings, engine = settings_of(experiment, workload), engine_for(experiment, workload)
+    ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, stream)
+    tables = ran.tables
     matching = experiment.matching
     verdict = oracle.judge(
-        workload, tables, matching.semantics, matching.k, matching.kind, network.settings.ranking.max_distance
+        workload, tables, matching.semantics, matching.k, matching.kind, settings.ranking.max_distance
     )
     delivered = tables["deliveries"].num_rows
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
@@ -152,18 +141,18 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "point": json.dumps(run.point),
         "parameters": json.dumps(experiment.parameters()),
         "versions": json.dumps(_versions()),
-        "engine": experiment.run.engine,
+        "engine": engine,
         "trace_hash": trace.trace_hash(tables),
         "brokers": overlay.brokers,
-        "links": len(network.links),
+        "links": ran.links,
         "subscriptions": len(workload.lo),
-        "active": network.active_subscriptions,
+        "active": ran.active,
         "events": len(workload.events),
         "control_messages": int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
         "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
         "deliveries": delivered,
         **vars(verdict),
-        "finished": network.env.now,
+        "finished": ran.finished,
         "wall_seconds": time.perf_counter() - started,
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
@@ -175,56 +164,6 @@ def execute(run: Run, out: Path) -> Outcome:
     tables, warnings = simulate(run)
     trace.write_run(out / "runs" / f"run={run.run_id}", tables)
     return Outcome(run.run_id, tables["run"].to_pylist()[0], warnings)
-
-
-def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterator[Any]:
-    filters = [filter_of(workload, row) for row in range(len(workload.lo))]
-    env = network.env
-    for when, kind, index, broker in zip(
-        timeline.time.tolist(),
-        timeline.kind.tolist(),
-        timeline.index.tolist(),
-        timeline.broker.tolist(),
-        strict=True,
-    ):
-        if when > env.now:
-            yield env.timeout(when - env.now)
-        if kind == SUBSCRIBE:
-            network.subscribe(broker, index, filters[index])
-        elif kind == PUBLISH:
-            weights = None if workload.event_weights is None else workload.event_weights[index]
-            network.publish(broker, index, workload.events[index], weights)
-        else:
-            network.unsubscribe(index)
-
-
-def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None:
-    """Before anything else, every broker with publishers announces what they will publish."""
-    publishing = timeline.kind == PUBLISH
-    for broker in np.unique(timeline.broker[publishing]).tolist():
-        events = timeline.index[publishing & (timeline.broker == broker)]
-        network.advertise(broker, broker, advertisement_for(workload.events[events]))
-
-
-def filter_of(workload: Workload, row: int) -> Filter:
-    """Subscription `row` of a workload in the form that brokers route on."""
-    return Filter(
-        box=np.column_stack([workload.lo[row], workload.hi[row]]),
-        residue=workload.residue(row),
-        mentioned=tuple(workload.mentioned[row].tolist()),
-        weights=workload.weights[row],
-        score=float(workload.scores[row]),
-        near=workload.nearest(row),
-    )
-
-
-def _sampler(network: Network, last: float, samples: int) -> Iterator[Any]:
-    """Write table sizes down at even steps up to the last thing a client does."""
-    for sample in range(samples):
-        due = last * (sample + 1) / samples
-        if due > network.env.now:
-            yield network.env.timeout(due - network.env.now)
-        network.sample_tables()
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How many messages per second the SimPy transport carries, beside the obvious way to write it.
+"""How many messages per second the SimPy transport carries, beside the obvious way to write it; then engines.py.
 
 The peer is the pipeline that SimPy's tutorials lead to: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
@@ -15,6 +15,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
+from sim.bench import engines
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -83,6 +84,13 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
 
 
 def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+    rows = transport(quick, progress)
+    for part in (engines.engines, engines.bulk, engines.sweep):
+        rows += part(quick, progress)
+    return rows
+
+
+def transport(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
     hops = 100 if quick else 500
     rows: list[dict[str, object]] = []
     for case, service in (("no service time", 0.0), ("with service time", SERVICE)):
@@ -110,7 +118,7 @@ def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]
 
 
 def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    return [
+    return engines.verdicts(rows) + [
         {
             "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
             "measured": f"{row['ratio']:.1f}×",

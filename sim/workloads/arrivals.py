@@ -5,6 +5,7 @@ then events are published. Everything is required to arrive, which is what compa
 `churn`: subscriptions arrive and live for exponential times while events are published over the same
 period; some deliveries are in doubt because their subscription is still on its way. `bursty`: the same, in bursts.
 `storm`: as static, but a share of the subscriptions comes all at once while events are published.
+`preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
 
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
 times keep the order subscribe, unsubscribe, publish, then row.
@@ -29,6 +30,7 @@ from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH = 0, 1, 2
+BEFORE = -np.inf  # when a subscription came that was there from the start
 Integers = NDArray[np.int64]
 
 
@@ -59,9 +61,13 @@ class Timeline:
         assert np.isfinite(self.time).all(), "at finite times"
         came = {int(i): place for place, i in enumerate(self.index) if self.kind[place] == SUBSCRIBE}
         assert len(came) == (self.kind == SUBSCRIBE).sum(), "every subscription comes once"
+        assert all(i >= len(self.preloaded) for i in came), "unless it is there from the start"
         left = np.flatnonzero(self.kind == UNSUBSCRIBE)
         assert len(set(self.index[left].tolist())) == len(left), "and leaves at most once"
         for place in left:
+            if self.index[place] < len(self.preloaded):
+                assert self.preloaded[self.index[place]] == self.broker[place], "where it is"
+                continue
             assert came[int(self.index[place])] < place, "after it came"
             assert self.broker[came[int(self.index[place])]] == self.broker[place], "where it came"
 
@@ -154,6 +160,28 @@ def storm(
     return came, left, published
 
 
+def preloaded(
+    stream: Stream,
+    workload: Workload,
+    *,
+    share: float = 1.0,
+    subscribe_rate: float = 1.0,
+    publish_rate: float = 1.0,
+    unsubscribe: float = 0.0,
+    settle: float = 1000.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Static, but the first `share` of the subscriptions is there from the start: they come before time 0."""
+    there = round(number("arrivals.share", share, 0.0, 1.0) * len(workload.lo))
+    came, left, published = static(
+        stream, workload, subscribe_rate=subscribe_rate, publish_rate=publish_rate, unsubscribe=unsubscribe,
+        settle=settle,
+    )  # fmt: skip
+    waited = float(came[there - 1]) if there else 0.0  # for those who need not come any more
+    came, left, published = came - waited, left - waited, published - waited
+    came[:there] = BEFORE
+    return came, left, published
+
+
 def _come_and_go(
     stream: Stream, workload: Workload, came: Floats, lifetime: float, rate: float
 ) -> tuple[Floats, Floats, Floats]:
@@ -168,7 +196,13 @@ def _come_and_go(
     return came, left, np.sort(stream("arrivals.publish").random(events)) * end
 
 
-ARRIVALS: dict[str, Process] = {"static": static, "churn": churn, "bursty": bursty, "storm": storm}
+ARRIVALS: dict[str, Process] = {
+    "static": static,
+    "churn": churn,
+    "bursty": bursty,
+    "storm": storm,
+    "preloaded": preloaded,
+}
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
 ATTACH = ("random", "nearest")
 
@@ -212,13 +246,14 @@ def schedule(
     if workload.publishers is not None:
         publishers = _given("event", workload.publishers, brokers)
     came, left, published = ARRIVALS[kind](stream, workload, **options)
+    there = int((came == BEFORE).sum())  # the first ones, if any
     leaving = np.flatnonzero(np.isfinite(left))
-    time = np.concatenate([came, left[leaving], published])
-    kinds = np.repeat(np.array([SUBSCRIBE, UNSUBSCRIBE, PUBLISH], np.int8), [count, len(leaving), events])
-    index = np.concatenate([np.arange(count), leaving, np.arange(events)]).astype(np.int64)
-    broker = np.concatenate([homes, homes[leaving], publishers]).astype(np.int64)
+    time = np.concatenate([came[there:], left[leaving], published])
+    kinds = np.repeat(np.array([SUBSCRIBE, UNSUBSCRIBE, PUBLISH], np.int8), [count - there, len(leaving), events])
+    index = np.concatenate([np.arange(there, count), leaving, np.arange(events)]).astype(np.int64)
+    broker = np.concatenate([homes[there:], homes[leaving], publishers]).astype(np.int64)
     order = np.argsort(time, kind="stable")
-    return Timeline(time[order], kinds[order], index[order], broker[order])
+    return Timeline(time[order], kinds[order], index[order], broker[order], homes[:there].astype(np.int64))
 
 
 def validate(kind: str, options: Mapping[str, Any]) -> None:

@@ -1,0 +1,182 @@
+"""The two engines beside each other, bulk loading up to a million subscriptions, and a sweep on one and two cores.
+
+Engines: the shipped `strategies` experiment at 50 brokers and 20,000 subscriptions, each supported case on both; the
+time is from the built workload to the finished trace tables, the same for both, and the hashes must agree. Bulk: a
+random tree of 1,000 brokers, exact covering, Zipf in two attributes, until all tables are complete; every size in a
+process of its own, so that its peak memory is its own. Compiling is paid before, by a small run.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from broker import trace
+from sim.engines import ENGINES
+from sim.experiments import Run, load, plan
+from sim.runner import overlay_of, settings_of, workload_of
+from sim.streams import streams
+from sim.sweep import run_sweep
+from sim.workloads.arrivals import schedule
+
+SIZES = (125_000, 250_000, 500_000, 1_000_000)
+CASES = (1, 3, 4)  # of the strategies experiment: simple, covering lazy, covering active
+SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 30.0, 2e6, 2.4, 180.0, 8e9, 1.7
+Row = dict[str, object]
+
+
+def _prepared(run: Run) -> tuple[Any, ...]:
+    experiment, stream = run.experiment, streams(run.seed)
+    overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
+    timeline = schedule(
+        experiment.arrivals.kind, stream, workload, overlay.brokers, map=overlay.map, **experiment.arrivals.options
+    )
+    return experiment, overlay, workload, timeline, settings_of(experiment, workload), stream
+
+
+def _timed(run: Run, engine: str) -> tuple[float, int, str]:
+    """Seconds, messages and trace hash of a run, from the built workload to its tables."""
+    prepared = _prepared(run)
+    started = time.perf_counter()
+    tables = ENGINES[engine](*prepared).tables
+    seconds = time.perf_counter() - started
+    return seconds, tables["control"].num_rows + tables["publications"].num_rows, trace.trace_hash(tables)
+
+
+def engines(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+    subscriptions = 2_000 if quick else 20_000
+    small = load("strategies", {"seeds": [1], "workload.subscriptions": 50, "workload.events": 5}).runs
+    runs = load("strategies", {"seeds": [1], "workload.subscriptions": subscriptions}).runs
+    rows: list[Row] = []
+    for case in CASES:
+        for engine in ("simpy", "compiled"):
+            _timed(small[case], engine)  # pays for compiling
+        found = {}
+        for engine in ("simpy", "compiled"):
+            name = " ".join(str(value) for value in runs[case].point.values())
+            progress(f"{name}, {engine}")
+            found[engine] = _timed(runs[case], engine)
+            seconds, messages, digest = found[engine]
+            rows.append(
+                {
+                    "case": f"{name}, {subscriptions} subscriptions",
+                    "engine": engine,
+                    "messages": messages,
+                    "seconds": seconds,
+                    "messages_per_s": round(messages / seconds),
+                    "ratio": found["simpy"][0] / seconds,
+                    "same_trace": digest == found["simpy"][2],
+                }
+            )
+    return rows
+
+
+def bulk(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+    sizes = tuple(size // 50 for size in SIZES) if quick else SIZES
+    rows: list[Row] = []
+    for size in sizes:
+        progress(f"bulk loading {size} subscriptions")
+        # A fresh process: peak memory never falls within one.
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            entries, messages, seconds, peak = pool.apply(_bulk_size, (size,))
+        before = float(str(rows[-1]["seconds"])) if rows else None
+        rows.append(
+            {
+                "case": "bulk loading, 1000 brokers, exact covering, zipf d = 2",
+                "engine": "compiled",
+                "subscriptions": size,
+                "messages": messages,
+                "entries": entries,
+                "seconds": seconds,
+                "messages_per_s": round(messages / seconds),
+                "peak_bytes": peak,
+                "times_the_half": None if before is None else seconds / before,
+            }
+        )
+    return rows
+
+
+def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
+    from sim.compiled import arrays as a
+    from sim.compiled.world import World
+
+    for count in (200, subscriptions):  # the first one pays for compiling
+        run = scale_run(count)
+        experiment, overlay, workload, timeline, settings, stream = _prepared(run)
+        started = time.perf_counter()
+        world = World(overlay, settings, workload, timeline, experiment.run.samples, stream)
+        seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    messages = int(world.get(a.OPERATIONS)["messages"].sum())
+    return int(world.topology.wires["entries"].sum()), messages, seconds, peak
+
+
+def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> Run:
+    """One run of the shipped `scale` experiment at another size."""
+    settings = {"workload.subscriptions": subscriptions, "overlay.brokers": brokers, "seeds": [1], **changes}
+    data = load("scale", settings).data
+    return plan({key: value for key, value in data.items() if key != "sweep"}).runs[0]
+
+
+def sweep(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+    runs = 16 if quick else 64
+    settings = {"seeds": list(range(runs)), "overlay.brokers": 30, "workload.subscriptions": 1000}
+    data = {key: value for key, value in load("demo", settings).data.items() if key != "case"}
+    small = plan(data)
+    rows: list[Row] = []
+    seconds = {}
+    for jobs in (1, 2):
+        progress(f"sweep of {runs} runs, {jobs} jobs")
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            result = run_sweep(small, Path(folder), jobs=jobs)
+            seconds[jobs] = time.perf_counter() - started
+        assert not result.failures
+        rows.append(
+            {
+                "case": f"sweep of {runs} runs",
+                "engine": "simpy",
+                "jobs": jobs,
+                "seconds": seconds[jobs],
+                "ratio": seconds[1] / seconds[jobs],
+            }
+        )
+    return rows
+
+
+def verdicts(rows: list[Row]) -> list[Row]:
+    judged: list[Row] = []
+
+    def judge(target: str, measured: str, met: bool) -> None:
+        judged.append({"target": target, "measured": measured, "met": met})
+
+    for row in rows:
+        seconds, case = float(str(row.get("seconds", 0.0))), str(row["case"])
+        if row["engine"] == "compiled" and "same_trace" in row:
+            ratio, rate = float(str(row["ratio"])), float(str(row["messages_per_s"]))
+            same = "same trace" if row["same_trace"] else "ANOTHER TRACE"
+            met = ratio >= SPEED_UP and bool(row["same_trace"])
+            judge(f"{case}: at least {SPEED_UP:g}× SimPy, same trace", f"{ratio:.1f}×, {same}", met)
+            if case.startswith("simple"):
+                judge(f"{case}: at least {CONTROL_RATE:.0e} messages/s", f"{rate:.3g}/s", rate >= CONTROL_RATE)
+        elif row.get("times_the_half") is not None:
+            times = float(str(row["times_the_half"]))
+            target = f"{row['subscriptions']} subscriptions: less than {DOUBLING:g}× half as many"
+            judge(target, f"{times:.2f}×", times < DOUBLING)
+        elif row.get("jobs") == 2:
+            ratio = float(str(row["ratio"]))
+            judge(f"{case}: at least {TWO_JOBS:g}× faster with 2 jobs", f"{ratio:.2f}×", ratio >= TWO_JOBS)
+        if row.get("subscriptions") == SIZES[-1]:
+            peak = float(str(row["peak_bytes"]))
+            met = seconds < BULK_SECONDS and peak < BULK_BYTES
+            judge(
+                f"{case}, 1M: under {BULK_SECONDS:g} s and {BULK_BYTES / 1e9:g} GB",
+                f"{seconds:.1f} s, {peak / 1e9:.2f} GB",
+                met,
+            )
+    return judged

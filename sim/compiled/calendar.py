@@ -1,0 +1,50 @@
+"""The event calendar: a binary heap ordered by time, then by the order of scheduling, as SimPy's is.
+
+SimPy orders by (time, priority, number). Everything that the brokers schedule has the same priority, so two
+keys do. The number need only grow with every call; here it is a counter of our own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def push(heap: Any, size: int, time: float, order: int, what: int) -> int:
+    """Add a call to a heap of `size`; the new size."""
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        above = heap[parent]
+        if above.time < time or (above.time == time and above.order < order):
+            break
+        heap[i].time, heap[i].order, heap[i].what = above.time, above.order, above.what
+        i = parent
+    heap[i].time, heap[i].order, heap[i].what = time, order, what
+    return size + 1
+
+
+@njit(cache=True, nogil=True)
+def pop(heap: Any, size: int) -> int:
+    """Take the first call away (read heap[0] before); the new size."""
+    size -= 1
+    last = heap[size]
+    time, order, what = last.time, last.order, last.what
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            a, b = heap[child], heap[child + 1]
+            if b.time < a.time or (b.time == a.time and b.order < a.order):
+                child += 1
+        below = heap[child]
+        if time < below.time or (time == below.time and order < below.order):
+            break
+        heap[i].time, heap[i].order, heap[i].what = below.time, below.order, below.what
+        i = child
+    heap[i].time, heap[i].order, heap[i].what = time, order, what
+    return size

@@ -1,0 +1,170 @@
+"""Matching in kernels: the k best of a broker's own subscriptions, and whether anything behind a link matches.
+
+All matchers of `topk` agree on every answer, so one serves here: the block scan, over the rows of one broker. Rows of a
+broker's clients lie side by side, the live ones first; a table's rows lie side by side too, with room to grow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from broker import tables
+from sim.compiled import counters as c
+from sim.compiled.arrays import (
+    brokers_of,
+    counters_of,
+    hi_of,
+    lo_of,
+    local_hi_of,
+    local_ids_of,
+    local_lo_of,
+    local_mentioned_of,
+    local_scores_of,
+    local_weights_of,
+    mentioned_of,
+    named_hi_of,
+    named_lo_of,
+    named_of,
+    nodes_of,
+    places_of,
+    routes_of,
+    row_hi_of,
+    row_lo_of,
+    row_named_of,
+    row_node_of,
+    scores_of,
+    weights_of,
+    wires_of,
+)
+from topk import scan
+from topk.select import in_order, push
+from topk.store import Columns
+
+_BLOCK = scan._BLOCK
+_block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_relaxed, tables._first_match
+
+
+@njit(cache=True, nogil=True)
+def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool) -> Any:
+    """(ids, scores) of the k best rows in first … first + count − 1, best first, ties by ascending id."""
+    ids, scores = np.empty(k, np.int64), np.empty(k, np.float64)
+    mask, total = np.empty(_BLOCK, np.uint8), np.empty(_BLOCK, np.float64)
+    size = 0
+    for start in range(first, first + count, _BLOCK):
+        stop = min(start + _BLOCK, first + count)
+        if relaxed:
+            _block_relaxed(columns, event, event, start, stop, mask, total)
+        else:
+            _block_exact(columns, event, event, start, stop, mask)
+        hits = 0
+        for i in range(stop - start):
+            hits += mask[i]
+        if hits == 0:
+            continue
+        for i in range(stop - start):
+            if mask[i]:
+                score = total[i] if relaxed else columns.scores[start + i]
+                if size < k or score >= scores[0]:
+                    size = push(scores, ids, size, score, columns.ids[start + i])
+    in_order(scores, ids, size)
+    return ids[:size], scores[:size]
+
+
+@njit(cache=True, nogil=True)
+def columns_of(w: Any) -> Any:
+    """The rows of all brokers' clients, as the block scan takes them."""
+    return Columns(
+        local_lo_of(w), local_hi_of(w), local_weights_of(w), local_mentioned_of(w), local_scores_of(w), local_ids_of(w)
+    )
+
+
+@njit(cache=True, nogil=True)
+def enter_local(w: Any, broker: int, subscription: int) -> None:
+    """A client of the broker subscribes."""
+    lo, hi, mentioned, weights, home = lo_of(w), hi_of(w), mentioned_of(w), weights_of(w), brokers_of(w)[broker]
+    columns = columns_of(w)
+    row = home.first + home.local
+    home.local += 1
+    home.entries += 1
+    for j in range(lo.shape[1]):
+        columns.lo[j, row], columns.hi[j, row] = lo[subscription, j], hi[subscription, j]
+        columns.mentioned[j, row], columns.weights[j, row] = mentioned[subscription, j], weights[subscription, j]
+    columns.scores[row], columns.ids[row] = scores_of(w)[subscription], subscription
+    places_of(w)[subscription] = row
+
+
+@njit(cache=True, nogil=True)
+def leave_local(w: Any, broker: int, subscription: int) -> None:
+    """A client of the broker leaves; the last row takes the free place."""
+    places, home, columns = places_of(w), brokers_of(w)[broker], columns_of(w)
+    home.local -= 1
+    home.entries -= 1
+    row, last = places[subscription], home.first + home.local
+    for j in range(columns.lo.shape[0]):
+        columns.lo[j, row], columns.hi[j, row] = columns.lo[j, last], columns.hi[j, last]
+        columns.mentioned[j, row], columns.weights[j, row] = columns.mentioned[j, last], columns.weights[j, last]
+    columns.scores[row], columns.ids[row] = columns.scores[last], columns.ids[last]
+    places[columns.ids[row]] = row
+
+
+@njit(cache=True, nogil=True)
+def room_after(room: int) -> int:
+    return max(16, 2 * room)
+
+
+@njit(cache=True, nogil=True)
+def enter_table(w: Any, node: int) -> None:
+    """A neighbour subscribes. A full table moves to the end of all rows, with twice the room: there is some."""
+    nodes = nodes_of(w)
+    subscription, route = nodes[node].subscription, nodes[node].route
+    table = routes_of(w)[route]
+    named, low, high, who = row_named_of(w), row_lo_of(w), row_hi_of(w), row_node_of(w)
+    if table.entries == table.room:
+        n = counters_of(w)
+        first, end, count = table.row, n[c.ROWS], table.entries
+        for i in range(count):
+            who[end + i] = who[first + i]
+            for j in range(named.shape[1]):
+                named[end + i, j] = named[first + i, j]
+                low[end + i, j], high[end + i, j] = low[first + i, j], high[first + i, j]
+        table.row, table.room = end, room_after(table.room)
+        n[c.ROWS] += table.room
+    row = table.row + table.entries
+    attributes, lo, hi = named_of(w), named_lo_of(w), named_hi_of(w)
+    for j in range(named.shape[1]):
+        named[row, j] = attributes[subscription, j]
+        low[row, j], high[row, j] = lo[subscription, j], hi[subscription, j]
+    who[row] = node
+    nodes[node].row = table.entries
+    table.entries += 1
+    wires_of(w)[table.wire].entries += 1
+    brokers_of(w)[table.target].entries += 1
+
+
+@njit(cache=True, nogil=True)
+def leave_table(w: Any, node: int) -> None:
+    """A neighbour unsubscribes; the last row takes the free place."""
+    nodes = nodes_of(w)
+    table = routes_of(w)[nodes[node].route]
+    named, low, high, who = row_named_of(w), row_lo_of(w), row_hi_of(w), row_node_of(w)
+    table.entries -= 1
+    wires_of(w)[table.wire].entries -= 1
+    brokers_of(w)[table.target].entries -= 1
+    row, last = table.row + nodes[node].row, table.row + table.entries
+    if row != last:
+        who[row] = who[last]
+        for j in range(named.shape[1]):
+            named[row, j], low[row, j], high[row, j] = named[last, j], low[last, j], high[last, j]
+        nodes[who[row]].row = nodes[node].row
+
+
+@njit(cache=True, nogil=True)
+def behind(w: Any, route: int, event: Any) -> bool:
+    """Does anything in the table of a route match?"""
+    table = routes_of(w)[route]
+    first, last = table.row, table.row + table.entries
+    relaxed = counters_of(w)[c.RELAXED] != 0
+    return _first_match(row_named_of(w), row_lo_of(w), row_hi_of(w), event, first, last, relaxed) >= 0

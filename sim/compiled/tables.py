@@ -1,0 +1,109 @@
+"""The trace of a compiled run as Arrow tables: columns cut out of arrays of rows, without a Python object per row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from broker import trace
+from broker.network import overlay_rows
+from sim.compiled import arrays as a
+from sim.compiled import counters as c
+from sim.compiled.records import KINDS, OUTCOMES
+
+if TYPE_CHECKING:
+    from sim.compiled.world import World
+
+
+def tables_of(world: World) -> dict[str, pa.Table]:
+    """Everything but the run record."""
+    made = {
+        "control": _control(world.get(a.CONTROL, c.CONTROL)),
+        "decisions": _decisions(world, world.get(a.DECISIONS, c.DECISIONS)),
+        "tables": _sizes(world),
+        "publications": _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
+        "deliveries": _plain(world.get(a.DELIVERIES, c.DELIVERIES)),
+        "operations": _operations(world.get(a.OPERATIONS, c.OPERATIONS)),
+        "faults": _faults(world.get(a.FAULTS, c.FAULTS)),
+    }
+    for name, rows in overlay_rows(world.overlay, world.topology.links).items():
+        made[name] = dict(zip(trace.SCHEMAS[name].names, zip(*rows, strict=True), strict=True)) if rows else {}
+    return {
+        name: trace.to_table(name, made[name]) if made.get(name) else trace.empty(name) for name in trace.HASHED
+    }
+
+
+def _plain(rows: NDArray[Any]) -> dict[str, Any]:
+    return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+
+
+def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(names))
+
+
+def _control(rows: NDArray[Any]) -> dict[str, Any]:
+    return {**_plain(rows), "kind": _labels(rows["kind"], KINDS)}
+
+
+def _decisions(world: World, rows: NDArray[Any]) -> dict[str, Any]:
+    nodes = world.get(a.NODES)[rows["node"]]
+    route, subscription = nodes["route"], nodes["subscription"]
+    routes = world.topology.routes
+    broker = routes["source"][route]
+    exact = rows["exact"]
+    return {
+        **_plain(rows),
+        "broker": broker,
+        "neighbour": routes["target"][route],
+        "tree": routes["tree"][route],
+        "subscription": subscription,
+        "outcome": _labels(rows["outcome"], OUTCOMES),
+        "runs": np.ascontiguousarray(rows["cubes"]),  # the methods here merge no cubes into runs
+        "capped": rows["capped"] != 0,
+        "exact": pa.array(exact > 0, mask=exact < 0),
+        "at_home": world.homes[subscription] == broker,
+    }
+
+
+def _sizes(world: World) -> dict[str, Any]:
+    """Per sample and broker: its clients' subscriptions, then its neighbours' in ascending order."""
+    wires, brokers = world.topology.wires, len(world.brokers)
+    samples, columns = world.get(a.SAMPLES).shape
+    owner = np.concatenate([np.arange(brokers), wires["target"]])
+    neighbour = np.concatenate([np.full(brokers, trace.CLIENT), wires["source"]])
+    order = np.lexsort((neighbour, owner))
+    return {
+        "time": np.repeat(world.get(a.SAMPLED_AT), columns),
+        "broker": np.tile(owner[order], samples),
+        "neighbour": np.tile(neighbour[order], samples),
+        "entries": world.get(a.SAMPLES)[:, order].ravel(),
+        "final": np.repeat(np.arange(samples) == samples - 1, columns),
+    }
+
+
+def _publications(rows: NDArray[Any]) -> dict[str, Any]:
+    useful = rows["served"] > 0
+    _mark_useful(useful, np.ascontiguousarray(rows["parent"]))
+    return {**_plain(rows), "useful": useful}
+
+
+@njit(cache=True, nogil=True)
+def _mark_useful(useful: Any, parents: Any) -> None:
+    """Did the hop, or one that followed from it, deliver? A message is processed after the one that caused it."""
+    for row in range(len(parents) - 1, -1, -1):
+        if useful[row] and parents[row] >= 0:
+            useful[parents[row]] = True
+
+
+def _operations(rows: NDArray[Any]) -> dict[str, Any]:
+    return {**_plain(rows), "operation": np.arange(len(rows)), "kind": _labels(rows["kind"], KINDS)}
+
+
+def _faults(rows: NDArray[Any]) -> dict[str, Any]:
+    """Only full queues lose anything here."""
+    return {**_plain(rows), "kind": _labels(np.zeros(len(rows), np.int8), ("queue-full",))}

@@ -1,0 +1,81 @@
+"""The overlay as flat arrays: wires, routes, and who is told by whom (see records.py for the words)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.network import Settings
+from routing.overlay import Overlay
+from routing.strategies import strategy
+from routing.trees import Tree, links_of, reaches, trees_of
+from sim.compiled.records import ROUTE, WIRE
+
+Ints = NDArray[np.int64]
+EVERYTHING, NOTHING = -2, -1  # in place of a route: the neighbour gets every event, or never says what it wants
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A plane is a broker's part in a tree: broker × number of trees + place of the tree."""
+
+    trees: list[Tree]
+    links: list[tuple[int, int]]
+    wires: NDArray[Any]  # in the order of broker.Network: by source, then target
+    routes: NDArray[Any]
+    epsilons: list[float]  # the different ones; ROUTE.curve points here
+    learn_first: Ints  # per plane: routes that lead on from it
+    learn: Ints
+    near_first: Ints  # per plane: its neighbours, and over which wire they are reached
+    neighbour: Ints
+    near_wire: Ints
+    near_route: Ints  # the route from the neighbour, or EVERYTHING or NOTHING
+    near_plane: Ints  # of the neighbour, in the same tree
+
+
+def topology_of(overlay: Overlay, settings: Settings) -> Topology:
+    trees = list(trees_of(overlay, settings.trees, settings.root).values())
+    links = links_of(trees)
+    ends = sorted([*links, *((b, a) for a, b in links)])
+    wires = np.zeros(len(ends), WIRE)
+    wires["source"], wires["target"] = np.array(ends, np.int64).reshape(-1, 2).T
+    wires["latency"] = [overlay.latency(a, b) for a, b in ends]
+    wires["head"] = wires["tail"] = -1
+    wire_of = {pair: wire for wire, pair in enumerate(ends)}
+    sends_to = strategy(settings.strategy).sends_to
+    # Who learns, and who gets everything, per plane, in the order in which brokers go through them.
+    planes = [(broker, tree) for broker in range(overlay.brokers) for tree in trees]
+    told = [reaches(tree, broker, sends_to) for broker, tree in planes]
+    rows, epsilons, learn = [], {}, []
+    route_of: dict[tuple[int, int, int], int] = {}
+    for (broker, tree), (learners, _) in zip(planes, told, strict=True):
+        for target in learners:
+            epsilon = settings.routing_on(tree, broker, target).epsilon
+            route_of[tree.name, broker, target] = len(rows)
+            learn.append(len(rows))
+            plane = target * len(trees) + _place(trees, tree)
+            curve = epsilons.setdefault(epsilon, len(epsilons))
+            rows.append((broker, target, wire_of[broker, target], tree.name, plane, curve, epsilon))
+    routes = np.zeros(len(rows), ROUTE)
+    for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
+        routes[name] = column
+    near: list[tuple[int, int, int, int]] = []
+    near_first = [0]
+    for (broker, tree), (_, silent) in zip(planes, told, strict=True):
+        for other in tree.neighbours(broker):
+            incoming = EVERYTHING if other in silent else route_of.get((tree.name, other, broker), NOTHING)
+            near.append((other, wire_of[broker, other], incoming, other * len(trees) + _place(trees, tree)))
+        near_first.append(len(near))
+    columns = np.array(near, np.int64).reshape(-1, 4).T
+    learn_first = np.concatenate([[0], np.cumsum([len(learners) for learners, _ in told])]).astype(np.int64)
+    return Topology(
+        trees, links, wires, routes, list(epsilons), learn_first, np.array(learn, np.int64),
+        np.array(near_first, np.int64), *(np.ascontiguousarray(column) for column in columns),
+    )  # fmt: skip
+
+
+def _place(trees: list[Tree], tree: Tree) -> int:
+    return 0 if len(trees) == 1 else tree.name  # a source's tree is called like the source

@@ -1,0 +1,180 @@
+"""Two engines, one meaning: the compiled engine gives the trace of the reference, bit by bit, or refuses by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker import trace
+from coverlay import CoverlayError
+from sim.experiments import Run, load, plan, shipped
+from sim.runner import simulate, workload_of
+from sim.streams import streams
+
+SMALL = {"overlay.brokers": 8, "workload.subscriptions": 60, "workload.events": 25, "run.samples": 3, "seeds": [1]}
+MOST_RUNS = 12  # of one shipped experiment; a sweep has many that differ little
+
+
+def refused(run: Run) -> str | None:
+    """What the refusal of a run must name, None for a run that must not be refused."""
+    experiment = run.experiment
+    if experiment.routing.strategy == "merging":
+        return "routing.strategy = 'merging'"
+    if experiment.routing.advertisements != "none":
+        return "routing.advertisements"
+    if experiment.faults.crash_fraction or experiment.faults.cut_fraction:
+        return "faults"
+    if experiment.matching.kind != "boxes":
+        return "matching.kind"
+    stream = streams(run.seed)
+    return "exclude or list values" if workload_of(experiment, stream).residues else None
+
+
+def with_engine(run: Run, engine: str) -> Run:
+    section = run.experiment.run.model_copy(update={"engine": engine})
+    return Run(run.experiment.model_copy(update={"run": section}), run.seed, run.point)
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The columns in which two traces differ, for the message of a failure."""
+    found = []
+    for name in trace.HASHED:
+        a, b = one[name], other[name]
+        if a.num_rows != b.num_rows:
+            found.append(f"{name}: {a.num_rows} and {b.num_rows} rows")
+            continue
+        for column in a.column_names:
+            x, y = a.column(column).to_pylist(), b.column(column).to_pylist()
+            rows = [i for i, (u, v) in enumerate(zip(x, y, strict=True)) if u != v]
+            if rows:
+                found.append(f"{name}.{column}: {len(rows)} rows, row {rows[0]}: {x[rows[0]]} and {y[rows[0]]}")
+    return found
+
+
+def assert_same(run: Run) -> dict[str, Any]:
+    reference, _ = simulate(with_engine(run, "simpy"))
+    compiled, _ = simulate(with_engine(run, "compiled"))
+    one, other = (tables["run"].to_pylist()[0] for tables in (reference, compiled))
+    assert one["engine"] == "simpy"
+    assert other["engine"] == "compiled"
+    assert one["trace_hash"] == other["trace_hash"], differences(reference, compiled)
+    assert one["finished"] == other["finished"]
+    assert one["active"] == other["active"]
+    assert one["missed"] == other["missed"] == 0
+    return compiled
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_experiments_have_the_same_trace_or_are_refused_by_name(name: str) -> None:
+    runs = load(name, SMALL).runs
+    for run in runs[:: max(1, len(runs) // MOST_RUNS)]:
+        what = refused(run)
+        if what is None:
+            assert_same(run)
+            continue
+        with pytest.raises(CoverlayError, match=f'run.engine = "compiled" does not support .*{re.escape(what)}'):
+            simulate(with_engine(run, "compiled"))
+        tables, _ = simulate(with_engine(run, "auto"))
+        assert tables["run"].to_pylist()[0]["engine"] == "simpy"
+
+
+LATENCIES = st.sampled_from(
+    [
+        {"kind": "constant", "value": 1.0},
+        {"kind": "constant", "value": 0.0},
+        {"kind": "uniform", "low": 1.0, "high": 9.0},
+    ]
+)
+SERVICES = st.sampled_from(
+    [
+        {"kind": "none"},
+        {"kind": "constant", "value": 0.5},
+        {"kind": "exponential", "mean": 0.3},
+        {"kind": "linear", "base": 0.1, "per_entry": 0.01},
+    ]
+)
+ARRIVALS = st.sampled_from(
+    [
+        {"kind": "static", "unsubscribe": 0.3, "subscribe_rate": 2.0},
+        {"kind": "churn", "lifetime": 30.0},
+        {"kind": "bursty", "lifetime": 40.0, "spread": 0.0},
+        {"kind": "storm", "width": 0.0},
+        {"kind": "preloaded", "share": 1.0},
+        {"kind": "preloaded", "share": 0.5, "unsubscribe": 0.4},
+    ]
+)
+METHODS = st.sampled_from(
+    [
+        {"method": "scan"},
+        {"method": "packed"},
+        {"method": "kdtree"},
+        {"method": "kdtree", "epsilon": 0.1},
+        {"method": "auto"},
+        {"method": "auto", "epsilon": 0.05, "recall": False},
+        {"method": "zorder-emulated", "epsilon": 0.2},
+        {"method": "zorder-emulated", "epsilon": 0.01, "probe_cap": 7},
+        {"method": "zorder-emulated", "epsilon": 0.1, "epsilon_per_level": [0.0, 0.3]},
+    ]
+)
+LINKS = st.sampled_from([{}, {}, {"bandwidth": 40.0}, {"jitter": 3.0}, {"bandwidth": 90.0, "jitter": 0.5}])
+
+
+@st.composite
+def experiments(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["random-tree", "line", "star", "watts-strogatz"]))
+    service = draw(SERVICES)
+    broker: dict[str, Any] = {"service": service}
+    if service["kind"] != "none" and draw(st.booleans()):
+        broker["queue"] = draw(st.integers(1, 6))
+    trees = draw(st.sampled_from(["spanning", "per-source"])) if kind == "watts-strogatz" else "spanning"
+    strategies = ["flooding", "simple", "identity", "covering", "covering", "covering"]
+    strategy = draw(st.sampled_from([*strategies, *(["hierarchical"] if trees == "spanning" else [])]))
+    return {
+        "name": "drawn",
+        "seeds": [draw(st.integers(0, 2**20))],
+        "overlay": {"kind": kind, "brokers": draw(st.integers(6, 9)), "latency": draw(LATENCIES)},
+        "links": draw(LINKS),
+        "broker": broker,
+        "workload": {
+            "kind": draw(st.sampled_from(["zipf", "mixture", "uniform"])),
+            "attributes": draw(st.integers(2, 3)),
+            "subscriptions": draw(st.integers(0, 80)),
+            "events": draw(st.integers(0, 25)),
+        },
+        "arrivals": draw(ARRIVALS),
+        "routing": {"strategy": strategy, "mode": draw(st.sampled_from(["lazy", "active"])), "trees": trees},
+        "covering": draw(METHODS),
+        "matching": {
+            "semantics": draw(st.sampled_from(["exact", "exact", "relaxed"])),
+            **draw(st.sampled_from([{}, {"k": 1}, {"k": 7}])),
+        },
+        "run": {"samples": draw(st.integers(0, 4))},
+    }
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(experiments())
+def test_drawn_experiments_have_the_same_trace(data: dict[str, Any]) -> None:
+    for run in plan(data).runs:
+        assert_same(run)
+
+
+@pytest.mark.parametrize("method", ["packed", "kdtree", "auto"])
+def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
+    """Large enough that static parts are built, die and are built again."""
+    data = {
+        "name": "rebuilt",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"kind": "uniform", "attributes": 4, "width": "narrow", "subscriptions": 4000, "events": 20},
+        "arrivals": {"kind": "static", "unsubscribe": 0.7, "subscribe_rate": 50.0},
+        "covering": {"method": method},
+    }
+    tables = assert_same(plan(data).runs[0])
+    probes = tables["decisions"].column("probes").to_numpy()
+    assert probes.max() > 1024, "no index ever had a static part"
+    assert not np.isnan(tables["decisions"].column("volume").to_numpy()).any()
