@@ -83,6 +83,8 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes each")
     reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR",
                            help="for claims.html, claims.json and figures (default: out/reproduce)")  # fmt: skip
+    reproduce.add_argument("--resume", action="store_true",
+                           help="do not repeat what an interrupted run in DIR has measured (icde12)")  # fmt: skip
     reproduce.set_defaults(verb_function=verbs.reproduce)
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from rich.console import Console
@@ -29,7 +30,7 @@ from rich.text import Text
 
 from sim.bench import BENCHMARKS
 from sim.cli_lists import LISTS
-from sim.reproduce import DOCUMENTS
+from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1
     _tell(plan, out)
+    write_bounds(plan, out)
     _aggregate_and_report(out, options.spark)
     for wrong in result.wrong:
         record = wrong.record
@@ -133,6 +135,7 @@ def report(options: argparse.Namespace) -> int:
 
 def _print_summary(summary: Any) -> None:
     from analysis.advisor import advise
+    from analysis.study import study
     from analysis.summary import table
 
     shown = table(summary)
@@ -143,6 +146,8 @@ def _print_summary(summary: Any) -> None:
         _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
     if len(found) > MOST_ADVICE:
         _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
+    for case in study(summary):
+        _out.print(f"{case.title}: {case.sentence}", markup=False, highlight=False)
     for warning in summary.warnings:
         _err.print(f"note: {warning}", markup=False, highlight=False)
 
@@ -165,6 +170,8 @@ def reproduce(options: argparse.Namespace) -> int:
     for document in documents() if options.document == "all" else [options.document]:
         folder = options.out / document
         folder.mkdir(parents=True, exist_ok=True)
+        if not options.resume:
+            rmtree(folder / POINTS, ignore_errors=True)
         with _status(f"reproducing {document}") as say:
             claims += import_module(DOCUMENTS[document]).run(folder, options.quick, say)
     page = write_claims(claims, options.out)

@@ -11,3 +11,5 @@ DOCUMENTS: dict[str, str] = {
     "sstd15": "sim.reproduce.sstd15",
     "vldb08": "sim.reproduce.vldb08",
 }
+
+POINTS = "points"  # folder of single measurements, which `--resume` does not repeat

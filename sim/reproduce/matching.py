@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
+from sim.reproduce import POINTS
 from sim.reproduce.topk_plots import plot_lines, write_csv
 
 _NEAR = 0.75  # a published factor counts as met from this share of it on
@@ -57,11 +59,25 @@ class Sheet:
         series: dict[str, dict[float, float]] = {}
         for value, make in points:
             self.progress(f"{self.document} {figure}: {x} = {value:g}")
-            asks, events = make()
-            for name, seconds in mean_least(asks, events, rounds).items():
+
+            def measured(make: Callable[[], tuple[Asks, Sequence[Any]]] = make) -> dict[str, float]:
+                return mean_least(*make(), rounds)
+
+            for name, seconds in self.kept(f"{figure}-{value:g}", measured).items():
                 series.setdefault(name, {})[value] = 1e3 * seconds
         self.draw(figure, title, x, series)
         return series
+
+    def kept(self, name: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """What was measured under this name, measuring it unless a run that is being resumed already has."""
+        file = self.out / POINTS / f"{name}.json"
+        if file.exists():
+            found: dict[str, float] = json.loads(file.read_text())
+            return found
+        file.parent.mkdir(exist_ok=True)
+        result = measure()
+        file.write_text(json.dumps(result))
+        return result
 
     def draw(self, figure: str, title: str, x: str, series: Mapping[str, Mapping[float, float]]) -> None:
         """Write milliseconds per event by method and x as CSV, and draw them."""

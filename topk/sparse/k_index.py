@@ -85,13 +85,27 @@ def build_lists(rows: Rows, live: Ints) -> Lists:
     total = enumerate_postings(rows, live, False, nothing, np.empty(0))
     postings, weight = np.empty((total, 4), np.int64), np.empty(total)
     enumerate_postings(rows, live, True, postings, weight)
-    order = np.lexsort((postings[:, 3], postings[:, 2], postings[:, 1], postings[:, 0]))
+    order = _by_list(postings)
     postings, weight = postings[order], weight[order]
     changes = np.any(postings[1:, :3] != postings[:-1, :3], axis=1)
     begin = np.concatenate([[0], np.flatnonzero(changes) + 1]) if total else np.zeros(0, np.int64)
     top = np.maximum.reduceat(weight, begin) if total else np.zeros(0)
     size, attribute, value = (np.ascontiguousarray(postings[begin, i]) for i in range(3))
     return Lists(size, attribute, value, np.append(begin, total), top, postings[:, 3].astype(np.int32))
+
+
+def _by_list(postings: Ints) -> Ints:
+    """The order by (size, attribute, value); rows ascend as they come. One key where it fits into 63 bits."""
+    if not len(postings):
+        return np.zeros(0, np.int64)
+    size, attribute, value = postings[:, 0], postings[:, 1], postings[:, 2]
+    known = value[value != _ANY]
+    low, high = (int(known.min()), int(known.max())) if len(known) else (0, 0)
+    attributes, values = int(attribute.max()) + 1, high - low + 2
+    if (int(size.max()) + 1) * attributes * values < 2**63:
+        place = np.where(value == _ANY, 0, value - low + 1)
+        return np.argsort((size * attributes + attribute) * values + place, kind="stable")
+    return np.lexsort((value, attribute, size))
 
 
 @njit(cache=True, nogil=True)
