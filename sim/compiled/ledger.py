@@ -234,8 +234,12 @@ def decide_linked(address: int, node: int, outcome: int, operation: int, hop: in
         suppress(w, node, witness)
         _record(w, node, operation, SUPPRESSED, witness, probes, cubes, volume, capped, exact)
         return 0
-    retracts = n[c.ACTIVE] and n[c.STRATEGY] == COVERING
-    others = _covered_by(w, node) if retracts else np.empty(0, np.int64)
+    if not (n[c.ACTIVE] and n[c.STRATEGY] == COVERING):
+        _store(w, node)
+        _record(w, node, operation, outcome, -1, probes, cubes, volume, capped, exact)
+        _tell(w, node, SUBSCRIBE, operation, hop)
+        return 0
+    others = _covered_by(w, node)
     _store(w, node)
     _record(w, node, operation, outcome, -1, probes, cubes, volume, capped, exact)
     _tell(w, node, SUBSCRIBE, operation, hop)

@@ -51,8 +51,8 @@ def _control(rows: NDArray[Any]) -> dict[str, Any]:
 
 
 def _decisions(world: World, rows: NDArray[Any]) -> dict[str, Any]:
-    nodes = world.get(a.NODES)[rows["node"]]
-    route, subscription = nodes["route"], nodes["subscription"]
+    nodes, node = world.get(a.NODES), rows["node"]
+    route, subscription = nodes["route"][node], nodes["subscription"][node]
     routes = world.topology.routes
     broker = routes["source"][route]
     exact = rows["exact"]

@@ -29,7 +29,7 @@ from sim.compiled.ledger import decide_linked
 from sim.compiled.topology import Topology, topology_of
 from sim.streams import Stream
 from sim.workloads import Workload
-from sim.workloads.arrivals import PUBLISH, Timeline
+from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 
 FIRST_ROOM = 1024  # rows of an array to begin with
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
@@ -86,6 +86,8 @@ class World:
         self._put_strategy()
         self._put_transport(stream)
         self._put_timeline(samples)
+        if self.n[c.STRATEGY] == r.SIMPLE and len(self.topology.routes):
+            self._reserve_all(requests)
         if len(timeline.preloaded):
             load(self)
 
@@ -208,6 +210,16 @@ class World:
             (a.HOMES, line.broker),
         ):  # fmt: skip
             self.put(place, np.ascontiguousarray(array))
+
+    def _reserve_all(self, requests: int) -> None:
+        """Where nothing is held back, how much there will be is known: every request over every link, at most."""
+        comers = int((self.timeline.kind == SUBSCRIBE).sum())
+        links = len(self.topology.routes) if len(self.topology.trees) > 1 else self.overlay.brokers - 1
+        self.lengthen(a.CONTROL, requests * (links + 1) + c.SLACK)
+        self.lengthen(a.DECISIONS, comers * links + c.SLACK)
+        self.lengthen(a.NODES, comers * links + c.SLACK)
+        self.follow_nodes()
+        self.grow_rows(2 * comers * links)
 
     # ── running ────────────────────────────────────────────────────────────────────────────────────────
 
