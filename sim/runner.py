@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ from sim.experiments import Run
 from sim.predict import predict
 from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
-from sim.workloads.arrivals import schedule
+from sim.workloads.arrivals import Timeline, schedule
 
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
@@ -148,7 +149,8 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "subscriptions": len(workload.lo),
         "active": ran.active,
         "events": len(workload.events),
-        "control_messages": int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
+        "control_messages": _sent_before(tables, timeline)
+        + int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
         "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
         "deliveries": delivered,
         **vars(verdict),
@@ -157,6 +159,12 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
     return tables, overlay.warnings
+
+
+def _sent_before(tables: Mapping[str, pa.Table], timeline: Timeline) -> int:
+    """Messages by which subscriptions spread before time 0: they are counted per request and not traced."""
+    messages = tables["operations"].column("messages").to_numpy()
+    return int(messages[: len(timeline.preloaded)].sum())
 
 
 def execute(run: Run, out: Path) -> Outcome:
