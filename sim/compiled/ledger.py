@@ -68,9 +68,10 @@ def look(w: Any, route: int, subscription: int) -> Any:
     state = states_of(b)[s]
     before = link.volume
     link.checks += 1
+    nobody_knows = (n[c.GIVES_UP] or link.epsilon > 0.0) and not n[c.ASK_EXACT]
     if state.held == 0:
         link.volume = before + 1.0
-        return -1, 0, 0, link.volume - before, False, 0
+        return -1, 0, 0, link.volume - before, False, -1 if nobody_knows else 0
     query = points_of(w)[subscription : subscription + 1]
     any_at_all, cubes, capped = False, 0, False
     if state.kind == EMULATED:
@@ -86,10 +87,10 @@ def look(w: Any, route: int, subscription: int) -> Any:
     if slot >= 0:
         witness, exact = np.int64(owners_in(b, s)[slot]), 1
         link.hits += 1
+    elif nobody_knows:
+        exact = -1
     elif n[c.GIVES_UP] or link.epsilon > 0.0:
-        if not n[c.ASK_EXACT]:
-            exact = -1
-        elif state.kind == EMULATED:
+        if state.kind == EMULATED:
             exact = np.int64(any_at_all)
         else:
             exact = np.int64(exists(b, s, query))

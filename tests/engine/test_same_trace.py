@@ -141,7 +141,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         "links": draw(LINKS),
         "broker": broker,
         "workload": {
-            "kind": draw(st.sampled_from(["zipf", "mixture", "uniform"])),
+            **draw(st.sampled_from([{"kind": "zipf"}, {"kind": "mixture", "different": 0.0}, {"kind": "uniform"}])),
             "attributes": draw(st.integers(2, 3)),
             "subscriptions": draw(st.integers(0, 80)),
             "events": draw(st.integers(0, 25)),
