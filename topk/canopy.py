@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
-from topk import canopy_kernels as kernels
+from topk import canopy_build as build
+from topk import canopy_query as query
 from topk.base import Batch, Found, Match, Stats
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.one_attribute import Columns, OneAttribute, parts
@@ -62,19 +63,19 @@ class Canopy(OneAttribute):
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)
         codes = np.empty((n, 2), np.int32)
-        fixed = kernels.HEADER + table.size + 4 * n + (1 << bits) // 2
+        fixed = query.HEADER + table.size + 4 * n + (1 << bits) // 2
         # Two neighbouring cells have more than _ENDS endpoints. Pages that stay untouched are never committed.
         cells = min(1 << bits, 4 * n // _ENDS + 1)
         buffer = np.empty(fixed + n + (self._depth + 1) * (cells + 1) // 2)
-        buffer[: kernels.HEADER] = 0
-        buffer[[kernels.N, kernels.BITS, kernels.ROWS, kernels.DEPTH]] = n, bits, len(table), self._depth
-        views = kernels.unpack(buffer)
+        buffer[: query.HEADER] = 0
+        buffer[[query.N, query.BITS, query.ROWS, query.DEPTH]] = n, bits, len(table), self._depth
+        views = query.unpack(buffer)
         views[0][:] = table
         records = views[1]
 
         def place(part: Ints) -> None:
-            kernels.gather(columns, order, records, part)
-            kernels.encode_ends(table, 1 << bits, records, codes, part)
+            build.gather(columns, order, records, part)
+            build.encode_ends(table, 1 << bits, records, codes, part)
 
         in_threads(place, parts(n, n))
         words = self._fill(codes, views[2], views[3])
@@ -86,19 +87,19 @@ class Canopy(OneAttribute):
         shift = max(0, bins.bit_length() - 1 - _COARSE_BITS)
         covers = np.zeros(bins >> shift, np.int32)
         ranks = np.empty(len(codes), np.int32)
-        ranks = ranks[: kernels.relevant(codes, shift, self._depth, covers, ranks)]
+        ranks = ranks[: build.relevant(codes, shift, self._depth, covers, ranks)]
         cell_of = np.empty(bins, np.int32)
-        cells = kernels.cut(codes, ranks, _ENDS, cell_of)
+        cells = build.cut(codes, ranks, _ENDS, cell_of)
         spans = np.empty((len(ranks), 2), np.int32)
-        kernels.to_cells(codes, ranks, cell_of, cells, spans)
+        build.to_cells(codes, ranks, cell_of, cells, spans)
         words, offsets = np.zeros(cells, np.int32), np.empty(cells + 1, np.int32)
-        kernels.mark_closed(covers, shift, self._depth, cell_of, words)
+        build.mark_closed(covers, shift, self._depth, cell_of, words)
         # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
         shares = parts(cells, len(ranks))
-        in_threads(lambda part: kernels.count(spans, self._depth, words, part), shares)
-        kernels.offsets_of(words, offsets)
-        in_threads(lambda part: kernels.fill(spans, ranks, words, offsets, lists, part), shares)
-        kernels.point_bins(cell_of, offsets, starts)
+        in_threads(lambda part: build.count(spans, self._depth, words, part), shares)
+        build.offsets_of(words, offsets)
+        in_threads(lambda part: build.fill(spans, ranks, words, offsets, lists, part), shares)
+        build.point_bins(cell_of, offsets, starts)
         return int(offsets[-1])
 
     # ---- queries ----------------------------------------------------------------------------------------
@@ -113,10 +114,10 @@ class Canopy(OneAttribute):
         """With what single calls have counted in the buffer's header, and what went to strata."""
         own = self._stats
         if hasattr(self, "_buffer"):
-            own.entries += int(self._buffer[kernels.COMPARED])
-            own.nodes += int(self._buffer[kernels.CALLS])
-            own.queries += int(self._buffer[kernels.CALLS])
-            self._buffer[kernels.COMPARED] = self._buffer[kernels.CALLS] = 0
+            own.entries += int(self._buffer[query.COMPARED])
+            own.nodes += int(self._buffer[query.CALLS])
+            own.queries += int(self._buffer[query.CALLS])
+            self._buffer[query.COMPARED] = self._buffer[query.CALLS] = 0
         if "_deep" in self.__dict__:
             own.entries += self._deep.stats.entries
             own.nodes += self._deep.stats.nodes
@@ -136,18 +137,18 @@ class Canopy(OneAttribute):
         value = float(event.item())
         if value != value:
             return super().top(event, k)
-        answer: list[Match] = kernels.pairs(self._buffer, value, k)
+        answer: list[Match] = query.pairs(self._buffer, value, k)
         return answer
 
     def _stab(self, value: float, k: int) -> Found:
         ranks = np.empty(k + 1, np.int64)
-        views = kernels.unpack(self._buffer)
-        found, compared = kernels.stab(views, self._depth, value, k, ranks)
+        views = query.unpack(self._buffer)
+        found, compared = query.stab(views, self._depth, value, k, ranks)
         return self._found(ranks, found, compared, 1, lambda: self._deep._stab(value, k))
 
     def _meet(self, low: float, high: float, k: int) -> Found:
         ranks = np.empty(k, np.int64)
-        found, compared, cells = kernels.meet(self._buffer, low, high, ranks)
+        found, compared, cells = query.meet(self._buffer, low, high, ranks)
         return self._found(ranks, found, compared, cells, lambda: self._deep._meet(low, high, k))
 
     def _found(self, ranks: Ints, found: int, compared: int, cells: int, deeper: Callable[[], Found]) -> Found:
@@ -155,9 +156,9 @@ class Canopy(OneAttribute):
         self._stats.nodes += cells
         if found < 0:
             return deeper()
-        records = kernels.unpack(self._buffer)[1]
+        records = query.unpack(self._buffer)[1]
         best = records[ranks[:found]]
-        return best.view(np.int64)[:, kernels.ID], best[:, kernels.SCORE]
+        return best.view(np.int64)[:, query.ID], best[:, query.SCORE]
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         self._short = False
@@ -165,7 +166,7 @@ class Canopy(OneAttribute):
         return self._deep.top_many(events, k) if self._short else answers
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
-        if not kernels.stab_many(self._buffer, events[:, 0], self._silent, (ids, scores, counts), work):
+        if not query.stab_many(self._buffer, events[:, 0], self._silent, (ids, scores, counts), work):
             self._short = True
 
     # ---- accounts ---------------------------------------------------------------------------------------
@@ -176,8 +177,8 @@ class Canopy(OneAttribute):
         return self._buffer.nbytes + sum(a.nbytes for a in self._silent) + deep
 
     def check(self) -> None:
-        table, records, starts, lists = kernels.unpack(self._buffer)
-        scores, ids = records[:, kernels.SCORE], records.view(np.int64)[:, kernels.ID]
+        table, records, starts, lists = query.unpack(self._buffer)
+        scores, ids = records[:, query.SCORE], records.view(np.int64)[:, query.ID]
         keys = list(zip((-scores).tolist(), ids.tolist(), strict=True))
         assert keys == sorted(keys), "ranks are best first, ties by id"
         assert (np.diff(starts) >= 0).all(), "lists are in the order of their cells"
@@ -186,10 +187,10 @@ class Canopy(OneAttribute):
         for start in np.unique(starts).tolist():
             cell = np.flatnonzero(starts == start)
             word = int(lists[start])
-            held = lists[start + 1 : start + 1 + (word >> kernels.FLAGS)].tolist()
+            held = lists[start + 1 : start + 1 + (word >> query.FLAGS)].tolist()
             meeting = [r for r, (a, b) in enumerate(bins) if a <= cell[-1] and b >= cell[0]]
             assert held == [r for r in meeting if r in set(held)], "a list is in score order, of what meets its cell"
-            if not word & kernels.CUT:
+            if not word & query.CUT:
                 assert held == meeting, "a list that is not cut short is complete"
             for b in cell.tolist():
                 here = [r for r in meeting if bins[r][0] <= b <= bins[r][1]]

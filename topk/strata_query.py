@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from topk.interval.heaps import heapify, push_int, sift_down
+from topk.interval.heaps import keep_best, push_int, sift_down
 from topk.position import encode
 
 GROUP_BITS = 4  # list entries per group whose extreme end is kept: 2^4
@@ -242,13 +242,6 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
                 compared += 1
                 if bounds[r, 0] > high or bounds[r, 1] < low:
                     continue
-                if size < k:  # becomes a heap of negated ranks, the worst on top
-                    out[size] = -r
-                    size += 1
-                    if size == k:
-                        heapify(out, size)
-                else:
-                    out[0] = -r
-                    sift_down(out, size, 0)
+                size = keep_best(out, size, r)
     out[:size] = np.sort(-out[:size])
     return size, compared, opened

@@ -204,7 +204,8 @@ def _time_claims(rows: list[dict[str, object]], wide: list[dict[str, object]], s
     return [
         Claim("fig6-flat", DOCUMENT, "LCI and LCI-BC stay under 10 µs however large n is", "< 10 µs at 1,024,000",
               f"locate at n = {last:,.0f}: LCI {located['LCI'][last]:.1f}, LCI-BC {located['LCI-BC'][last]:.1f} µs; "
-              f"{levelled[0]:.1f} and {levelled[1]:.1f}× from n = {last / 16:,.0f}; with the matches {listed['LCI'][last]:,.0f} µs",
+              f"{levelled[0]:.1f} and {levelled[1]:.1f}× from n = {last / 16:,.0f}; "
+              f"with the matches {listed['LCI'][last]:,.0f} µs",
               HOLDS if max(located["LCI"][last], located["LCI-BC"][last]) < 10
               else OTHER_FACTOR if max(levelled) < 1.5 else FAILS,
               "true of finding the lists, whose number is bounded by the covering VCIs; reading them grows with n",

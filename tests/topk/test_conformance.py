@@ -132,3 +132,26 @@ def test_larger_and_random(name: str, semantics: str) -> None:
     assert index.nbytes > 0
     assert index.stats.queries == 69
     assert index.stats.entries + index.stats.nodes > 0
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", ["auto", "slices", "ir-tree", "sopt-rtree", "scan"])
+def test_hundreds_of_dimensions(name: str, semantics: str) -> None:
+    """Three hundred attributes, of which a subscription mentions a few and an event has most."""
+    rng = np.random.default_rng(12)
+    n, d = 700, 300
+    named = rng.random((n, d)) < 0.01
+    named[:5] = True  # some mention all
+    lo = np.where(named, rng.random((n, d)) * 0.6, -np.inf)
+    hi = np.where(named, lo + 0.5, np.inf)
+    weights = np.where(named, rng.integers(1, 5, (n, d)), 0)
+    catalogue = topk.Catalogue.from_boxes(lo, hi, rng.random(n), weights=weights)
+    index = topk.create(name, catalogue, semantics=semantics)
+    events = rng.random((4, d))
+    events[rng.random((4, d)) < 0.1] = np.nan
+    expected = [oracles.top(catalogue, event, 20, semantics) for event in events]
+    assert [len(answer) for answer in expected].count(20) == 4
+    assert [index.top(event, 20) for event in events] == expected
+    assert list(index.top_many(events, 20)) == expected
+    low, high = events[0] - 0.1, events[0] + 0.1
+    assert index.top_overlapping(low, high, 20) == oracles.overlapping(catalogue, low, high, 20, semantics)

@@ -11,11 +11,14 @@ import topk
 from coverlay import CoverlayError
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from tests.topk import oracles
+from topk import canopy_query
+from topk.canopy import Canopy
 from topk.interval.arrangement import arrange, constraint_graph, to_slots
 from topk.interval.base import Entries
 from topk.interval.ir_tree import IRTree
 from topk.interval.segment_tree import SegmentTree
 from topk.interval.sopt_rtree import SoptRTree
+from topk.position import encode, position_map
 from topk.predicate import construct
 from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
 from topk.predicate.virtual import LciVirtual, LciVirtualTable
@@ -87,6 +90,48 @@ def test_strata_copies_are_at_most_three() -> None:
     index = Strata(topk.Catalogue.from_boxes(data.lo, data.hi, data.scores))
     index.check()
     assert index.nbytes <= 5000 * (32 + 3 * 4 + 16) + 80_000  # columns, copies, offsets, the map
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.001])
+def test_canopy_lists_are_short(spread: float) -> None:
+    """At most 32 that cover a cell, and the two ends of an interval: O(n) words, a few dozen entries per query."""
+    n = 20_000
+    data = entries(n, 4, spread)
+    index = Canopy(topk.Catalogue.from_boxes(data.lo, data.hi, data.scores))
+    _, records, starts, lists = canopy_query.unpack(index._buffer)
+    heads = np.unique(starts)
+    assert len(heads) <= 4 * n / 16 + 1
+    assert lists[heads[-1]] >> canopy_query.FLAGS < n
+    assert index.nbytes <= n * (32 + 4 * (2 + 33 / 4)) + 4 * len(starts) + 100_000
+    index.top_many(data.lo[:500, None], 20)
+    assert index.stats.entries / index.stats.queries < 100
+    assert index.stats.nodes == index.stats.queries == 500
+    for value in (0.1, 0.5):
+        here = np.flatnonzero((records[:, 0] <= value) & (value <= records[:, 1]))
+        expected = [(int(i), float(s)) for i, s in zip(
+            records.view(np.int64)[here, 3], records[here, 2], strict=True)]  # fmt: skip
+        assert index.top(np.array([value]), 20) == expected[:20]
+
+
+@QUIET
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=80), st.booleans())
+def test_position_map_is_monotone(values: list[float], clustered: bool) -> None:
+    lo = np.array(values)
+    if clustered:  # 500 values in a billionth of the range: the map nests
+        lo = np.concatenate((lo, lo.mean() + np.arange(500) * (np.ptp(lo) or 1.0) * 1e-12))
+    lo = lo[np.isfinite(lo)]
+    table = position_map(lo, lo, 10)
+    codes = [int(encode(table, v)) for v in np.sort(lo)]
+    assert codes == sorted(codes)
+    assert all(0 <= c < 1 << 10 for c in codes)
+
+
+def test_position_map_resolves_a_cluster() -> None:
+    rng = np.random.default_rng(1)
+    lo = np.concatenate((rng.random(2000) * 1e6, 77.0 + rng.random(2000) * 1e-6))
+    table = position_map(lo, lo, 12)
+    codes = np.array([encode(table, v) for v in lo])
+    assert np.bincount(codes).max() <= 16
 
 
 # ---- IBM 2004 -------------------------------------------------------------------------------------------

@@ -84,3 +84,33 @@ def add_lane(lanes: Any, lane: int, key: int, at: int, stop: int) -> Any:
     stops[lane] = stop
     push_int(heap, lane, (key << LANE_BITS) | lane)
     return heap, places, stops
+
+
+@njit(cache=True, nogil=True)
+def advance_top(heap: Any, size: int, places: Any, stops: Any, members: Any) -> int:
+    """The top lane has moved to places[lane]: its next key, or one lane less; returns how many are left."""
+    lane = heap[0] & LANE_MASK
+    if places[lane] < stops[lane]:
+        heap[0] = (np.int64(members[places[lane]]) << LANE_BITS) | lane
+    else:
+        size -= 1
+        heap[0] = heap[size]
+    if size > 0:
+        sift_down(heap, size, 0)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def keep_best(best: Any, size: int, rank: int) -> int:
+    """Offer a rank to the len(best) smallest, kept negated, from then on that they are full as a heap: worst on top.
+
+    The caller has seen that it is better than −best[0] if they are full. Returns how many there are.
+    """
+    if size == len(best):
+        best[0] = -rank
+        sift_down(best, size, 0)
+        return size
+    best[size] = -rank
+    if size + 1 == len(best):
+        heapify(best, size + 1)
+    return size + 1

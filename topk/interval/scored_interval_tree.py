@@ -16,7 +16,7 @@ from numba import njit
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, new_lanes, sift_down
+from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
 
 
 @njit(cache=True)
@@ -61,13 +61,7 @@ def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any,
         out[found] = rows[key >> LANE_BITS]
         found += 1
         at[lane] = _next_in_list(data, at[lane] + 1, stop[lane], low, high, work)
-        if at[lane] < stop[lane]:
-            heap[0] = (np.int64(members[at[lane]]) << LANE_BITS) | lane
-        else:
-            size[0] -= 1
-            heap[0] = heap[size[0]]
-        if size[0] > 0:
-            sift_down(heap, size[0], 0)
+        size[0] = advance_top(heap, size[0], at, stop, members)
     return found
 
 

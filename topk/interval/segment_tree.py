@@ -18,7 +18,7 @@ from numba import njit
 
 from topk.catalogue import Ints
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, new_lanes, sift_down
+from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
 
 _NONE = -1
 
@@ -91,13 +91,7 @@ def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) 
             out[found] = rows[last[0]]
             found += 1
         at[lane] += 1
-        if at[lane] < stop[lane]:
-            heap[0] = (np.int64(members[at[lane]]) << LANE_BITS) | lane
-        else:
-            size[0] -= 1
-            heap[0] = heap[size[0]]
-        if size[0] > 0:
-            sift_down(heap, size[0], 0)
+        size[0] = advance_top(heap, size[0], at, stop, members)
     return found
 
 

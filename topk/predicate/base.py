@@ -60,6 +60,12 @@ def with_cells(lists: Lists, more: int) -> Lists:
     return Lists(lists.head, row, following, lists.meta)
 
 
+def list_bytes(lists: Lists) -> int:
+    """Bytes of heads and used cells."""
+    used = int(lists.meta[0])
+    return array_bytes(lists.head, lists.row[:used], lists.next[:used])
+
+
 @njit(cache=True)
 def prepend(lists: Any, which: int, row: int) -> None:
     """Insert at the head, as in the paper."""

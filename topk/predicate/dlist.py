@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 
 from topk.catalogue import Ints
-from topk.interval.base import Entries, array_bytes
-from topk.predicate.base import END, PredicateIndex, new_lists, prepend, room_for, unlink, with_cells
+from topk.interval.base import Entries
+from topk.predicate.base import END, PredicateIndex, list_bytes, new_lists, prepend, room_for, unlink, with_cells
 from topk.predicate.pieces import load_known
 
 
@@ -101,9 +101,7 @@ class DirectList(PredicateIndex):
 
     @property
     def nbytes(self) -> int:
-        used = self._lists.meta[0]
-        lists = array_bytes(self._lists.head, self._lists.row[:used], self._lists.next[:used])
-        return lists + self._known_bytes
+        return list_bytes(self._lists) + self._known_bytes
 
     def check(self) -> None:
         for z in range(self.cells):

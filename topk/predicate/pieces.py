@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 
 from topk.catalogue import Ints
-from topk.interval.base import Entries, array_bytes
-from topk.predicate.base import END, PredicateIndex, new_lists, room_for, with_cells
+from topk.interval.base import Entries
+from topk.predicate.base import END, PredicateIndex, list_bytes, new_lists, room_for, with_cells
 from topk.predicate.construct import Shape, covering_segment, decode, find_coordinate, piece, shape
 
 
@@ -122,9 +122,7 @@ class ConstructIndex(PredicateIndex):
 
     @property
     def nbytes(self) -> int:
-        used = self._lists.meta[0]
-        lists = array_bytes(self._lists.head, self._lists.row[:used], self._lists.next[:used])
-        return lists + self._known_bytes
+        return list_bytes(self._lists) + self._known_bytes
 
     def check(self) -> None:
         check_lists(self)
