@@ -96,7 +96,8 @@ class Canopy(OneAttribute):
         build.mark_closed(covers, shift, self._depth, cell_of, words)
         # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
         shares = parts(cells, len(ranks))
-        in_threads(lambda part: build.count(spans, self._depth, words, part), shares)
+        if not build.count_open(spans, self._depth, words):
+            in_threads(lambda part: build.count(spans, self._depth, words, part), shares)
         build.offsets_of(words, offsets)
         in_threads(lambda part: build.fill(spans, ranks, words, offsets, lists, part), shares)
         build.point_bins(cell_of, offsets, starts)

@@ -111,6 +111,35 @@ def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -
 
 
 @njit(cache=True, nogil=True)
+def count_open(spans: Any, depth: int, words: Any) -> bool:
+    """`count` where no cell is covered `depth` times, which makes it simple; False, and nothing done, elsewhere."""
+    cells = len(words)
+    starts = np.zeros(cells, np.int32)
+    ends = np.zeros(cells, np.int32)
+    within = np.zeros(cells, np.int32)  # both start and end
+    running = 0
+    for t in range(len(spans)):
+        first, last = spans[t, 0], spans[t, 1]
+        if first < 0:
+            running += 1
+        else:
+            starts[first] += 1
+        if last < cells:
+            ends[last] += 1
+        if first == last:
+            within[first] += 1
+    for c in range(cells):
+        running += starts[c]
+        if running - starts[c] - ends[c] + within[c] >= depth:
+            return False
+        within[c] = running << FLAGS
+        running -= ends[c]
+    for c in range(cells):
+        words[c] += within[c]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def count(spans: Any, depth: int, words: Any, part: Any) -> None:
     """The words of the lists of the cells part[0] … part[1]−1."""
     begin, stop = part[0], part[1]
