@@ -86,6 +86,37 @@ def front() -> Spec:
     return _finish(chart.properties(width="container", height=HEIGHT))
 
 
+def bounds() -> Spec:
+    """Counts per check against ε on a logarithmic scale: measured ones as dots, theory as lines over them.
+
+    Data: x, y, series, kind (measured or theory), text.
+    """
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:N", title="ε", sort=None, scale=alt.Scale(type="point", padding=0.4)),
+        y=alt.Y(
+            "y:Q",
+            title="per check",
+            scale=alt.Scale(type="log", nice=True),
+            axis=alt.Axis(format="~e", tickCount=6),
+        ),
+        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, labelLimit=320)),
+        tooltip=[
+            alt.Tooltip("series:N", title="series"),
+            alt.Tooltip("x:N", title="ε"),
+            alt.Tooltip("text:N", title="per check"),
+        ],
+    )
+    theory = base.transform_filter("datum.kind === 'theory'")
+    measured = base.transform_filter("datum.kind === 'measured'")
+    chart = alt.layer(
+        theory.mark_line(strokeWidth=2, strokeDash=[6, 4]),
+        theory.mark_point(shape="diamond", size=50),
+        measured.mark_line(strokeWidth=1, opacity=0.5),
+        measured.mark_point(size=70, filled=True),
+    )
+    return _finish(chart.properties(width="container", height=int(1.4 * HEIGHT)))
+
+
 def overlay() -> Spec:
     """The overlay: links as lines as wide as their traffic, brokers as dots coloured by what the menu says.
 

@@ -26,6 +26,7 @@ from analysis.brief import brief
 from analysis.metrics import CATALOGUE
 from analysis.overlay_data import overlays
 from analysis.page_assets import asset
+from analysis.study import COLUMNS, Case, picture_rows, row_texts, shape, study
 from analysis.summary import (
     Summary,
     Table,
@@ -91,6 +92,7 @@ def render(summary: Summary) -> str:
     nets = overlays(summary, runs)
     sample = runs[0] if runs else None
     toml = _toml(summary.out)
+    cases = study(summary)
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": _question(summary, _asked(toml)),
@@ -100,6 +102,8 @@ def render(summary: Summary) -> str:
         "advice": advice,
         "warnings": [*summary.warnings, *warnings],
         "table": _table(summary),
+        "study": _study(cases),
+        "study_columns": [{"title": title, "note": note} for title, note in COLUMNS],
         "intervals": bool((summary.points["n"] > 1).any()),
         "charts": shown,
         "overlays": nets,
@@ -111,8 +115,15 @@ def render(summary: Summary) -> str:
         "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
         "metrics": list(CATALOGUE.values()),
         "version": __version__,
-        "data": embed(_data(summary, shown, advice, nets)),
-        "specs": embed({"lines": plots.lines(), "front": plots.front(), "overlay": plots.overlay()}),
+        "data": embed(_data(summary, shown, advice, nets, cases)),
+        "specs": embed(
+            {
+                "lines": plots.lines(),
+                "front": plots.front(),
+                "overlay": plots.overlay(),
+                "bounds": plots.bounds(),
+            }
+        ),
         "vega": Markup(_drawing_library()),
         "css": Markup(asset("report.css")),
         "theme": Markup(asset("theme.js")),
@@ -244,6 +255,27 @@ def _table(summary: Summary) -> dict[str, Any]:
     return {"columns": columns, "rows": rows}
 
 
+def _study(cases: list[Case]) -> list[dict[str, Any]]:
+    """Each workload's verdict, shape and table, by method."""
+    found = []
+    for case in cases:
+        methods = list(dict.fromkeys(row.method for row in case.rows))
+        tables = [
+            {"method": method, "rows": [row_texts(case, row) for row in case.rows if row.method == method]}
+            for method in methods
+        ]
+        found.append(
+            {
+                "title": case.title,
+                "pays": case.pays,
+                "sentence": case.sentence,
+                "shape": shape(case),
+                "tables": tables,
+            }
+        )
+    return found
+
+
 def _charts() -> list[dict[str, Any]]:
     return [
         {"id": f"chart-{number}", "title": title, "metrics": list(metrics), "caption": caption}
@@ -311,7 +343,11 @@ def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
 
 
 def _data(
-    summary: Summary, charts: list[dict[str, Any]], advice: list[Advice], nets: list[dict[str, Any]]
+    summary: Summary,
+    charts: list[dict[str, Any]],
+    advice: list[Advice],
+    nets: list[dict[str, Any]],
+    cases: list[Case],
 ) -> dict[str, Any]:
     dimensions = _dimensions(summary)
     points = []
@@ -332,6 +368,7 @@ def _data(
         "metrics": {name: _describe(name) for name in shown},
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
+        "study": [{"title": case.title, "rows": picture_rows(case)} for case in cases],
         "overlays": nets,
         "defaultOverlay": covering[0] if covering else 0,
     }

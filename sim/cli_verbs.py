@@ -48,6 +48,7 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    from sim.bounds import write_bounds
     from sim.experiments import load
     from sim.sweep import run_sweep
 

@@ -203,6 +203,15 @@
     return draw("front", spec, { rows }, sentence).catch(failed("front"));
   };
 
+  // ---- theory over measurement --------------------------------------------------------------------------
+  const drawBounds = () => {
+    const { title, rows } = data.study[Number($("bounds-case")?.value || 0)];
+    showData("bounds", [["series", "series"], ["x", "ε"], ["y", "per check"]], rows);
+    const sentence = "Counts per check, " + title + ": " + rows.map((r) => r.series + " at ε " + r.x + " " + r.text)
+      .join("; ") + ".";
+    return draw("bounds", specs.bounds, { rows }, sentence).catch(failed("bounds"));
+  };
+
   // ---- the overlay --------------------------------------------------------------------------------------
   const drawOverlay = () => {
     const net = data.overlays[Number($("overlay-point").value)];
@@ -244,6 +253,7 @@
     const jobs = data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey));
     jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
+    if (data.study.length) jobs.push(drawBounds());
     if (data.overlays.length) jobs.push(drawOverlay());
     return Promise.all(jobs);
   };
@@ -256,6 +266,10 @@
   if ($("front-group")) {
     data.advice.forEach((advice, i) => option($("front-group"), String(i), advice.title));
     $("front-group").onchange = drawFront;
+  }
+  if ($("bounds-case")) {
+    data.study.forEach((item, i) => option($("bounds-case"), String(i), item.title));
+    $("bounds-case").onchange = drawBounds;
   }
   if (data.overlays.length) {
     data.overlays.forEach((net, i) => option($("overlay-point"), String(i), net.title));
