@@ -26,6 +26,15 @@ OTHER_FACTOR = "holds with a different factor"
 FAILS = "does not hold"
 VERDICTS = (HOLDS, OTHER_FACTOR, FAILS)
 
+# What the documents are called; others are called by their short names only.
+TITLES = {
+    "icdcs07": "Approximate Covering Detection among Content-Based Subscriptions Using Space Filling Curves (2007)",
+    "vldb08": "Scalable Ranked Publish/Subscribe (2008)",
+    "ibm04": "Efficient Interval Indexing for Content-Based Subscription (2004)",
+    "icde12": "Relevance Matters: Top-k Matching in Publish/Subscribe (2012)",
+    "sstd15": "Efficient Top-k Subscription Matching for Location-Aware Publish/Subscribe (2015)",
+}
+
 # What a browser draws from a data: address, and what our reproductions draw.
 _PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
 
@@ -84,6 +93,7 @@ def render(claims: Sequence[Claim], out: Path) -> str:
     return environment.from_string(asset("claims.html.jinja")).render(
         documents=documents,
         counts=counts,
+        titles=TITLES,
         total=len(claims),
         seconds=sum(claim.seconds for claim in claims),
         version=__version__,
