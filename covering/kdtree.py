@@ -20,7 +20,8 @@ searched, so the searched fraction is at least 1 − ε; `stats.volume` has the 
 
 `find_covered` descends in the same way with the minimum of every subtree.
 
-Cost: 0.1–1 µs per query of a batch at 100k entries and d ≤ 4; build O(n log n). A probe is a word looked at, of an entry or of a node.
+Cost: 0.1–1 µs per query of a batch at 100k entries and d ≤ 4; build O(n log n). A probe is a word
+looked at, of an entry or of a node.
 """
 
 from __future__ import annotations
