@@ -8,7 +8,7 @@ Generators follow three rules that make runs of a sweep comparable (common rando
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from broker.schema import Schema
 from covering.residue import EMPTY, Residue
+from routing.filter import Filter
 from sim.streams import Stream
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,22 @@ class Workload:
 
 class Generator(Protocol):
     def __call__(self, stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload: ...
+
+
+def from_filters(schema: Schema, filters: Sequence[Filter], events: Floats) -> Workload:
+    """The columns of compiled subscriptions, with events as points."""
+    shape = (len(filters), len(schema))
+    bounds, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
+    scores, near = np.empty(len(filters)), np.full((len(filters), 3), np.nan)
+    residues = {row: filter_.residue for row, filter_ in enumerate(filters) if filter_.residue != EMPTY}
+    for row, filter_ in enumerate(filters):
+        bounds[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
+        scores[row] = filter_.score
+        if filter_.near is not None:
+            near[row] = filter_.near
+    lo, hi = bounds[..., 0].copy(), bounds[..., 1].copy()
+    somewhere = None if np.isnan(near).all() else near
+    return Workload(schema, lo, hi, mentioned, scores, weights, events, residues, near=somewhere)
 
 
 def boxes(

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from broker.language import Near, compile_subscription, parse_subscription
 from broker.predicates import DEFAULT_ALPHA
 from broker.schema import Attribute, Schema, continuous
-from covering.residue import EMPTY, Residue
+from covering.residue import Residue
 from coverlay import CoverlayError
-from sim.workloads.base import Floats, Workload
+from sim.workloads.base import Floats, Workload, from_filters
 
 SUFFIXES = (".csv", ".parquet")
 EXTRAS = ("score", "broker", "id")  # of subscriptions
@@ -279,26 +279,18 @@ def _from_text(
     table: Table, schema: Schema
 ) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats, dict[int, Residue], Floats | None]:
     table.only(["text", *EXTRAS])
-    shape = (len(table), len(schema))
-    boxes, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
-    scores, near = np.empty(len(table)), np.full((len(table), 3), np.nan)
-    residues = {}
+    filters = []
     for row, text in enumerate(table.columns["text"]):
         try:
-            filter_ = compile_subscription(schema, parse_subscription(str(text or ""), id=row))
+            filters.append(compile_subscription(schema, parse_subscription(str(text or ""), id=row)))
         except CoverlayError as error:
             raise table.error(row, "text", str(error)) from None
-        boxes[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
-        scores[row] = filter_.score
-        if filter_.near is not None:
-            near[row] = filter_.near
-        if filter_.residue != EMPTY:
-            residues[row] = filter_.residue
+    made = from_filters(schema, filters, np.empty((0, len(schema))))
+    scores = made.scores
     if "score" in table.columns:  # the column wins where it has a value
         given = np.array([cell is not None for cell in table.columns["score"]], dtype=np.bool_)
         scores = np.where(given, table.convert("score", _finite, 0.0), scores)
-    places = None if np.isnan(near).all() else near
-    return boxes[..., 0].copy(), boxes[..., 1].copy(), mentioned, weights, scores, residues, places
+    return made.lo, made.hi, made.mentioned, made.weights, scores, dict(made.residues), made.near
 
 
 def _events(

@@ -18,10 +18,9 @@ import numpy as np
 
 from broker.language import Operator, Predicate, Subscription, compile_subscription
 from broker.schema import Schema, Value
-from covering.residue import EMPTY, Residue
 from coverlay import CoverlayError
 from sim.streams import Stream
-from sim.workloads.base import Floats, Workload
+from sim.workloads.base import Floats, Workload, from_filters
 from sim.workloads.regional_zipf import zipf_probabilities
 
 T = TypeVar("T")
@@ -108,18 +107,4 @@ def _about(subscription: Subscription, schema: Schema) -> Subscription:
 
 def compiled(schema: Schema, subscriptions: Sequence[Subscription], points: Floats) -> Workload:
     """Columns from subscriptions in the language and events as points."""
-    shape = (len(subscriptions), len(schema))
-    boxes, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
-    scores, near = np.empty(len(subscriptions)), np.full((len(subscriptions), 3), np.nan)
-    residues: dict[int, Residue] = {}
-    for row, subscription in enumerate(subscriptions):
-        filter_ = compile_subscription(schema, subscription)
-        boxes[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
-        scores[row] = filter_.score
-        if filter_.near is not None:
-            near[row] = filter_.near
-        if filter_.residue != EMPTY:
-            residues[row] = filter_.residue
-    lo, hi = boxes[..., 0].copy(), boxes[..., 1].copy()
-    somewhere = near if not np.isnan(near).all() else None
-    return Workload(schema, lo, hi, mentioned, scores, weights, points, residues, near=somewhere)
+    return from_filters(schema, [compile_subscription(schema, subscription) for subscription in subscriptions], points)
