@@ -55,8 +55,8 @@ STATE = np.dtype(
 
 _STATES, _POINTS, _WORDS, _OWNERS, _TOPS, _TOP_WORDS, _SLOTS, _GRID, _GUARDS, _DOMAIN, _BOX = range(11)
 _COUNT = 11
-_END = WORDS * _COUNT  # the bank's own words: rows and tops in use, the first method of an index, a kernel
-_USED, _TOPS_USED, _FIRST_KIND, _REBUILD = _END, _END + 1, _END + 2, _END + 3
+_END = WORDS * _COUNT  # the bank's own words: rows and tops in use, the first method of an index, kernels
+_USED, _TOPS_USED, _FIRST_KIND, _REBUILD, _RESETTLE = (_END + i for i in range(5))
 _LEAST_ROOM = 8  # slots of the first region; doubled when full
 _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = layered._TAIL_LEAST, layered._TAIL_FACTOR, layered._DEAD_SHARE
 _NODE_CAP, SCAN_BLOCK = kdtree.NODE_CAP, fields.SCAN_BLOCK
@@ -76,8 +76,9 @@ class Bank:
         box[0::2], box[1::2] = -domain[:, ::-1], domain
         states = np.zeros(count, STATE)
         states["kind"], states["free"] = first_kind, -1
-        self.memory = Memory(_COUNT, extra=4)
+        self.memory = Memory(_COUNT, extra=5)
         self.memory.link(_REBUILD, _rebuild)
+        self.memory.link(_RESETTLE, _resettle)
         self.table = self.memory.table
         self.table[_FIRST_KIND] = first_kind
         grid, bounds = np.stack([offset, scale]), np.ascontiguousarray(domain, dtype=np.float64)
@@ -189,13 +190,14 @@ def reserve(b: Any, s: int, more: int) -> bool:
     tops = _tops_for(room)
     if b[_USED] + room > b[WORDS * _POINTS + 1] or b[_TOPS_USED] + tops > b[WORDS * _TOPS + 1]:
         return False
-    _resettle(b, b, s, room, tops)
+    call(b, _RESETTLE, s, room, tops, b.ctypes.data)
     return True
 
 
-@njit(cache=True, nogil=True)
-def _resettle(source: Any, b: Any, s: int, room: int, tops: int) -> None:
-    """Move a region to the end of all, possibly into other arrays, with so much room."""
+@linkable
+def _resettle(address: int, s: int, room: int, tops: int, from_address: int) -> int:
+    """Move a region to the end of all, possibly from the arrays of another table, with so much room."""
+    b, source = table_at(address), table_at(from_address)
     state = states_of(b)[s]
     points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
     top_words = _top_words_in(source, s, _level_starts(max(0, state.built - FRONT))[-1])
@@ -211,6 +213,7 @@ def _resettle(source: Any, b: Any, s: int, room: int, tops: int) -> None:
         here[i] = maxima[i]
     nodes = _level_starts(max(0, state.built - FRONT))[-1]
     _top_words_in(b, s, nodes)[:] = top_words[:, :nodes]
+    return 0
 
 
 @njit(cache=True, nogil=True)
@@ -218,7 +221,7 @@ def _move(old: Any, b: Any) -> None:
     states = states_of(b)
     for s in range(len(states)):
         if states[s].room:
-            _resettle(old, b, s, states[s].room, states[s].tops)
+            call(b, _RESETTLE, s, np.int64(states[s].room), np.int64(states[s].tops), old.ctypes.data)
 
 
 @njit(cache=True, nogil=True)
@@ -227,7 +230,7 @@ def tail_limit(built: int) -> int:
     return max(_TAIL_LEAST, int(_TAIL_FACTOR * np.sqrt(built)))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, inline="always")  # for one caller: compiled once less
 def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
     """(slot that dominates the (1, D) query or −1, probes, fraction searched) in a non-empty index but EMULATED."""
     state = states_of(b)[s]

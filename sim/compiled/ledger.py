@@ -60,7 +60,7 @@ def index_of_route(w: Any, route: int, subscription: int) -> int:
     return route * counters_of(w)[c.GROUPS] + groups_of(w)[subscription]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, inline="always")  # this and `choose` have one caller: a search is compiled twice less
 def look(w: Any, route: int, subscription: int) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
     n, b, link = counters_of(w), bank_of(w), routes_of(w)[route]
@@ -204,7 +204,7 @@ def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
     send(w, wire, np.int64(kind), node, operation, hop, -1, 0.0, -1)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, inline="always")
 def choose(w: Any, node: int) -> Any:
     """What `look` answers, by any strategy."""
     n, nodes = counters_of(w), nodes_of(w)

@@ -16,7 +16,13 @@ from sim.experiments import Run, load, plan, shipped
 from sim.runner import simulate, workload_of
 from sim.streams import streams
 
-SMALL = {"overlay.brokers": 8, "workload.subscriptions": 60, "workload.events": 25, "run.samples": 3, "seeds": [1]}
+SMALL = {
+    "sweep.overlay.brokers": [8],
+    "sweep.workload.subscriptions": [60],
+    "workload.events": 25,
+    "run.samples": 3,
+    "seeds": [1],
+}
 MOST_RUNS = 12  # of one shipped experiment; a sweep has many that differ little
 
 
