@@ -1,5 +1,5 @@
-"""Strata: our own index for top-k stabbing in one dimension. Intervals by length, cells by position, lists by
-score.
+"""Strata: our own index for one dimension and any number of results. Intervals by length, cells by position, lists
+by score.
 
 1. An interval of length w lives on the level whose cells are between w/2 and w wide, in the two or three
    cells it touches: a constant number of copies, unlike a segment tree's O(log n). A value lies in one
