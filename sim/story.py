@@ -89,8 +89,9 @@ class Story:
         yield f"Event {event}, published at {names[start.target]}: {event_of(self.workload, event)}"
         matching = self._matching(event)
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
+        was = "was" if len(served) == 1 else "were"
         yield (
-            f"  {len(matching):,} of {len(self.workload.lo):,} subscriptions match, {len(served):,} were served{limit}."
+            f"  {len(matching):,} of {len(self.workload.lo):,} subscriptions match, {len(served):,} {was} served{limit}."
             f" {len(hops):,} of {len(names):,} brokers saw it."
         )
         shown = served.drop_duplicates("broker").head(MOST_SERVED)
