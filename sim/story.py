@@ -90,9 +90,10 @@ class Story:
         matching = self._matching(event)
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
         was = "was" if len(served) == 1 else "were"
+        asked = len(self.workload.lo)
         yield (
-            f"  {len(matching):,} of {len(self.workload.lo):,} subscriptions match, {len(served):,} {was} served{limit}."
-            f" {len(hops):,} of {len(names):,} brokers saw it."
+            f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
+            f"{len(hops):,} of {len(names):,} brokers saw it."
         )
         shown = served.drop_duplicates("broker").head(MOST_SERVED)
         for row in shown.itertuples():
