@@ -169,8 +169,8 @@ class Network:
         self.loading = True
         waiting = deque((plane, CLIENT, Kind.SUBSCRIBE, subscription, filter) for plane in home.planes.values())
         while waiting:
-            plane, *news = waiting.popleft()
-            for neighbour, answers in plane.told(*news):
+            plane, source, kind, identity, its_filter = waiting.popleft()
+            for neighbour, answers in plane.told(source, kind, identity, its_filter):
                 self._operations[operation].messages += len(answers)
                 there, here = plane.at(neighbour), plane.broker.number
                 for answer in answers:

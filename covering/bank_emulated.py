@@ -34,7 +34,7 @@ def asked_share(epsilon: float) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def share_of(numerator: int, shift: int, total: int) -> int:
+def share_of(numerator: int, shift: int, total: int) -> Any:
     """⌈numerator · total / 2^shift⌉ by a product of 128 bits."""
     a, b = np.uint64(numerator), np.uint64(total)
     low = (a & _LOW) * (b & _LOW)

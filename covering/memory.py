@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 WORDS = 3  # of an entry: address, rows, columns
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def pointer(typingctx: Any, address: Any) -> Any:
     """A whole number as an address."""
 
@@ -39,7 +39,7 @@ def pointer(typingctx: Any, address: Any) -> Any:
     return types.voidptr(types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _call(typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
     word = types.int64
 
@@ -114,7 +114,7 @@ def rows_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     def view(table: Any) -> Any:
         return carray(pointer(table[at]), (table[at + 1],), dtype)
 
-    return view  # type: ignore[no-any-return]
+    return view
 
 
 def matrix_of(place: int, dtype: Any) -> Callable[[Any], Any]:
@@ -125,4 +125,4 @@ def matrix_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     def view(table: Any) -> Any:
         return carray(pointer(table[at]), (table[at + 1], table[at + 2]), dtype)
 
-    return view  # type: ignore[no-any-return]
+    return view

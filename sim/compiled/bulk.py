@@ -135,7 +135,7 @@ def _enter_clients(w: Any, homes: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _next_of(w: Any, route: int, source: int, position: int) -> int:
+def _next_of(w: Any, route: int, source: int, position: int) -> Any:
     """The operation at a position of what a route passed on, or of what a broker's clients asked; −1: the end."""
     if route == CLIENTS:
         first, last = homed_first_of(w)[source], homed_first_of(w)[source + 1]

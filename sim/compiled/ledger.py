@@ -83,7 +83,8 @@ def look(w: Any, route: int, subscription: int) -> Any:
     else:
         slot, probes, share = search(b, s, query, link.epsilon)
     link.volume = before + share
-    witness, exact = -1, 0
+    witness: Any = -1
+    exact: Any = 0
     if slot >= 0:
         witness, exact = np.int64(owners_in(b, s)[slot]), 1
         link.hits += 1
@@ -168,7 +169,7 @@ def _forget_dependant(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _detach(w: Any, node: int) -> int:
+def _detach(w: Any, node: int) -> Any:
     """The first of what a node suppressed; the list is no longer its own."""
     nodes = nodes_of(w)
     first = np.int64(nodes[node].first)

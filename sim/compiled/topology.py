@@ -49,7 +49,9 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     # Who learns, and who gets everything, per plane, in the order in which brokers go through them.
     planes = [(broker, tree) for broker in range(overlay.brokers) for tree in trees]
     told = [reaches(tree, broker, sends_to) for broker, tree in planes]
-    rows, epsilons, learn = [], {}, []
+    rows: list[tuple[Any, ...]] = []
+    learn: list[int] = []
+    epsilons: dict[float, int] = {}
     route_of: dict[tuple[int, int, int], int] = {}
     for (broker, tree), (learners, _) in zip(planes, told, strict=True):
         for target in learners:

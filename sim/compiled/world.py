@@ -131,6 +131,7 @@ class World:
         for place, array in zip((a.NAMED, a.NAMED_LO, a.NAMED_HI), short, strict=True):
             self.put(place, array)
         width = short[0].shape[1]
+        kind: Any
         for place, kind in ((a.ROW_NAMED, np.int32), (a.ROW_LO, np.float64), (a.ROW_HI, np.float64)):
             self.put(place, np.empty((0, width), kind))
         self.put(a.ROW_NODE, np.empty(0, np.int32))

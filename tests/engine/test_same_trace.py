@@ -96,7 +96,7 @@ LATENCIES = st.sampled_from(
         {"kind": "uniform", "low": 1.0, "high": 9.0},
     ]
 )
-SERVICES = st.sampled_from(
+SERVICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {"kind": "none"},
         {"kind": "constant", "value": 0.5},
