@@ -108,9 +108,12 @@ class PlacedEvent:
 
     @classmethod
     def of(cls, event: Any, place: Sequence[float] | None, dimensions: int) -> PlacedEvent:
+        described = Event.of(event, dimensions)
+        if len(described.extra[0]):
+            raise CoverlayError("an event with a place has a value or a range per attribute, not ≠, in or not in")
         if place is None:
-            return cls(Event.of(event, dimensions), (np.inf, np.inf))  # ψ_s is 0 for all
+            return cls(described, (np.inf, np.inf))  # ψ_s is 0 for all
         x, y = (float(v) for v in place)
         if not (np.isfinite(x) and np.isfinite(y)):
             raise CoverlayError(f"an event's place must be finite, not ({x}, {y})")
-        return cls(Event.of(event, dimensions), (x, y))
+        return cls(described, (x, y))

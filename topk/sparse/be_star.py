@@ -16,12 +16,11 @@ any monotone one has both bounds (`scores`). After construction nodes and expres
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from coverlay import CoverlayError
-from topk.sparse.be_tree import _OPTIONS, _WINDOW, BETree
+from topk.sparse.be_tree import OPTIONS, BETree
 from topk.sparse.catalogue import SparseCatalogue
-from topk.sparse.scores import Score
 
 SPLITTING = ("exhaustive", "approximate")
 
@@ -31,7 +30,7 @@ class BEStarTree(BETree):
 
     name = "be-star"
     options: ClassVar[Mapping[str, str]] = {
-        **_OPTIONS,
+        **OPTIONS,
         "alpha": "least share of an overflowing bucket that each side of a split must get",
         "beta": "how many times a bucket's range may grow before it gets a new parent",
         "splitting": "exhaustive or approximate",
@@ -43,13 +42,11 @@ class BEStarTree(BETree):
     def __init__(
         self,
         catalogue: SparseCatalogue,
-        score: str | Score = "sum",
-        capacity: int | str = "auto",
-        match_probability: float = 0.001,
-        window: int = _WINDOW,
+        *,
         alpha: float = 0.1,
         beta: float = 4.0,
         splitting: str = "exhaustive",
+        **shared: Any,
     ) -> None:
         if not 0.0 <= alpha <= 0.5:
             raise CoverlayError(f"alpha must be from 0 to 0.5, not {alpha}")
@@ -57,10 +54,8 @@ class BEStarTree(BETree):
             raise CoverlayError(f"beta must be at least 1, not {beta}")
         if splitting not in SPLITTING:
             raise CoverlayError(f"splitting must be one of {', '.join(SPLITTING)}, not {splitting!r}")
-        super().__init__(
-            catalogue, score, capacity, match_probability, window,
-            alpha=alpha, beta=beta, exhaustive=splitting == "exhaustive", batch=self.batch,
-        )  # fmt: skip
+        exhaustive = splitting == SPLITTING[0]
+        super().__init__(catalogue, alpha=alpha, beta=beta, exhaustive=exhaustive, batch=self.batch, **shared)
 
 
 class BEStarBatch(BEStarTree):

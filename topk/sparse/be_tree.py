@@ -33,7 +33,7 @@ from topk.sparse.store import Rows
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
 _FINEST = 2.0**-30  # resolution of a continuous domain, as a share of it
 
-_OPTIONS = {
+OPTIONS = {
     "score": HELP,
     "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
     "match_probability": "expected share of matches, for capacity = auto (Table II: 5, 20, 160)",
@@ -50,7 +50,7 @@ class BETree(SparseIndex):
     """Partition by attribute, then halve the attribute's domain."""
 
     name = "be-tree"
-    options: ClassVar[Mapping[str, str]] = _OPTIONS
+    options: ClassVar[Mapping[str, str]] = OPTIONS
     rigid: ClassVar[bool] = True
     prunes: ClassVar[bool] = False
 

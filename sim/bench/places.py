@@ -1,0 +1,69 @@
+"""Ranked matching of expressions with a place: all methods on the paper's default workload (Table 4 of SSTD 2015).
+
+All get the same events in turns and must give the same answer; times are per single call, top-5, and per event of a
+batch on all cores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sim.bench.timing import mean_least
+from sim.workloads.located import Located, located_workload
+from topk.places import METHODS, PlacedIndex, build
+
+K = 5
+_EVENTS = 20
+_ROUNDS = 3
+_BATCH = 10  # times the events: long enough to keep all cores busy
+
+
+def run(count: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+    rows = []
+    for distribution in ("uniform", "zipf"):
+        data = f"places, {distribution}"
+        progress(f"{count} placed {distribution} expressions")
+        workload = located_workload(Located(subscriptions=count, events=_EVENTS, distribution=distribution))
+        built: dict[str, tuple[PlacedIndex, float]] = {}
+        for name in METHODS:
+            progress(f"{data}: building {name}")
+            started = time.perf_counter()
+            built[name] = (build(name, workload.catalogue), time.perf_counter() - started)
+        expected = list(built["scan"][0].top_many(workload.events, K))
+        for name, (index, _) in built.items():
+            assert list(index.top_many(workload.events, K)) == expected, f"{name} disagrees with the scan"
+        single = mean_least({n: _asker(index) for n, (index, _) in built.items()}, workload.events, _ROUNDS)
+        many = workload.events * _BATCH
+        batch = mean_least({n: _batcher(index) for n, (index, _) in built.items() if n != "scan"}, [many], _ROUNDS)
+        for name, (index, seconds) in built.items():
+            size = index.overhead / count
+            rows.append(_row(data, count, name, single[name], single["scan"], seconds, size))
+            if name in batch:
+                each = batch[name] / len(many)
+                rows.append(_row(data, count, f"{name}, batch", each, single["scan"], seconds, size))
+    return rows
+
+
+def _asker(index: PlacedIndex) -> Callable[[Any], Any]:
+    return lambda event: index.top(event.event, event.place, K)
+
+
+def _batcher(index: PlacedIndex) -> Callable[[Any], Any]:
+    return lambda events: index.top_many(events, K)
+
+
+def _row(
+    data: str, count: int, method: str, seconds: float, scan: float, build: float, overhead: float
+) -> dict[str, object]:
+    return {
+        "data": data,
+        "subscriptions": count,
+        "events": "matching",
+        "method": "scan (numba)" if method == "scan" else method,
+        "us_per_event": round(seconds * 1e6, 1),
+        "times_scan": round(scan / seconds, 2),
+        "build_s": round(build, 2),
+        "bytes_per_subscription": round(overhead),
+    }
