@@ -29,6 +29,10 @@ MOST_SERVED = 3  # subscriptions told per event
 def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     """Lines about `count` events of one run of the plan; covering is preferred, it has most to tell."""
     run = min(plan.runs, key=lambda run: (run.experiment.routing.strategy != "covering", run.seed))
+    kept = run.experiment.run
+    if min(kept.sample_decisions, kept.sample_deliveries) < 1:
+        yield "No story: these runs keep a sample of decisions or deliveries only."
+        return
     yield from Story(run, RunTrace(out, run.run_id)).lines(count)
 
 

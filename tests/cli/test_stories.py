@@ -85,3 +85,8 @@ def test_a_run_without_deliveries_says_so(tmp_path):
     small = plan({**load("stocks", SMALL).data, "sweep": {}, "workload": {"kind": "stocks", "subscriptions": 0}})
     run_sweep(small, tmp_path)
     assert list(tell(small, tmp_path, 3)) == ["No event reached anybody in this run."]
+
+
+def test_a_sample_is_not_told_as_if_it_were_everything(tmp_path):
+    small = plan({**load("stocks", [*SMALL, "run.sample_deliveries=0.5"]).data, "sweep": {}})
+    assert list(tell(small, tmp_path, 3)) == ["No story: these runs keep a sample of decisions or deliveries only."]
