@@ -50,7 +50,7 @@ class Claim:
     measured: str  # ours
     verdict: str  # one of VERDICTS
     why: str  # for anything but "holds": the reason; may be empty otherwise
-    seconds: float  # what measuring it took
+    seconds: float  # what measuring it took, together with the claims of the same measurement
     figure: str | None = None  # a picture file: absolute, or relative to the output or the document's folder
 
     def __post_init__(self) -> None:
@@ -60,8 +60,11 @@ class Claim:
             raise CoverlayError(f"claim {self.document}/{self.id} {self.verdict!r} must say why")
 
 
-def write_claims(claims: Sequence[Claim], out: Path) -> Path:
-    """Write `<out>/claims.json` and `<out>/claims.html`, and return the page's path."""
+def write_claims(claims: Sequence[Claim], out: Path, seconds: float | None = None) -> Path:
+    """Write `<out>/claims.json` and `<out>/claims.html`, and return the page's path.
+
+    `seconds` is what all of it took: claims that share a measurement each have its time, so theirs do not add up.
+    """
     seen: set[tuple[str, str]] = set()
     for claim in claims:
         if (claim.document, claim.id) in seen:
@@ -71,7 +74,7 @@ def write_claims(claims: Sequence[Claim], out: Path) -> Path:
     listed = json.dumps([asdict(claim) for claim in claims], indent=2, ensure_ascii=False)
     _replace(out / "claims.json", listed + "\n")
     page = out / "claims.html"
-    _replace(page, render(claims, out))
+    _replace(page, render(claims, out, seconds))
     return page
 
 
@@ -83,11 +86,14 @@ def read_claims(path: Path) -> list[Claim]:
         raise CoverlayError(f"{path} is not a claims file: {error}") from error
 
 
-def render(claims: Sequence[Claim], out: Path) -> str:
+def render(claims: Sequence[Claim], out: Path, seconds: float | None = None) -> str:
     documents: dict[str, list[dict[str, Any]]] = {}
+    figures: dict[str, dict[str, list[dict[str, Any]]]] = {}  # document → picture → the claims it shows
     for claim in claims:
         row = {**asdict(claim), "picture": _picture(claim, out), "tone": _tone(claim)}
         documents.setdefault(claim.document, []).append(row)
+        if row["picture"]:
+            figures.setdefault(claim.document, {}).setdefault(row["picture"], []).append(row)
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(asset("claims.html.jinja")).render(
@@ -95,7 +101,8 @@ def render(claims: Sequence[Claim], out: Path) -> str:
         counts=counts,
         titles=TITLES,
         total=len(claims),
-        seconds=sum(claim.seconds for claim in claims),
+        figures=figures,
+        seconds=seconds,
         version=__version__,
         css=Markup(asset("report.css")),
         js=Markup(asset("theme.js")),

@@ -167,7 +167,7 @@ def benchmarks() -> list[str]:
 def reproduce(options: argparse.Namespace) -> int:
     from analysis.claims import write_claims
 
-    claims = []
+    claims, started = [], time.perf_counter()
     for document in documents() if options.document == "all" else [options.document]:
         folder = options.out / document
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def reproduce(options: argparse.Namespace) -> int:
             rmtree(folder / POINTS, ignore_errors=True)
         with _status(f"reproducing {document}") as say:
             claims += import_module(DOCUMENTS[document]).run(folder, options.quick, say)
-    page = write_claims(claims, options.out)
+    page = write_claims(claims, options.out, time.perf_counter() - started)
     headers = ["document", "claim", "published", "measured", "verdict"]
     _print_table(headers, [[c.document, c.claim, c.published, c.measured, c.verdict] for c in claims])
     _out.print(f"claims: {page}", markup=False, highlight=False)

@@ -53,6 +53,16 @@ def test_figures_are_inside_the_page(tmp_path: Path) -> None:
     assert "data:image/png" in write_claims([claim(figure=absolute)], tmp_path).read_text(encoding="utf-8")
 
 
+def test_claims_of_one_figure_share_it_and_the_page_says_what_all_took(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PIXEL)
+    both = [claim(figure="a.png"), claim(id="fig-2", figure="a.png")]
+    page = write_claims(both, tmp_path, 7.0).read_text(encoding="utf-8")
+    assert page.count("data:image/png") == 1
+    assert page.count('id="figure-vldb08-fig-') == 2
+    assert "measured in 7 s" in page
+    assert "measured in" not in write_claims(both, tmp_path).read_text(encoding="utf-8"), "3 s would count one twice"
+
+
 def test_hostile_text_is_text(tmp_path: Path) -> None:
     evil = "</td><script>alert(1)</script>"
     changes = dict.fromkeys(("id", "document", "claim", "published", "measured", "why"), evil)
