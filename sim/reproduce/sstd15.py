@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ SWEEPS = (
 def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:
     sheet = Sheet("sstd15", out, progress)
     for distribution in DISTRIBUTIONS:
-        report(sheet, distribution, measure(planned(distribution, quick), progress))
+        report(sheet, distribution, measure(sheet, planned(distribution, quick)))
     return sheet.claims
 
 
@@ -97,17 +98,22 @@ def planned(distribution: str, quick: bool) -> list[list[Point]]:
     return list(groups.values())
 
 
-def measure(groups: Sequence[Sequence[Point]], progress: Progress) -> dict[str, Series]:
+def measure(sheet: Sheet, groups: Sequence[Sequence[Point]]) -> dict[str, Series]:
     """Milliseconds per event by figure, method and x."""
     measured: dict[str, Series] = {}
     for number, points in enumerate(groups, 1):
         first = points[0].workload
         said = f"{first.subscriptions:,} subscriptions, {first.distribution}"
-        progress(f"sstd15: {said}, {len(points)} points ({number} of {len(groups)})")
-        indexes = built(first)
+        sheet.progress(f"sstd15: {said}, {len(points)} points ({number} of {len(groups)})")
+        indexes: dict[str, PlacedIndex] = {}  # filled by the first point that was not measured before
+
+        def ask(point: Point, indexes: dict[str, PlacedIndex] = indexes) -> dict[str, float]:
+            if not indexes:
+                indexes.update(built(point.workload))
+            return mean_least(asks(indexes, point.k), located_events(point.workload), _ROUNDS)
+
         for point in points:
-            events = located_events(point.workload)
-            for name, seconds in mean_least(asks(indexes, point.k), events, _ROUNDS).items():
+            for name, seconds in sheet.kept(f"{point.figure}-{point.x:g}", partial(ask, point)).items():
                 measured.setdefault(point.figure, {}).setdefault(name, {})[point.x] = 1e3 * seconds
     return measured
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,13 +10,13 @@ import numpy as np
 from numba import njit
 
 from coverlay import CoverlayError, unknown_name
-from topk.base import Batch, Found, Match, Stats
+from topk.base import Batch, Found, Match
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
 from topk.select import best_first
 from topk.sparse.base import columns_of
 from topk.sparse.catalogue import Floats
-from topk.sparse.store import Rows, Store
-from topk.threads import WORKERS, in_threads
+from topk.sparse.store import Rows, exception_holds
+from topk.sparse.stored import StoredIndex
 
 # Which subscriptions an event may reach at all; the paper ranks every one of them.
 SEMANTICS = ("similar", "relaxed", "exact")
@@ -62,7 +62,7 @@ def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     for p in range(begin, begin + rows.length[row]):
         a = rows.attribute[p]
         if rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]:
-            if rows.odd[row] >= 0 and not exception_holds(rows, row, a, event):
+            if rows.odd[row] >= 0 and not exceptions_on(rows, row, a, event):
                 continue
             total += rows.weight[p]
             held += 1
@@ -72,19 +72,13 @@ def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def exception_holds(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+    """Whether what the row says beyond intervals about one attribute holds."""
     at = rows.odd[row]
-    low, high = event[0, attribute], event[1, attribute]
     while True:
-        a, excluded, first, count, more = rows.exceptions[at]
-        if a == attribute:
-            found = False
-            for v in rows.values[first : first + count]:
-                if low <= v <= high:
-                    found = True
-            if (excluded and found and low == high) or (not excluded and not found):
-                return False
-        if not more:
+        if rows.exceptions[at, 0] == attribute and not exception_holds(rows, at, event):
+            return False
+        if not rows.exceptions[at, 4]:
             return True
         at += 1
 
@@ -96,6 +90,22 @@ def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_dis
     near = nearness(placed.place[row, 0] - x, placed.place[row, 1] - y, max_distance)
     text = text_similarity(placed.rows, row, event, need)
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
+
+
+@njit(cache=True, inline="always")
+def row_similarity(
+    placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
+    row: int, event: Any, low: Any, high: Any, x: float, y: float, far: float, need: int,
+) -> Any:  # fmt: skip
+    """`similarity` where most rows have no exceptions; the arrays are those of `placed`, low and high the event's."""
+    if odd[row] >= 0:
+        score = similarity(placed, row, event, x, y, far, need)
+    else:
+        begin = start[row]
+        score = plain_similarity(
+            attribute, lo, hi, weight, begin, begin + length[row], place[row], low, high, x, y, far, need
+        )
+    return score
 
 
 class Scratch:
@@ -111,10 +121,10 @@ class Scratch:
             self.marks = np.zeros(count)
 
 
-class PlacedIndex(ABC):
+class PlacedIndex(StoredIndex[Scratch]):
     """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
 
-    name: ClassVar[str]
+    scratch = Scratch
     options: ClassVar[Mapping[str, str]] = {
         "semantics": "who may be among the k best: similar (all), relaxed (one predicate holds) or exact (all hold)"
     }
@@ -124,20 +134,11 @@ class PlacedIndex(ABC):
             raise unknown_name("semantics", semantics, SEMANTICS)
         self.semantics = semantics
         self._need = SEMANTICS.index(semantics)
-        self.dimensions = catalogue.dimensions
+        super().__init__(catalogue.expressions)
         self.max_distance = catalogue.max_distance
-        self.stats = Stats()
-        self._store = Store(catalogue.expressions)
         self._place = np.zeros((len(self._store.rows.ids), 3))
         self._place[: len(catalogue), :2] = catalogue.places
         self._place[: len(catalogue), 2] = catalogue.alpha
-        self._scratch = [Scratch(self.dimensions)]
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._store.row_of
 
     @property
     def placed(self) -> Placed:
@@ -147,24 +148,9 @@ class PlacedIndex(ABC):
     def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
         """The k best, unsorted."""
 
-    def _insert(self, row: int) -> None:  # noqa: B027 (a scan has nothing to do)
-        """Take the stored row into the structure."""
-
-    def _delete(self, row: int) -> None:  # noqa: B027
-        """Take the row out; it is still stored."""
-
-    @property
-    @abstractmethod
-    def overhead(self) -> int:
-        """Bytes beyond the subscriptions themselves."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Verify the structure's invariants; AssertionError names the first one broken."""
-
     @property
     def nbytes(self) -> int:
-        return self._store.nbytes + int(self._place.nbytes) + self.overhead
+        return super().nbytes + int(self._place.nbytes)
 
     def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
         """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
@@ -178,33 +164,17 @@ class PlacedIndex(ABC):
         wanted = self._count(k)
         self._store.refresh()
         answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(events)
-        while len(self._scratch) < WORKERS:
-            self._scratch.append(Scratch(self.dimensions))
 
-        def task(part: int) -> None:
-            for i in range(part, len(events), WORKERS):
-                answers[i] = self._answer(events[i], wanted, self._scratch[part])
+        def task(i: int, scratch: Scratch) -> None:
+            answers[i] = self._answer(events[i], wanted, scratch)
 
-        in_threads(task, range(WORKERS))
-        self._account(len(events))
+        self._for_each(len(events), task)
         return Batch.of(answers)
-
-    def _count(self, k: int | None) -> int:
-        if k is not None and k < 0:
-            raise CoverlayError(f"k must be 0 or more, or None for all, not {k}")
-        return len(self) if k is None else min(k, len(self))
 
     def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
         if k == 0:
             return np.empty(0, np.int64), np.empty(0)
         return best_first(*self._search(columns_of(event.event), *event.place, k, scratch))
-
-    def _account(self, queries: int) -> None:
-        self.stats.queries += queries
-        for scratch in self._scratch:
-            self.stats.entries += int(scratch.counts[0])
-            self.stats.nodes += int(scratch.counts[1])
-            scratch.counts[:] = 0
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         if id in self:
@@ -225,10 +195,3 @@ class PlacedIndex(ABC):
         self._place[row] = (*one.places[0], one.alpha[0])
         self._insert(row)
         self.stats.inserts += 1
-
-    def remove(self, id: int) -> None:
-        if id not in self:
-            raise CoverlayError(f"subscription {id} is not in the index")
-        self._delete(self._store.row_of[id])
-        self._store.remove(id)
-        self.stats.deletes += 1

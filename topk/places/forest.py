@@ -5,7 +5,7 @@ leaf the predicate of a subscription with its weight times 1 − α, above it th
 intervals, largest weight). A group has at most as many intervals as a node has children, so its interval tree is
 implicit: intervals sorted by low end form a balanced binary tree by position, augmented with the largest high end
 and the largest weight below. A query visits O(log n) positions plus what cannot be ruled out; an update moves at
-most a node's worth of entries. A hash table finds the group (the paper's hashmap).
+most a node's worth of entries. A directory (the paper's hashmap) finds the group.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from topk.directory import drop, emptied, lookup, put, refill
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -23,7 +24,6 @@ START, COUNT, ROOM, NODE, ATTRIBUTE, NEXT = range(6)
 LO, HI, WEIGHT, MOST_HI, MOST_WEIGHT = range(5)
 # Entries of Forest.meta
 GROUPS, ENTRIES, FREE_GROUP, HASHED, FREE_ROOM = 0, 1, 2, 3, 8
-_EMPTY, _DEAD = -1, -2
 
 
 class Forest(NamedTuple):
@@ -43,7 +43,7 @@ def empty_forest() -> Forest:
     meta[FREE_ROOM:] = -1
     return Forest(
         np.zeros((64, 6), np.int32), np.zeros((64, 3)), np.zeros((256, 5)), np.zeros(256, np.int32),
-        np.full(16, -1, np.int64), np.full(256, _EMPTY, np.int64), np.zeros(256, np.int32), meta,
+        np.full(16, -1, np.int64), *emptied(256, np.int32), meta,
     )  # fmt: skip
 
 
@@ -67,11 +67,9 @@ def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
         size = len(f.keys)
         while size < 3 * (g + groups):
             size *= 2
-        keys, values = f.keys, f.values
-        f = f._replace(keys=np.full(size, _EMPTY, np.int64), values=np.empty(size, np.int32))
-        f.meta[HASHED] = 0
-        live = keys >= 0
-        _refill(f, keys[live], values[live])
+        keys, values = emptied(size, np.int32)
+        f.meta[HASHED] = refill(keys, values, f.keys, f.values)
+        f = f._replace(keys=keys, values=values)
     return f
 
 
@@ -84,41 +82,9 @@ def forest_has_room(f: Forest, groups: int, entries: int) -> bool:
     )
 
 
-@njit(cache=True, inline="always")
-def _slot(key: int, size: int) -> Any:
-    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
-
-
-@njit(cache=True)
-def _put(f: Forest, key: int, value: int) -> None:
-    at = _slot(key, len(f.keys))
-    while f.keys[at] >= 0:
-        at = (at + 1) & (len(f.keys) - 1)
-    if f.keys[at] == _EMPTY:
-        f.meta[HASHED] += 1
-    f.keys[at], f.values[at] = key, value
-
-
-@njit(cache=True)
-def _refill(f: Forest, keys: Any, values: Any) -> None:
-    for i in range(len(keys)):
-        _put(f, keys[i], values[i])
-
-
-@njit(cache=True, nogil=True)
-def lookup_group(keys: Any, values: Any, node: int, attribute: int) -> int:
-    key = (node << 24) | attribute
-    at = _slot(key, len(keys))
-    while keys[at] != _EMPTY:
-        if keys[at] == key:
-            return values[at]
-        at = (at + 1) & (len(keys) - 1)
-    return -1
-
-
 @njit(cache=True)
 def find_group(f: Forest, node: int, attribute: int) -> int:
-    return lookup_group(f.keys, f.values, node, attribute)
+    return lookup(f.keys, f.values, node, attribute)
 
 
 @njit(cache=True)
@@ -133,7 +99,7 @@ def _new_group(f: Forest, node: int, attribute: int) -> int:
     f.group[g, NODE], f.group[g, ATTRIBUTE] = node, attribute
     f.group[g, NEXT] = f.first[node]
     f.first[node] = g
-    _put(f, (node << 24) | attribute, g)
+    f.meta[HASHED] += put(f.keys, f.values, node, attribute, g)
     return g
 
 
@@ -159,11 +125,7 @@ def _free_group(f: Forest, g: int) -> None:
         while f.group[before, NEXT] != g:
             before = f.group[before, NEXT]
         f.group[before, NEXT] = f.group[g, NEXT]
-    key = (node << 24) | f.group[g, ATTRIBUTE]
-    at = _slot(key, len(f.keys))
-    while f.keys[at] != key:
-        at = (at + 1) & (len(f.keys) - 1)
-    f.keys[at] = _DEAD
+    drop(f.keys, node, f.group[g, ATTRIBUTE])
     _give_room(f, g)
     f.group[g, NODE] = -1
     f.group[g, NEXT] = f.meta[FREE_GROUP]
@@ -323,8 +285,8 @@ def clear_node(f: Forest, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float) -> float:
-    """The largest weight of an interval of the group at [begin, end) that meets [low, high]."""
+def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any) -> float:
+    """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
     if end - begin <= 4:  # no tree to speak of
         best = 0.0
         for i in range(begin, end):
@@ -332,7 +294,6 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float) -> f
                 best = max(best, entry[i, WEIGHT])
         return best
     best = 0.0
-    stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = begin, end
     depth = 1
     while depth:
@@ -359,7 +320,7 @@ def spread_weights(
 ) -> None:
     """Add to each child of the node the weights of its intervals that the event meets."""
     for i in range(len(columns[0])):
-        g = lookup_group(keys, values, n, columns[0][i])
+        g = lookup(keys, values, n, columns[0][i])
         if g < 0:
             continue
         low, high = columns[1][i], columns[2][i]

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from topk.base import Found
+from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
-from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
-from topk.places.forest import COUNT, START, lookup_group, spread_weights, stabbing_max
+from topk.places.base import Placed, nearness, row_similarity
+from topk.places.forest import COUNT, START, spread_weights, stabbing_max
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
-from topk.places.rtree_index import RTreeIndex
+from topk.places.rtree_index import TokenTree
 from topk.select import push
 from topk.sparse.store import clear, spread
 
@@ -43,14 +43,14 @@ def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any) -> float:
+def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0
     for i in range(len(columns[0])):
-        g = lookup_group(keys, values, n, columns[0][i])
+        g = lookup(keys, values, n, columns[0][i])
         if g >= 0:
             begin = group[g, START]
-            total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i])
+            total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i], stack)
     return total
 
 
@@ -66,9 +66,10 @@ def search(
     f, numbers = t.forest, placed.rows.ids
     place, rows = placed.place, placed.rows
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low_event, high_event = rows.odd, event[0], event[1]
+    odd, low, high = rows.odd, event[0], event[1]
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    stack = np.empty((64, 2), np.int64)
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet
     while waiting:
@@ -80,7 +81,8 @@ def search(
         n = item >> 1
         counts[1] += 1
         if item & 1 and not node[n, LEAF]:
-            bound = min(bound, upper_bound(rect[n], text_bound(slots, groups, group, entry, n, columns), x, y, far))
+            text = text_bound(slots, groups, group, entry, n, columns, stack)
+            bound = min(bound, upper_bound(rect[n], text, x, y, far))
             if size == k and bound < scores[0]:
                 continue
             if waiting and bound < keys[0]:
@@ -97,14 +99,10 @@ def search(
                 possible = total[row] + alpha * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
                 total[row] = 0.0
                 if size < k or possible * _SLACK >= scores[0]:
-                    if odd[row] >= 0:
-                        score = similarity(placed, row, event, x, y, far, need)
-                    else:
-                        first = start[row]
-                        score = plain_similarity(
-                            attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
-                            x, y, far, need,
-                        )  # fmt: skip
+                    score = row_similarity(
+                        placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far,
+                        need,
+                    )  # fmt: skip
                     if score >= 0.0:
                         size = push(scores, ids, size, score, numbers[row])
             continue
@@ -122,15 +120,9 @@ def search(
     return ids[:size], scores[:size]
 
 
-class RITree(RTreeIndex):
+class RITree(TokenTree):
     """R-tree of places with a forest of stabbing-max interval trees in every node."""
 
     name = "ri-tree"
 
-    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
-        scratch.room(max(len(self._tree.home), len(self._tree.node)))
-        ids, scores = search(
-            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
-            scratch.counts,
-        )  # fmt: skip
-        return ids, scores
+    kernel = staticmethod(search)

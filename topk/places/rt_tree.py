@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from topk.base import Found
-from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
+from topk.places.base import Placed, nearness, row_similarity
 from topk.places.forest import spread_weights
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
-from topk.places.rtree_index import RTreeIndex
+from topk.places.rtree_index import TokenTree
 from topk.select import push
 from topk.sparse.store import clear, spread
 
@@ -32,7 +31,7 @@ def walk(
     spread(event, *columns)
     place, rows, f = placed.place, placed.rows, t.forest
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low_event, high_event = rows.odd, event[0], event[1]
+    odd, low, high = rows.odd, event[0], event[1]
     numbers, node, children, rect = rows.ids, t.node, t.child, t.rect
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
@@ -49,14 +48,9 @@ def walk(
             counts[0] += count
             for i in range(count):
                 row = children[n, i]
-                if odd[row] >= 0:
-                    score = similarity(placed, row, event, x, y, far, need)
-                else:
-                    first = start[row]
-                    score = plain_similarity(
-                        attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
-                        x, y, far, need,
-                    )  # fmt: skip
+                score = row_similarity(
+                    placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
+                )
                 if score >= 0.0:
                     size = push(scores, ids, size, score, numbers[row])
             continue
@@ -83,15 +77,9 @@ def walk(
     return ids[:size], scores[:size]
 
 
-class RTTree(RTreeIndex):
+class RTTree(TokenTree):
     """R-tree of places with one range and largest weight per attribute in every node."""
 
     name = "rt-tree"
 
-    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
-        scratch.room(max(len(self._tree.home), len(self._tree.node)))
-        ids, scores = walk(
-            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
-            scratch.counts,
-        )  # fmt: skip
-        return ids, scores
+    kernel = staticmethod(walk)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from topk.base import Stats
+from topk.base import Found, Stats
 from topk.places.base import PlacedIndex, Scratch
 from topk.places.catalogue import PlacedCatalogue, reordered
 from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
@@ -186,3 +187,16 @@ class RTreeIndex(PlacedIndex):
             g = find_group(t.forest, n, attribute)
             assert g >= 0, f"node {n} knows attribute {attribute}"
             assert t.forest.summary[g].tolist() == summary, f"summary of attribute {attribute} in node {n}"
+
+
+class TokenTree(RTreeIndex):
+    """A tree whose nodes summarise predicates, and the kernel that searches it."""
+
+    kernel: ClassVar[Callable[..., Found]]
+
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        scratch.room(max(len(self._tree.home), len(self._tree.node)))
+        return type(self).kernel(
+            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
+            scratch.counts,
+        )  # fmt: skip

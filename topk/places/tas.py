@@ -19,7 +19,7 @@ from numba import njit
 
 from topk.base import Found
 from topk.heap import heap_pop, heap_push
-from topk.places.base import Placed, Scratch, nearness, plain_similarity, similarity
+from topk.places.base import Placed, Scratch, nearness, row_similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
@@ -161,7 +161,7 @@ def threshold(
     listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
     place, rows = placed.place, placed.rows
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low_event, high_event = rows.odd, event[0], event[1]
+    odd, low, high = rows.odd, event[0], event[1]
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
@@ -193,14 +193,9 @@ def threshold(
                     touched = np.concatenate((touched, np.empty(number, np.int64)))
                 touched[number] = row
                 number += 1
-                if odd[row] >= 0:
-                    score = similarity(placed, row, event, x, y, far, need)
-                else:
-                    first = start[row]
-                    score = plain_similarity(
-                        attribute, lo, hi, weight, first, first + length[row], place[row], low_event, high_event,
-                        x, y, far, need,
-                    )  # fmt: skip
+                score = row_similarity(
+                    placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
+                )
                 if score >= 0.0:
                     size = push(scores, ids, size, score, numbers[row])
         counts[1] += open_ones

@@ -1,23 +1,19 @@
-"""What every sparse matcher offers. A matcher implements `_search`; events, batches and updates are handled here.
-
-Batches run on all cores: kernels release the interpreter lock and each thread has its own scratch.
-"""
+"""What every sparse matcher offers. A matcher implements `_search`; events, batches and updates are handled here."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from coverlay import CoverlayError
-from topk.base import Batch, Found, Match, Stats
+from topk.base import Batch, Found, Match
 from topk.sparse.catalogue import Floats, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events
 from topk.sparse.scores import Score, score_of
-from topk.sparse.store import Store
-from topk.threads import WORKERS, in_threads
+from topk.sparse.stored import StoredIndex
 
 
 class Scratch:
@@ -35,52 +31,23 @@ class Scratch:
             self.scores, self.ids = np.empty(k), np.empty(k, np.int64)
 
 
-class SparseIndex(ABC):
+class SparseIndex(StoredIndex[Scratch]):
     """The k best expressions that an event satisfies. Create one with `topk.create` from a sparse catalogue."""
 
-    name: ClassVar[str]
-    options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
+    scratch = Scratch
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
-        self.dimensions = catalogue.dimensions
+        super().__init__(catalogue)
         self.score = score_of(score)  # keeps the compiled function of a custom score alive
-        self.stats = Stats()
         self._scoring = self.score.scoring
-        self._store = Store(catalogue)
-        self._scratch = [Scratch(self.dimensions)]
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._store.row_of
 
     @abstractmethod
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         """Leave the k best in scratch.ids and scratch.scores, best first; returns how many there are."""
 
-    @property
-    @abstractmethod
-    def overhead(self) -> int:
-        """Bytes beyond the expressions themselves."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Verify the structure's invariants; AssertionError names the first one broken."""
-
-    def _insert(self, row: int) -> None:  # noqa: B027 (a scan has nothing to do)
-        """Take the stored row into the structure."""
-
-    def _delete(self, row: int) -> None:  # noqa: B027
-        """Take the row out; it is still stored."""
-
     def _before_search(self) -> None:
         """Finish postponed work; runs once per call, on the calling thread."""
         self._store.refresh()
-
-    @property
-    def nbytes(self) -> int:
-        return self._store.nbytes + self.overhead
 
     # ---- queries ----------------------------------------------------------------------------------------
 
@@ -103,17 +70,12 @@ class SparseIndex(ABC):
         many = Events.of(events, self.dimensions)
         self._before_search()
         answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(many)
-        while len(self._scratch) < WORKERS:
-            self._scratch.append(Scratch(self.dimensions))
 
-        def task(part: int) -> None:
-            for i in range(part, len(many), WORKERS):
-                scratch = self._scratch[part]
-                found = self._answer(many[i], wanted, scratch)
-                answers[i] = scratch.ids[:found].copy(), scratch.scores[:found].copy()
+        def task(i: int, scratch: Scratch) -> None:
+            found = self._answer(many[i], wanted, scratch)
+            answers[i] = scratch.ids[:found].copy(), scratch.scores[:found].copy()
 
-        in_threads(task, range(WORKERS))
-        self._account(len(many))
+        self._for_each(len(many), task)
         return Batch.of(answers)
 
     def _answer(self, event: Event, k: int, scratch: Scratch) -> int:
@@ -121,18 +83,6 @@ class SparseIndex(ABC):
             return 0
         scratch.room(k)
         return self._search(event, k, scratch)
-
-    def _account(self, queries: int) -> None:
-        self.stats.queries += queries
-        for scratch in self._scratch:
-            self.stats.entries += int(scratch.counts[0])
-            self.stats.nodes += int(scratch.counts[1])
-            scratch.counts[:2] = 0
-
-    def _count(self, k: int | None) -> int:
-        if k is not None and k < 0:
-            raise CoverlayError(f"k must be 0 or more, or None for all matches, not {k}")
-        return len(self) if k is None else min(int(k), len(self))
 
     # ---- updates ----------------------------------------------------------------------------------------
 
@@ -146,14 +96,6 @@ class SparseIndex(ABC):
         """Add the only row of a catalogue."""
         self._insert(self._store.add(one))
         self.stats.inserts += 1
-
-    def remove(self, id: int) -> None:
-        """Remove one expression; CoverlayError if it is not there."""
-        if id not in self:
-            raise CoverlayError(f"subscription {id} is not in the index")
-        self._delete(self._store.row_of[id])
-        self._store.remove(id)
-        self.stats.deletes += 1
 
 
 def columns_of(event: Event) -> tuple[Any, Floats, Floats, Floats]:

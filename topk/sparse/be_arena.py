@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from topk.directory import drop, emptied, lookup, put, refill
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring
 
@@ -47,7 +48,6 @@ CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
 
 ROUND_UP = 3e-7  # relative: a float64 weight stored as float32 must stay an upper bound
 _LINE = 64  # bytes
-_EMPTY, _DEAD = -1, -2  # keys of the hash table
 
 
 class Tree(NamedTuple):
@@ -77,11 +77,6 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     raw = np.zeros(size + _LINE, np.uint8)
     begin = -raw.ctypes.data % _LINE
     return raw[begin : begin + size].view(kind).reshape(shape)
-
-
-def emptied(size: int) -> tuple[Ints, Ints]:
-    """An empty hash table."""
-    return np.full(size, _EMPTY, np.int64), np.zeros(size, np.int64)
 
 
 def _records(count: int, kind: Any) -> Any:
@@ -137,37 +132,10 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
         size = 256
         while size < 4 * (p + pnodes):
             size *= 2
-        old_keys, old_values = t.keys, t.values
         keys, values = emptied(size)
+        t.meta[HASHED] = refill(keys, values, t.keys, t.values)
         t = t._replace(keys=keys, values=values)
-        t.meta[HASHED] = 0
-        live = old_keys >= 0
-        _refill(t, old_keys[live], old_values[live])
     return t
-
-
-@njit(cache=True)
-def _refill(t: Tree, keys: Any, values: Any) -> None:
-    for i in range(len(keys)):
-        put_pnode(t, keys[i] >> 24, keys[i] & 0xFFFFFF, values[i])
-
-
-@njit(cache=True, inline="always")
-def _slot(key: int, size: int) -> Any:
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(20)) & (size - 1)
-
-
-@njit(cache=True, nogil=True)
-def lookup(keys: Any, values: Any, bucket: int, attribute: int) -> int:
-    """SearchPDir: the p-node of a bucket for an attribute, −1 if there is none."""
-    key = (np.int64(bucket) << 24) | attribute
-    at = _slot(key, len(keys))
-    while keys[at] != _EMPTY:
-        if keys[at] == key:
-            return values[at]
-        at = (at + 1) & (len(keys) - 1)
-    return -1
 
 
 @njit(cache=True)
@@ -177,23 +145,7 @@ def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
 
 @njit(cache=True)
 def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
-    key = (np.int64(bucket) << 24) | attribute
-    at = _slot(key, len(t.keys))
-    while t.keys[at] >= 0:
-        at = (at + 1) & (len(t.keys) - 1)
-    if t.keys[at] == _EMPTY:
-        t.meta[HASHED] += 1
-    t.keys[at] = key
-    t.values[at] = pnode
-
-
-@njit(cache=True)
-def drop_pnode(t: Tree, bucket: int, attribute: int) -> None:
-    key = (np.int64(bucket) << 24) | attribute
-    at = _slot(key, len(t.keys))
-    while t.keys[at] != key:
-        at = (at + 1) & (len(t.keys) - 1)
-    t.keys[at] = _DEAD
+    t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
 
 
 @njit(cache=True)
@@ -322,7 +274,7 @@ def free_pnode(t: Tree, p: int) -> None:
             before = t.pnode[before].next
         t.pnode[before].next = t.pnode[p].next
     t.node[owner].pcount -= 1
-    drop_pnode(t, owner, t.pnode[p].attr)
+    drop(t.keys, owner, t.pnode[p].attr)
     t.pnode[p].next = t.meta[FREE_PNODE]
     t.pnode[p].owner = -1
     t.meta[FREE_PNODE] = p

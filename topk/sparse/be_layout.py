@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from topk.directory import emptied
 from topk.sparse.be_arena import (
     BUCKETS,
     ENTRIES,
@@ -24,7 +25,6 @@ from topk.sparse.be_arena import (
     ROW,
     Tree,
     aligned,
-    emptied,
     put_pnode,
 )  # fmt: skip
 from topk.sparse.catalogue import Ints

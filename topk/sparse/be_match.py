@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.select import in_order, push
-from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree, lookup
+from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree
 from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread

@@ -60,19 +60,24 @@ def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
 def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
     """Whether the row's ≠, ∉ and ∈ leave a value of the event's intervals."""
     at = rows.odd[row]
-    while True:
-        a, excluded, first, count, more = rows.exceptions[at]
-        low, high = event[0, a], event[1, a]
-        found = False
-        for v in rows.values[first : first + count]:
-            if low <= v <= high:
-                found = True
-        # A range that meets an excluded value also has values that are not excluded.
-        if (excluded and found and low == high) or (not excluded and not found):
-            return False
-        if not more:
+    while exception_holds(rows, at, event):
+        if not rows.exceptions[at, 4]:
             return True
         at += 1
+    return False
+
+
+@njit(cache=True, inline="always")
+def exception_holds(rows: Rows, at: int, event: Any) -> bool:
+    """Whether one ≠, ∉ or ∈ leaves a value of the event's interval."""
+    a, excluded, first, count, _ = rows.exceptions[at]
+    low, high = event[0, a], event[1, a]
+    found = False
+    for v in rows.values[first : first + count]:
+        if low <= v <= high:
+            found = True
+    # A range that meets an excluded value also has values that are not excluded.
+    return not ((excluded and found and low == high) or (not excluded and not found))
 
 
 @njit(cache=True)

@@ -1,0 +1,74 @@
+"""A hash table from (owner, attribute) to a number, in two arrays that kernels read: open addressing, linear probing.
+
+A dropped key leaves a tombstone; whoever owns the table counts the slots ever used and makes it anew, at least twice
+as large as its entries, before it is half full. Owners fit 39 bits, attributes 24.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+EMPTY, DEAD = -1, -2  # instead of a key
+
+
+def emptied(size: int, dtype: Any = np.int64) -> tuple[NDArray[np.int64], Any]:
+    """Keys and values of a table without entries; the size is a power of two."""
+    return np.full(size, EMPTY, np.int64), np.zeros(size, dtype)
+
+
+@njit(cache=True, inline="always")
+def _key(owner: int, attribute: int) -> Any:
+    return (np.int64(owner) << 24) | attribute
+
+
+@njit(cache=True, inline="always")
+def _slot(key: int, size: int) -> Any:
+    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+
+
+@njit(cache=True, nogil=True)
+def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
+    """What is filed under the owner and attribute, −1 if nothing is."""
+    key = _key(owner, attribute)
+    at = _slot(key, len(keys))
+    while keys[at] != EMPTY:
+        if keys[at] == key:
+            return values[at]
+        at = (at + 1) & (len(keys) - 1)
+    return -1
+
+
+@njit(cache=True)
+def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
+    """File a value under a key that is not there; returns how many more slots are used, 0 or 1."""
+    key = _key(owner, attribute)
+    at = _slot(key, len(keys))
+    while keys[at] >= 0:
+        at = (at + 1) & (len(keys) - 1)
+    fresh = 1 if keys[at] == EMPTY else 0
+    keys[at], values[at] = key, value
+    return fresh
+
+
+@njit(cache=True)
+def drop(keys: Any, owner: int, attribute: int) -> None:
+    """Forget a key that is there."""
+    key = _key(owner, attribute)
+    at = _slot(key, len(keys))
+    while keys[at] != key:
+        at = (at + 1) & (len(keys) - 1)
+    keys[at] = DEAD
+
+
+@njit(cache=True)
+def refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
+    """File all entries of another table; returns how many there are."""
+    count = 0
+    for i in range(len(old_keys)):
+        if old_keys[i] >= 0:
+            count += put(keys, values, old_keys[i] >> 24, old_keys[i] & 0xFFFFFF, old_values[i])
+    return count
