@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from coverlay import CoverlayError, unknown_name
 from topk.places.base import PlacedIndex
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located, located
 from topk.places.ri_tree import RITree
 from topk.places.rt_tree import RTTree
 from topk.places.scan import PlacedScan
 from topk.places.tas import ThresholdScored
+from topk.sparse.stored import create
 
 __all__ = ["METHODS", "PlacedCatalogue", "PlacedEvent", "PlacedIndex", "build", "from_located", "located"]
 
@@ -24,10 +24,4 @@ METHODS: dict[str, type[PlacedIndex]] = {cls.name: cls for cls in (PlacedScan, T
 
 def build(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex:
     """Build the matcher `name`; CoverlayError lists the valid names."""
-    if name not in METHODS:
-        raise unknown_name("location-aware matching method", name, METHODS)
-    cls = METHODS[name]
-    for option in options:
-        if option not in cls.options:
-            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
-    return cls(catalogue, **options)
+    return create(METHODS, "location-aware", name, catalogue, options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from coverlay import CoverlayError, unknown_name
 from topk.sparse.base import SparseIndex
 from topk.sparse.be_star import BEStarBatch, BEStarTree
 from topk.sparse.be_tree import BETree
@@ -19,6 +18,7 @@ from topk.sparse.k_index import KIndex
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
 from topk.sparse.scores import SCORES, Score, monotone
+from topk.sparse.stored import create
 
 __all__ = [
     "METHODS", "OPERATORS", "SCORES", "Event", "Events", "Predicate", "Score", "SparseCatalogue", "SparseIndex",
@@ -32,10 +32,4 @@ METHODS: dict[str, type[SparseIndex]] = {
 
 def build(name: str, catalogue: SparseCatalogue, **options: Any) -> SparseIndex:
     """Build the matcher `name`; CoverlayError lists the valid names and options."""
-    if name not in METHODS:
-        raise unknown_name("sparse matching method", name, METHODS)
-    cls = METHODS[name]
-    for option in options:
-        if option not in cls.options:
-            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
-    return cls(catalogue, **options)
+    return create(METHODS, "sparse", name, catalogue, options)

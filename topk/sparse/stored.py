@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, unknown_name
 from topk.base import Stats
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.store import Store
@@ -96,3 +96,18 @@ class StoredIndex(ABC, Generic[S]):
             self.stats.entries += int(scratch.counts[0])
             self.stats.nodes += int(scratch.counts[1])
             scratch.counts[:2] = 0
+
+
+Made = TypeVar("Made")
+
+
+def create(methods: Mapping[str, type[Made]], what: str, name: str, catalogue: Any, options: Mapping[str, Any]) -> Made:
+    """Build the matcher `name` of a registry; CoverlayError lists the valid names and options."""
+    if name not in methods:
+        raise unknown_name(f"{what} matching method", name, methods)
+    cls: Any = methods[name]
+    for option in options:
+        if option not in cls.options:
+            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
+    made: Made = cls(catalogue, **options)
+    return made
