@@ -203,11 +203,6 @@ class Truth:
         return np.bincount(self._row, values, len(self._size)).astype(np.float64, copy=False)
 
 
-def brute_force_scores(workload: Workload, event: Floats, semantics: str) -> Floats:
-    """The score of every subscription for one event, matched by boxes; NaN where it does not match."""
-    return Truth(workload, semantics).scores(event)
-
-
 def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
     operations = tables["operations"].to_pandas()
     control = tables["control"].to_pandas()

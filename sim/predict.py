@@ -41,9 +41,9 @@ EVENTS = 128  # events that the share of matching subscriptions is counted on
 # Per entry of a table, with two attributes: its row, and its place in an index; per decision: its node.
 ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
-# Bytes per row on disk, measured on the strategies experiment (50 brokers, 20,000 subscriptions); see
-# tests/sweeps/test_predict.py, which holds them against real traces.
-DISK = {"control": 20.0, "decisions": 16.0, "publications": 34.0, "deliveries": 28.0, "tables": 3.0, "operations": 26.0}
+# Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions); times
+# are most of it. tests/sweeps/test_predict.py holds them against real traces.
+DISK = {"control": 18.0, "decisions": 10.0, "publications": 18.0, "deliveries": 10.0, "tables": 2.0, "operations": 17.0}
 
 
 @dataclass(frozen=True)
@@ -252,11 +252,12 @@ def _lives(
 
 def _match_shares(workload: Workload) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
-    from sim.oracle import brute_force_scores
+    from sim.oracle import Truth
 
     if not len(workload.lo):
         return np.zeros(len(workload.events))
-    return np.array([float(np.mean(~np.isnan(brute_force_scores(workload, e, "exact")))) for e in workload.events])
+    truth = Truth(workload, "exact")
+    return np.array([float(np.mean(~np.isnan(truth.scores(e)))) for e in workload.events])
 
 
 def _width(table: str) -> float:
