@@ -26,7 +26,7 @@ from analysis.brief import brief
 from analysis.metrics import CATALOGUE
 from analysis.overlay_data import overlays
 from analysis.page_assets import asset
-from analysis.study import COLUMNS, Case, picture_rows, row_texts, shape, study
+from analysis.study import COLUMNS, Case, overall, picture_rows, row_texts, shape, study
 from analysis.summary import (
     Summary,
     Table,
@@ -103,6 +103,7 @@ def render(summary: Summary) -> str:
         "warnings": [*summary.warnings, *warnings],
         "table": _table(summary),
         "study": _study(cases),
+        "study_overall": overall(cases),
         "study_columns": [{"title": title, "note": note} for title, note in COLUMNS],
         "intervals": bool((summary.points["n"] > 1).any()),
         "charts": shown,
@@ -267,7 +268,7 @@ def _study(cases: list[Case]) -> list[dict[str, Any]]:
         found.append(
             {
                 "title": case.title,
-                "pays": case.pays,
+                "verdict": case.verdict,
                 "sentence": case.sentence,
                 "shape": shape(case),
                 "tables": tables,

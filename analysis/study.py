@@ -19,12 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.summary import LARGE, Summary, family, number_text, value_text
+from analysis.summary import Summary, family, number_text, value_text
 
 BOUNDS_FILE = "bounds.json"  # written by sim/bounds.py, which may import the theory
 LEAST = 5  # values of ε above 0 from which on a sweep is a study of ε
 KEEPS = 0.95  # of what exact covering keeps away
 CHEAPER = 0.5  # times the probes of the cheapest exact search
+HARDLY = 0.01  # of the messages kept away: less is nothing to save
+LEAST_SHARE = 1e-5  # below, a share is called less than this
+USUAL = 0.1  # the ε to speak of where none keeps enough
+CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
+
+
+PAYS, TRADE, EXACT, NOTHING = "pays", "a trade", "use exact", "hardly any covers"
 
 
 @dataclass(frozen=True)
@@ -55,12 +62,16 @@ class Case:
     title: str
     rows: tuple[Row, ...]
     bounds: Mapping[str, Any]  # empty where unknown; see sim/bounds.py
-    pays: bool
+    verdict: str  # PAYS, TRADE, EXACT or NOTHING
     sentence: str
+
+    @property
+    def pays(self) -> bool:
+        return self.verdict == PAYS
 
 
 def study(summary: Summary) -> list[Case]:
-    """The cases of a sweep, in the order of its points; none where ε was not swept."""
+    """The cases of a sweep, by title; none where ε was not swept."""
     groups: dict[str, list[str]] = {}
     for point in summary.order:
         labels = summary.labels(point)
@@ -71,8 +82,8 @@ def study(summary: Summary) -> list[Case]:
     for name, points in groups.items():
         rows = _rows(summary, points)
         if rows and len({row.epsilon for row in rows if row.epsilon > 0}) >= LEAST:
-            cases.append(_case(summary, name, rows, theory.get(name, {})))
-    return cases
+            cases.append(_case(name, rows, theory.get(name, {})))
+    return sorted(cases, key=lambda case: case.title)
 
 
 def read_bounds(out: Path) -> dict[str, Mapping[str, Any]]:
@@ -127,44 +138,76 @@ def _values(summary: Summary, point: str) -> dict[str, float]:
     return values
 
 
-def _case(summary: Summary, name: str, rows: list[Row], theory: Mapping[str, Any]) -> Case:
-    fixed = json.loads(name)
-    title = ", ".join(
-        f"{key.rpartition('.')[2]} {value_text(fixed[key])}" if not isinstance(fixed[key], str) else fixed[key]
-        for key in sorted(fixed, key=lambda key: (not isinstance(fixed[key], str), key))
+def _case(name: str, rows: list[Row], theory: Mapping[str, Any]) -> Case:
+    verdict, sentence = _verdict(rows)
+    return Case(_title(json.loads(name)), tuple(rows), theory, verdict, sentence)
+
+
+def overall(cases: list[Case]) -> str:
+    """How many workloads have which verdict, in one sentence."""
+    count = {verdict: sum(case.verdict == verdict for case in cases) for verdict in (PAYS, TRADE, EXACT, NOTHING)}
+    return (
+        f"Of {len(cases)} workload{'s' * (len(cases) != 1)}, approximation pays in {count[PAYS]} and trades covers for "
+        f"probes in {count[TRADE]}; in {count[EXACT]} exact search is as cheap or nearly so, and in {count[NOTHING]} "
+        "there is hardly anything to cover."
     )
-    pays, sentence = _verdict(rows)
-    return Case(title or "all", tuple(rows), theory, pays, sentence)
 
 
-def _verdict(rows: list[Row]) -> tuple[bool, str]:
+def _title(fixed: Mapping[str, Any]) -> str:
+    """What was held fixed, as one would say it: narrow uniform, d = 1."""
+    words = [value for _, value in sorted(fixed.items(), reverse=True) if isinstance(value, str)]
+    numbers = [
+        f"{'d' if key == 'workload.attributes' else key} = {value_text(value)}"
+        for key, value in sorted(fixed.items())
+        if not isinstance(value, str)
+    ]
+    return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
+
+
+def _verdict(rows: list[Row]) -> tuple[str, str]:
+    """Does some ε pay, and the sentences that say so: what there is to save, what the greedy does, what is cheapest."""
     exact = min((row for row in rows if row.epsilon == 0), key=lambda row: row.probes)
-    words = []
-    if exact.messages_none == exact.messages_none:
-        words.append(f"Exact covering keeps {_share(1 - exact.messages_none)} of the messages away")
-    words.append(f"cheapest with {exact.method}: {_count(exact.probes)} probes per check")
-    sentence = ", ".join(words) + ". "
     rough = [row for row in rows if row.epsilon > 0]
+    away = 1 - exact.messages_none
+    words = [f"Exact covering keeps {_share(away)} of the messages away."] if away == away else []
+    if away < HARDLY:
+        words.append("There is hardly anything to find, so that no search pays, exact or not.")
+        return NOTHING, " ".join(words)
+    curve = [row for row in rows if row.method in CURVE_METHODS]
+    if curve:
+        words.append(_greedy(curve))
+    if not curve or exact.method not in CURVE_METHODS:
+        words.append(f"Exact search by {exact.method} takes {_count(exact.probes)} probes.")
     worthy = [row for row in rough if row.probes <= CHEAPER * exact.probes and _keeps(row) >= KEEPS]
     if worthy:
         best = min(worthy, key=lambda row: (row.probes, row.messages))
-        return True, sentence + (
+        words.append(
             f"Approximation pays: {best.method} at ε = {best.epsilon:g} keeps {_share(_keeps(best))} of that for "
-            f"{_share(best.probes / exact.probes)} of the probes ({_count(best.probes)})."
+            f"{_share(best.probes / exact.probes)} of the probes of the cheapest exact search."
         )
+        return PAYS, " ".join(words)
     cheap = [row for row in rough if row.probes <= CHEAPER * exact.probes]
     if cheap:
         best = max(cheap, key=lambda row: (_keeps(row), -row.probes))
-        return False, sentence + (
-            f"It is a trade: what costs at most half of it keeps {_share(_keeps(best))} of that at best "
-            f"({best.method}, ε = {best.epsilon:g}, {_count(best.probes)} probes)."
+        words.append(
+            f"What takes at most half of these keeps {_share(_keeps(best))} of that at best ({best.method}, "
+            f"ε = {best.epsilon:g}, {_count(best.probes)} probes): a trade, else use exact covering."
         )
-    nearest = min(rough, key=lambda row: row.probes)
-    own = next(row for row in rows if row.epsilon == 0 and row.method == nearest.method)
-    return False, sentence + (
-        f"Approximation does not pay: the cheapest, {nearest.method} at ε = {nearest.epsilon:g}, takes "
-        f"{_count(nearest.probes)} probes ({_share(_ratio(nearest.probes, own.probes))} of its own exact search) and "
-        f"keeps {_share(_keeps(nearest))} of that: use exact covering."
+        return TRADE, " ".join(words)
+    words.append("No ε takes half of these or less: use exact covering.")
+    return EXACT, " ".join(words)
+
+
+def _greedy(rows: list[Row]) -> str:
+    """What the slides' search keeps and costs against itself at ε = 0: at the largest ε that keeps enough, else .1."""
+    own = next(row for row in rows if row.epsilon == 0)
+    rough = [row for row in rows if row.epsilon > 0 and row.method == own.method]
+    enough = [row for row in rough if _keeps(row) >= KEEPS]
+    shown = max(enough, key=lambda row: row.epsilon) if enough else min(rough, key=lambda row: abs(row.epsilon - USUAL))
+    return (
+        f"The greedy search over cubes ({own.method}) at ε = {shown.epsilon:g} keeps {_share(_keeps(shown))} of that "
+        f"for {_share(_ratio(shown.probes, own.probes))} of its own probes at ε = 0 ({_count(shown.probes)} instead of "
+        f"{_count(own.probes)} per check)."
     )
 
 
@@ -178,11 +221,15 @@ def _ratio(one: float, other: float) -> float:
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.3g} %" if share < 0.01 else number_text(share, "share")
+    if share >= HARDLY or share != share:
+        return number_text(share, "share")
+    if share <= 0:
+        return "0 %"
+    return f"{100 * share:.2g} %" if share >= LEAST_SHARE else f"less than {100 * LEAST_SHARE:g} %"
 
 
 def _count(count: float) -> str:
-    return number_text(count, "") if count < LARGE else number_text(count, "").replace("×10", " × 10")
+    return number_text(count, "")
 
 
 COLUMNS = (
@@ -229,9 +276,6 @@ def bound(case: Case, row: Row) -> float:
     if row.epsilon == 0:
         return float(case.bounds["exact_lower"])
     return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
-
-
-CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}
 
 
 def picture_rows(case: Case) -> list[dict[str, Any]]:

@@ -136,7 +136,7 @@ def report(options: argparse.Namespace) -> int:
 
 def _print_summary(summary: Any) -> None:
     from analysis.advisor import advise
-    from analysis.study import study
+    from analysis.study import overall, study
     from analysis.summary import table
 
     shown = table(summary)
@@ -147,8 +147,11 @@ def _print_summary(summary: Any) -> None:
         _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
     if len(found) > MOST_ADVICE:
         _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
-    for case in study(summary):
+    cases = study(summary)
+    for case in cases:
         _out.print(f"{case.title}: {case.sentence}", markup=False, highlight=False)
+    if cases:
+        _out.print(overall(cases), markup=False, highlight=False)
     for warning in summary.warnings:
         _err.print(f"note: {warning}", markup=False, highlight=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.study import BOUNDS_FILE, bound, picture_rows, row_texts, study
+from analysis.study import BOUNDS_FILE, bound, overall, picture_rows, row_texts, study
 
 _spec = importlib.util.spec_from_file_location("summary_helpers", Path(__file__).with_name("test_summary.py"))
 assert _spec is not None
@@ -59,7 +59,8 @@ def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:
     (case,) = study(made(sweep("zorder-emulated", CHEAP, GROWING)))
     assert case.pays
     assert "Exact covering keeps 90.0 % of the messages away" in case.sentence
-    assert "zorder-emulated at ε = 0.01 keeps 98.8 % of that for 9.0 % of the probes (90)" in case.sentence
+    assert "at ε = 0.01 keeps 98.8 % of that for 9.0 % of its own probes at ε = 0 (90 instead of 1,000" in case.sentence
+    assert "Approximation pays: zorder-emulated at ε = 0.01 keeps 98.8 %" in case.sentence
     row = case.rows[2]
     assert row.messages_exact == pytest.approx(100 / 90)
     assert row.messages_none == pytest.approx(100 / NONE)
@@ -71,14 +72,27 @@ def test_it_does_not_pay_beside_a_cheaper_exact_method() -> None:
     points = sweep("zorder-emulated", CHEAP, GROWING) + sweep("kdtree", [4.0] * 6, [90.0] * 6)
     (case,) = study(made(points))
     assert not case.pays
-    assert "cheapest with kdtree: 4 probes" in case.sentence
+    assert "Exact search by kdtree takes 4 probes" in case.sentence
     assert "use exact covering" in case.sentence
+    assert overall([case]).startswith("Of 1 workload, approximation pays in 0 and trades covers for probes in 0; in 1")
 
 
 def test_a_trade_is_called_one() -> None:
     (case,) = study(made(sweep("zorder-emulated", [1000.0] * 3 + CHEAP[3:], GROWING)))
     assert not case.pays
-    assert "a trade: what costs at most half of it keeps 61.7 % of that at best" in case.sentence
+    assert "What takes at most half of these keeps 61.7 % of that at best (zorder-emulated, ε = 0.1" in case.sentence
+    assert "a trade" in case.sentence
+
+
+def test_nothing_to_find_is_nothing_to_save() -> None:
+    (case,) = study(made(sweep("zorder-emulated", CHEAP, [NONE - 1.0] + [float(NONE)] * 5)))
+    assert not case.pays
+    assert case.sentence.startswith("Exact covering keeps 0.11 % of the messages away. There is hardly anything to")
+
+
+def test_titles_say_what_was_held_fixed() -> None:
+    keys = {"workload.kind": "uniform", "workload.width": "narrow", "workload.attributes": 1}
+    assert study(made(sweep("zorder-emulated", CHEAP, GROWING, **keys)))[0].title == "narrow uniform, d = 1"
 
 
 def test_no_study_without_enough_epsilons_or_without_exact() -> None:
