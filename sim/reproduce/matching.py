@@ -79,14 +79,21 @@ class Sheet:
         file.write_text(json.dumps(result))
         return result
 
-    def draw(self, figure: str, title: str, x: str, series: Mapping[str, Mapping[float, float]]) -> None:
+    def draw(
+        self,
+        figure: str,
+        title: str,
+        x: str,
+        series: Mapping[str, Mapping[float, float]],
+        ticks: Mapping[float, str] | None = None,
+    ) -> None:
         """Write milliseconds per event by method and x as CSV, and draw them."""
         values = list(dict.fromkeys(value for times in series.values() for value in times))
         rows = [
             {x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series
         ]
         write_csv(self.out / f"{figure}.csv", rows)
-        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event")
+        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event", ticks=ticks)
 
     def factor(
         self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""

@@ -29,6 +29,7 @@ _K = 5
 _ROUNDS = 3
 _EVENTS = 20
 _UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean
+_ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", _UNIFORM_ALPHA: "U(0, 1)"}
 Series = dict[str, dict[float, float]]  # method → x → milliseconds per event
 
 
@@ -77,7 +78,7 @@ SWEEPS = (
     Sweep("fig-8", "subscription_size", "subscription length", (2, 3, 4, 5, 6), (2, 4, 6), (4.3, 4.6)),
     Sweep("fig-9", "event_size", "event length", (6, 8, 10, 12, 14), (6, 10, 14), (4.0, 4.4)),
     Sweep("fig-10", "k", "k", (1, 3, 5, 7, 9), (1, 5, 9)),
-    Sweep("fig-11", "alpha", "mean of alpha", (0.1, 0.5, 0.9, _UNIFORM_ALPHA), (0.1, 0.5, 0.9, _UNIFORM_ALPHA)),
+    Sweep("fig-11", "alpha", "distribution of alpha", tuple(_ALPHAS), tuple(_ALPHAS)),
 )
 
 
@@ -139,8 +140,7 @@ def report(sheet: Sheet, distribution: str, measured: Mapping[str, Series]) -> N
     for sweep in SWEEPS:
         figure = f"{sweep.figure}-{d}"
         series = measured[figure]
-        note = f" ({_UNIFORM_ALPHA:g} stands for U(0, 1))" if sweep.field == "alpha" else ""
-        sheet.draw(figure, f"{sweep.x}{note}, {d}", sweep.x, series)
+        sheet.draw(figure, f"{sweep.x}, {d}", sweep.x, series, _ALPHAS if sweep.field == "alpha" else None)
         if sweep.factors[which]:
             sheet.factor(
                 figure, f"{d}: R^I-tree is faster than the next best over {sweep.x}", sweep.factors[which],

@@ -24,8 +24,9 @@ def plot_lines(
     y: str,
     log_x: bool = False,
     log_y: bool = True,
+    ticks: Mapping[float, str] | None = None,
 ) -> None:
-    """One line per name, from x to y."""
+    """One line per name, from x to y; `ticks` names the values of x that are no numbers."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -40,6 +41,8 @@ def plot_lines(
         axes.set_xscale("log", base=2)
     if log_y:
         axes.set_yscale("log")
+    if ticks is not None:
+        axes.set_xticks(list(ticks), list(ticks.values()))
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     figure.tight_layout()
