@@ -61,8 +61,9 @@ def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
     f = f._replace(
         group=wider(f.group, g, groups), summary=wider(f.summary, g, groups), entry=wider(f.entry, e, entries),
         child=wider(f.child, e, entries),
-        first=np.concatenate([f.first, np.full(max(0, nodes - len(f.first)), -1, np.int64)]),
     )  # fmt: skip
+    if nodes > len(f.first):
+        f = f._replace(first=np.concatenate([f.first, np.full(nodes - len(f.first), -1, np.int64)]))
     if 2 * (int(f.meta[HASHED]) + groups) > len(f.keys):
         size = len(f.keys)
         while size < 3 * (g + groups):
