@@ -28,7 +28,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from sim.bench import BENCHMARKS
+from sim.bench import ALONG, BENCHMARKS
 from sim.cli_lists import LISTS
 from sim.reproduce import DOCUMENTS, POINTS
 
@@ -187,7 +187,7 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     results: dict[str, Any] = {}
-    for family in benchmarks() if options.family == "all" else [options.family]:
+    for family in benchmarks() if options.family == "all" else [options.family, *ALONG.get(options.family, ())]:
         module = import_module(BENCHMARKS[family])
         with _status(f"measuring {family}") as say:
             rows = module.run(options.quick, say)

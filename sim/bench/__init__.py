@@ -11,3 +11,6 @@ BENCHMARKS: dict[str, str] = {
     "sparse": "sim.bench.sparse",
     "topk": "sim.bench.topk",
 }
+
+# What a family brings along: all of matching is `topk`, `sparse` alone is its part on expressions and places.
+ALONG: dict[str, tuple[str, ...]] = {"topk": ("sparse",)}
