@@ -181,12 +181,19 @@ def _tops_for(room: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def next_room(b: Any, s: int, more: int) -> int:
+    """The room that index s gets when `more` entries do not fit."""
+    state = states_of(b)[s]
+    return max(_LEAST_ROOM, 2 * np.int64(state.room), state.used + more)
+
+
+@njit(cache=True, nogil=True)
 def reserve(b: Any, s: int, more: int) -> bool:
     """Make sure that index s can take `more` entries; False if the arrays have to grow first."""
     state = states_of(b)[s]
     if state.used + more <= state.room:
         return True
-    room = max(_LEAST_ROOM, 2 * state.room, state.used + more)
+    room = next_room(b, s, more)
     tops = _tops_for(room)
     if b[_USED] + room > b[WORDS * _POINTS + 1] or b[_TOPS_USED] + tops > b[WORDS * _TOPS + 1]:
         return False

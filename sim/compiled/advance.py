@@ -84,7 +84,7 @@ def lacks_room(w: Any, kind: int, node: int, wire: int, broker: int) -> bool:
 def lacks_room_linked(address: int, kind: int, node: int, wire: int, broker: int) -> int:
     w = table_at(address)
     n = counters_of(w)
-    answers, fresh, table, served, slots = 0, 0, 0, 0, 0
+    answers, fresh, table, served = 0, 0, 0, 0
     enough = True
     if kind == PUBLISH:
         near_first = near_first_of(w)
@@ -114,9 +114,7 @@ def lacks_room_linked(address: int, kind: int, node: int, wire: int, broker: int
             answers += 2 * more
             if n[c.ACTIVE]:
                 answers += onward.held
-            if not room_for(w, learn[at], subscription, more):
-                enough = False
-                slots += 2 * (onward.held + more) + c.SLACK
+            enough = room_for(w, learn[at], subscription, more) and enough
     enough = (
         enough
         and n[c.DECISIONS] + answers <= len(decisions_of(w))
@@ -133,7 +131,7 @@ def lacks_room_linked(address: int, kind: int, node: int, wire: int, broker: int
             enough = enough and drawn[near_wire[at]] + answers <= draws_of(w).shape[1]
     if not enough:
         n[c.NEED_ANSWERS], n[c.NEED_NODES], n[c.NEED_ROWS] = answers, fresh, table
-        n[c.NEED_DELIVERIES], n[c.NEED_SLOTS] = served, slots
+        n[c.NEED_DELIVERIES] = served
     return 0 if enough else 1
 
 

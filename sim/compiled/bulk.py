@@ -187,7 +187,6 @@ def _pass_on(w: Any, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
         fits = room_for(w, route, np.int64(nodes[node].subscription), more)
         if not fits or n[c.OUT] + answers > len(out_message_of(w)):
             n[c.NEED_ANSWERS] = answers
-            n[c.NEED_SLOTS] = 0 if fits else 2 * (routes_of(w)[route].held + more) + c.SLACK
             return c.ROOM
         if kind == SUBSCRIBE:
             decide(w, node, FORWARDED, operation, 0)

@@ -13,7 +13,19 @@ import numpy as np
 from numba import njit
 
 from covering import bank_auto, ids
-from covering.bank import EMULATED, add, covered, exists, owners_in, remove, reserve, search, slots_of, states_of
+from covering.bank import (
+    EMULATED,
+    add,
+    covered,
+    exists,
+    next_room,
+    owners_in,
+    remove,
+    reserve,
+    search,
+    slots_of,
+    states_of,
+)
 from covering.bank_emulated import search_emulated
 from covering.memory import call, linkable, table_at
 from sim.compiled import counters as c
@@ -102,8 +114,18 @@ def look(w: Any, route: int, subscription: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def room_for(w: Any, route: int, subscription: int, more: int) -> bool:
-    """Can a route take so many more sent entries of this subscription's group? The bank makes room if it can."""
-    return counters_of(w)[c.STRATEGY] != COVERING or reserve(bank_of(w), index_of_route(w, route, subscription), more)
+    """Can a route take so many more sent entries of this subscription's group? The bank makes room if it can;
+
+    if it cannot, NEED_SLOTS grows by what it lacks.
+    """
+    n = counters_of(w)
+    if n[c.STRATEGY] != COVERING:
+        return True
+    b, s = bank_of(w), index_of_route(w, route, subscription)
+    if reserve(b, s, more):
+        return True
+    n[c.NEED_SLOTS] += next_room(b, s, more)
+    return False
 
 
 @njit(cache=True, nogil=True)

@@ -184,3 +184,33 @@ def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
     probes = tables["decisions"].column("probes").to_numpy()
     assert probes.max() > 1024, "no index ever had a static part"
     assert not np.isnan(tables["decisions"].column("volume").to_numpy()).any()
+
+
+def test_auto_takes_the_compiled_engine_where_it_can_and_says_so() -> None:
+    run = plan({"name": "small", "overlay": {"brokers": 4}, "workload": {"subscriptions": 20, "events": 5}}).runs[0]
+    records = {}
+    for engine in ("simpy", "compiled", "auto"):
+        tables, _ = simulate(with_engine(run, engine))
+        records[engine] = tables["run"].to_pylist()[0]
+    assert {asked: record["engine"] for asked, record in records.items()} == {
+        "simpy": "simpy",
+        "compiled": "compiled",
+        "auto": "compiled",
+    }
+    assert len({record["trace_hash"] for record in records.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("section", "named"),
+    [
+        ({"links": {"loss": 0.1}}, "links.loss = 0.1"),
+        ({"broker": {"service": {"kind": "constant", "value": 1}, "queue": 3, "overflow": "shed"}}, "broker.overflow"),
+        ({"covering": {"method": "poset"}}, "covering.method = 'poset'"),
+        ({"covering": {"method": "kdtree", "node_cap": 5}}, "covering.node_cap = 5"),
+        ({"covering": {"method": "zorder-emulated", "bits": 20}}, "zorder-emulated with 4 × 20 bits"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(section: dict[str, Any], named: str) -> None:
+    data = {"name": "refused", "workload": {"subscriptions": 5, "events": 1}, "run": {"engine": "compiled"}, **section}
+    with pytest.raises(CoverlayError, match=re.escape(named)):
+        simulate(plan(data).runs[0])

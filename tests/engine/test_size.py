@@ -39,7 +39,7 @@ def test_a_million_subscriptions_without_covering_are_refused_with_their_size() 
 
 def test_the_limit_decides_and_force_overrules_it() -> None:
     refuse_oversized(run_of(limit_bytes=1e9), 300, 2, 20)
-    with pytest.raises(CoverlayError, match="5,[67][0-9]{2} messages"):  # 300 × 19 links, and the events
+    with pytest.raises(CoverlayError, match=r"5,[67][0-9]{2} messages"):  # 300 × 19 links, and the events
         refuse_oversized(run_of(limit_bytes=1e4), 300, 2, 20)
     refuse_oversized(run_of(limit_bytes=1e4, force=True), 300, 2, 20)
 
