@@ -25,6 +25,7 @@ BOUNDS_FILE = "bounds.json"  # written by sim/bounds.py, which may import the th
 LEAST = 5  # values of ε above 0 from which on a sweep is a study of ε
 KEEPS = 0.95  # of what exact covering keeps away
 CHEAPER = 0.5  # times the probes of the cheapest exact search
+WORTH = 0.5  # of what exact covering keeps away: less is no trade
 HARDLY = 0.01  # of the messages kept away: less is nothing to save
 LEAST_SHARE = 1e-5  # below, a share is called less than this
 USUAL = 0.1  # the ε to speak of where none keeps enough
@@ -148,8 +149,8 @@ def overall(cases: list[Case]) -> str:
     count = {verdict: sum(case.verdict == verdict for case in cases) for verdict in (PAYS, TRADE, EXACT, NOTHING)}
     return (
         f"Of {len(cases)} workload{'s' * (len(cases) != 1)}, approximation pays in {count[PAYS]} and trades covers for "
-        f"probes in {count[TRADE]}; in {count[EXACT]} exact search is as cheap or nearly so, and in {count[NOTHING]} "
-        "there is hardly anything to cover."
+        f"probes in {count[TRADE]}; in {count[EXACT]} exact search is the better choice, and in {count[NOTHING]} there "
+        "is hardly anything to cover."
     )
 
 
@@ -189,11 +190,12 @@ def _verdict(rows: list[Row]) -> tuple[str, str]:
     cheap = [row for row in rough if row.probes <= CHEAPER * exact.probes]
     if cheap:
         best = max(cheap, key=lambda row: (_keeps(row), -row.probes))
+        trade = _keeps(best) >= WORTH
         words.append(
             f"What takes at most half of these keeps {_share(_keeps(best))} of that at best ({best.method}, "
-            f"ε = {best.epsilon:g}, {_count(best.probes)} probes): a trade, else use exact covering."
+            f"ε = {best.epsilon:g}, {_count(best.probes)} probes): {'a trade' if trade else 'use exact covering'}."
         )
-        return TRADE, " ".join(words)
+        return TRADE if trade else EXACT, " ".join(words)
     words.append("No ε takes half of these or less: use exact covering.")
     return EXACT, " ".join(words)
 

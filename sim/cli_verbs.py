@@ -141,13 +141,13 @@ def _print_summary(summary: Any) -> None:
 
     shown = table(summary)
     _print_table(list(shown.headers), [list(row) for row in shown.rows])
-    found = advise(summary)
+    cases = study(summary)
+    found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
         title = f"{advice.title}: " if advice.title else ""
         _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
     if len(found) > MOST_ADVICE:
         _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
-    cases = study(summary)
     for case in cases:
         _out.print(f"{case.title}: {case.sentence}", markup=False, highlight=False)
     if cases:

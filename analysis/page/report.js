@@ -120,6 +120,7 @@
     });
     return title + " against " + against + ": " + said.join("; ") + ". The data are below the picture.";
   };
+  const MOST_NAMES = 16; // in a legend
   const drawMetric = (id, names, key, only = "", scale = "auto") => {
     const dimension = data.dimensions.find((d) => d.name === key);
     let rows = metricRows(names, key).filter((r) => !only || r.series === only);
@@ -135,7 +136,8 @@
     const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
       Math.max(...positive) > 1000 * Math.min(...positive)));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: Math.max(r.low, r.y / 10) }));
-    $(id + "-scale").textContent = log ? " Logarithmic; values of 0 are in the data only." : "";
+    $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
+      (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
     spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
@@ -150,8 +152,8 @@
       encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
       encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
         : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
-      // A legend of one entry says nothing.
-      if (series.size < 2) encoding.color.legend = null;
+      // A legend of one entry says nothing; one of dozens leaves no room for the picture.
+      if (series.size < 2 || series.size > MOST_NAMES) encoding.color.legend = null;
       else encoding.color.legend.columns = Math.max(...[...series].map((s) => s.length)) > 14 ? 2 : 4;
       if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
       else if (encoding.strokeDash) encoding.strokeDash.legend = null; // the shapes say it already
