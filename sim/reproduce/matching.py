@@ -16,6 +16,8 @@ from sim.reproduce.topk_plots import plot_lines, write_csv
 _NEAR = 0.75  # a published factor counts as met from this share of it on
 NOISE = 0.15  # times of two runs differ by up to this share: a smaller difference shows nothing
 
+_WIDE = 30.0  # an axis that spans this factor is logarithmic
+
 Progress = Callable[[str], None]
 Asks = Mapping[str, Callable[[Any], Any]]
 
@@ -93,7 +95,8 @@ class Sheet:
             {x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series
         ]
         write_csv(self.out / f"{figure}.csv", rows)
-        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event", ticks=ticks)
+        wide = min(values) > 0.0 and max(values) >= _WIDE * min(values)
+        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event", log_x=wide, ticks=ticks)
 
     def factor(
         self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""
