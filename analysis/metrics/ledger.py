@@ -4,7 +4,8 @@ A cover is missed where an approximate search sent a subscription over a link al
 held it back. The neighbour then keeps an entry that it did not need, and searches in turn: what it sends on is
 covered there too, so every later hop of the subscription is such a needless message itself. A subscription's
 misses are therefore the messages, and at their neighbours the entries, that the first one caused; an
-unsubscription over the same link costs one more message and frees the entry.
+unsubscription over the same link costs one more message and frees the entry. Where decisions were sampled, these are
+the costliest of the sample.
 """
 
 from __future__ import annotations
