@@ -114,6 +114,14 @@ def _order(routes: NDArray[Any]) -> list[tuple[int, NDArray[np.int64]]]:
     return order
 
 
+def subscriptions_behind(routes: NDArray[Any], own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many subscriptions could go over each route, where brokers have so many of their own."""
+    behind = np.zeros(len(routes), np.int64)
+    for route, inputs in _order(routes):
+        behind[route] = own[routes["source"][route]] + behind[inputs[1:]].sum()
+    return behind
+
+
 @njit(cache=True, nogil=True)
 def _enter_clients(w: Any, homes: Any) -> None:
     """The requests themselves: their rows of the trace, the brokers' own tables, and nodes on the first routes."""

@@ -103,10 +103,7 @@ def look(w: Any, route: int, subscription: int) -> Any:
     elif nobody_knows:
         exact = -1
     elif n[c.GIVES_UP] or link.epsilon > 0.0:
-        if state.kind == EMULATED:
-            exact = np.int64(any_at_all)
-        else:
-            exact = np.int64(exists(b, s, query))
+        exact = np.int64(any_at_all) if state.kind == EMULATED else np.int64(exists(b, s, query))
     if n[c.AUTO] and link.checks >= state.next_review:
         bank_auto.review(b, s, link.checks, link.hits, link.epsilon)
     return witness, probes, cubes, link.volume - before, capped, exact

@@ -27,7 +27,7 @@ def tables_of(world: World) -> dict[str, pa.Table]:
         "decisions": _decisions(world, world.get(a.DECISIONS, c.DECISIONS)),
         "tables": _sizes(world),
         "publications": _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
-        "deliveries": _plain(world.get(a.DELIVERIES, c.DELIVERIES)),
+        "deliveries": _plain("deliveries", world.get(a.DELIVERIES, c.DELIVERIES)),
         "operations": _operations(world.get(a.OPERATIONS, c.OPERATIONS)),
         "faults": _faults(world.get(a.FAULTS, c.FAULTS)),
     }
@@ -38,8 +38,11 @@ def tables_of(world: World) -> dict[str, pa.Table]:
     }
 
 
-def _plain(rows: NDArray[Any]) -> dict[str, Any]:
-    return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
+    """The columns that rows and table share, each copied once, into the type that Arrow then takes as it is."""
+    fields = {field.name: field.type for field in trace.SCHEMAS[table] if not pa.types.is_dictionary(field.type)}
+    shared = [name for name in rows.dtype.names or () if name in fields]
+    return {name: np.ascontiguousarray(rows[name], dtype=fields[name].to_pandas_dtype()) for name in shared}
 
 
 def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
@@ -47,7 +50,7 @@ def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
 
 
 def _control(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain(rows), "kind": _labels(rows["kind"], KINDS)}
+    return {**_plain("control", rows), "kind": _labels(rows["kind"], KINDS)}
 
 
 def _decisions(world: World, rows: NDArray[Any]) -> dict[str, Any]:
@@ -55,15 +58,15 @@ def _decisions(world: World, rows: NDArray[Any]) -> dict[str, Any]:
     route, subscription = nodes["route"][node], nodes["subscription"][node]
     routes = world.topology.routes
     broker = routes["source"][route]
-    exact = rows["exact"]
+    exact, plain = rows["exact"], _plain("decisions", rows)
     return {
-        **_plain(rows),
+        **plain,
         "broker": broker,
         "neighbour": routes["target"][route],
         "tree": routes["tree"][route],
         "subscription": subscription,
         "outcome": _labels(rows["outcome"], OUTCOMES),
-        "runs": np.ascontiguousarray(rows["cubes"]),  # the methods here merge no cubes into runs
+        "runs": plain["cubes"],  # the methods here merge no cubes into runs
         "capped": rows["capped"] != 0,
         "exact": pa.array(exact > 0, mask=exact < 0),
         "at_home": world.homes[subscription] == broker,
@@ -89,7 +92,7 @@ def _sizes(world: World) -> dict[str, Any]:
 def _publications(rows: NDArray[Any]) -> dict[str, Any]:
     useful = rows["served"] > 0
     _mark_useful(useful, np.ascontiguousarray(rows["parent"]))
-    return {**_plain(rows), "useful": useful}
+    return {**_plain("publications", rows), "useful": useful}
 
 
 @njit(cache=True, nogil=True)
@@ -101,9 +104,9 @@ def _mark_useful(useful: Any, parents: Any) -> None:
 
 
 def _operations(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain(rows), "operation": np.arange(len(rows)), "kind": _labels(rows["kind"], KINDS)}
+    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": _labels(rows["kind"], KINDS)}
 
 
 def _faults(rows: NDArray[Any]) -> dict[str, Any]:
     """Only full queues lose anything here."""
-    return {**_plain(rows), "kind": _labels(np.zeros(len(rows), np.int8), ("queue-full",))}
+    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), ("queue-full",))}

@@ -24,7 +24,7 @@ from sim.compiled import arrays as a
 from sim.compiled import counters as c
 from sim.compiled import records as r
 from sim.compiled.advance import advance, control_message, lacks_room_linked, publication
-from sim.compiled.bulk import load
+from sim.compiled.bulk import load, subscriptions_behind
 from sim.compiled.ledger import decide_linked
 from sim.compiled.topology import Topology, topology_of
 from sim.streams import Stream
@@ -86,7 +86,7 @@ class World:
         self._put_strategy()
         self._put_transport(stream)
         self._put_timeline(samples)
-        if self.n[c.STRATEGY] == r.SIMPLE and len(self.topology.routes):
+        if self.n[c.STRATEGY] == r.SIMPLE and len(self.topology.routes) and not len(timeline.preloaded):
             self._reserve_all(requests)
         if len(timeline.preloaded):
             load(self)
@@ -220,7 +220,11 @@ class World:
         self.lengthen(a.DECISIONS, comers * links + c.SLACK)
         self.lengthen(a.NODES, comers * links + c.SLACK)
         self.follow_nodes()
-        self.grow_rows(2 * comers * links)
+        came = self.homes[self.timeline.index[self.timeline.kind == SUBSCRIBE]]
+        passed = subscriptions_behind(self.topology.routes, np.bincount(came, minlength=self.overlay.brokers))
+        self.topology.routes["row"], self.topology.routes["room"] = np.cumsum(passed) - passed, passed
+        self.n[c.ROWS] = passed.sum()
+        self.grow_rows(int(passed.sum()))
 
     # ── running ────────────────────────────────────────────────────────────────────────────────────────
 
