@@ -126,7 +126,7 @@ def test_brokers_and_times_of_the_data_win():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, static, storm"),
+        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, preloaded, static, storm"),
         ("static", {"lifetime": 3}, "no option 'lifetime'"),
         ("static", {"subscribe_rate": 0}, "arrivals.subscribe_rate is 0"),
         ("static", {"publish_rate": float("inf")}, "arrivals.publish_rate is inf"),
