@@ -41,9 +41,12 @@ filters = st.builds(
     st.integers(0, 3),
 )
 event_value = st.one_of(st.integers(0, 8).map(float), st.just(float("nan")))
+# Frequent ones are there several times: a story without several subscriptions and a quiet moment tests nothing.
+# Each time anew, for Hypothesis counts the same object once.
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("subscribe"), st.integers(0, 99), filters),
+        *(st.tuples(st.just("subscribe"), st.integers(0, 99), filters) for _ in range(8)),
+        *(st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)) for _ in range(3)),
         st.tuples(st.just("unsubscribe"), st.integers(0, 99), st.none()),
         st.tuples(st.just("advertise"), st.integers(0, 99), filters),
         st.tuples(st.just("unadvertise"), st.integers(0, 99), st.none()),
@@ -53,8 +56,8 @@ steps = st.lists(
         st.tuples(st.just("restart"), st.integers(0, 99), st.none()),
         st.tuples(st.just("cut"), st.integers(0, 99), st.none()),
         st.tuples(st.just("heal"), st.integers(0, 99), st.none()),
-        st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)),
     ),
+    min_size=8,
     max_size=40,
 )
 
@@ -163,7 +166,7 @@ def play(network: Network, story) -> None:
 
 
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=networks, story=steps)
 def test_nothing_is_ever_lost(strategy, method, epsilon, drawn, story):
     play(build(strategy, method, epsilon, drawn), story)
