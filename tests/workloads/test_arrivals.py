@@ -34,10 +34,15 @@ def of(timeline, kind):
     st.floats(0, 1),
 )
 def test_every_timeline_is_sound(kind, subscriptions, events, brokers, seed, share):
-    options = {"static": {"unsubscribe": share}, "storm": {"share": share}}.get(kind, {"lifetime": 1 + 100 * share})
+    known = {"static": {"unsubscribe": share}, "storm": {"share": share}}
+    known["preloaded"] = {"share": share, "unsubscribe": 1 - share}
+    options = known.get(kind, {"lifetime": 1 + 100 * share})
     timeline = plan(kind, subscriptions, events, brokers, seed, **options)
     timeline.check()
-    assert sorted(of(timeline, SUBSCRIBE)[1]) == list(range(subscriptions))
+    there = len(timeline.preloaded)
+    assert there == (round(share * subscriptions) if kind == "preloaded" else 0)
+    assert sorted(of(timeline, SUBSCRIBE)[1]) == list(range(there, subscriptions))
+    assert len(timeline) == 0 or timeline.time[0] >= 0
     assert sorted(of(timeline, PUBLISH)[1]) == list(range(events))
     assert len(timeline) == 0 or 0 <= timeline.broker.min() <= timeline.broker.max() < brokers
 
