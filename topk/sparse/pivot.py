@@ -34,16 +34,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
+from topk.base import Batch
 from topk.select import in_order, push
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
-from topk.sparse.event import Event
+from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.scores import HELP, Score, Scoring, combine, lowered, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_score
+from topk.threads import WORKERS, in_threads
 
+_MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
 _UP = 3e-7  # relative: rounds a float64 bound up when it is stored as float32
 
@@ -188,6 +191,20 @@ def search(
     return in_order(scores, found, size)
 
 
+@njit(cache=True, nogil=True)
+def search_many(
+    rows: Rows, grid: Grid, postings: Lists, packed: Packed, offsets: Any, columns: Any, extra: Any, first: int,
+    step: int, event: Any, codes: Any, score: Scoring, scores: Any, ids: Any, found: Any, counts: Any,
+) -> None:  # fmt: skip
+    """Every step-th event from the first: a thread's share of a batch, without coming back to the interpreter."""
+    for i in range(first, len(found), step):
+        begin, end = offsets[i], offsets[i + 1]
+        own = (columns[0][begin:end], columns[1][begin:end], columns[2][begin:end], columns[3][begin:end])
+        found[i] = search(
+            rows, grid, postings, packed, own, extra, event, codes, ids.shape[1], score, scores[i], ids[i], counts
+        )
+
+
 class Pivot(SparseIndex):
     """Filed once under the most selective predicate; masks and score-ordered lists."""
 
@@ -224,6 +241,29 @@ class Pivot(SparseIndex):
             scratch.event, scratch.codes, k, self._scoring, scratch.scores, scratch.ids, scratch.counts,
         )  # fmt: skip
         return int(found)
+
+    def top_many(self, events: Any, k: int | None) -> Batch:
+        """`top` for each event, on all cores: one kernel per thread."""
+        wanted, many = self._count(k), Events.of(events, self.dimensions)
+        if many.extras or wanted == 0 or wanted > _MOST_AT_ONCE:
+            return super().top_many(many, k)
+        self._before_search()
+        ids, scores = np.full((len(many), wanted), -1, np.int64), np.full((len(many), wanted), np.nan)
+        found = np.zeros(len(many), np.int64)
+        columns = (many.attributes, many.lo, many.hi, many.weights)
+        while len(self._scratch) < WORKERS:
+            self._scratch.append(Scratch(self.dimensions))
+
+        def part(which: int) -> None:
+            scratch = self._scratch[which]
+            search_many(
+                self._store.rows, self._grid, self._postings.lists, self._codes.packed, many.offsets, columns, PLAIN,
+                which, WORKERS, scratch.event, scratch.codes, self._scoring, scores, ids, found, scratch.counts,
+            )  # fmt: skip
+
+        in_threads(part, range(WORKERS))
+        self._account(len(many))
+        return Batch(ids, scores, found)
 
     def _insert(self, row: int) -> None:
         if len(self) > 2 * self._built or self._codes.mostly_waste:
