@@ -79,7 +79,7 @@ def _silent(_: str) -> None:
 
 
 def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
-    tables = {name: read(spark, sweep, name) for name in _tables_needed()}
+    tables = _tables(spark, sweep)
     with counts.shared(tables):
         rows = run_values(sweep, tables, say)
         say("traffic per broker and link")
@@ -94,8 +94,15 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     return Summary(sweep.out, runs, points, differences, brokers, links, misses, tuple(_warnings(sweep, runs)))
 
 
-def _tables_needed() -> list[str]:
-    return sorted({name for job in JOBS for name in job.tables})
+def _tables(spark: SparkSession, sweep: Sweep) -> dict[str, DataFrame]:
+    return {name: read(spark, sweep, name) for name in sorted({name for job in JOBS for name in job.tables})}
+
+
+def metric_values(spark: SparkSession, sweep: Sweep) -> pd.DataFrame:
+    """Every metric of every run, and nothing else: what `coverlay bench spark` measures."""
+    tables = _tables(spark, sweep)
+    with counts.shared(tables):
+        return run_values(sweep, tables, _silent)
 
 
 def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.DataFrame:

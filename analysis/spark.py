@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[*]"
-# An aggregate of ours has a few thousand rows at most: the default of 200 shuffle tasks would cost seconds
-# on this machine and buy nothing. A cluster keeps its own setting.
-LOCAL_SHUFFLE_PARTITIONS = 4
 DRIVER_MEMORY = "2g"  # a ceiling, not a reservation; local tasks run inside the driver
+MOST_SHUFFLE_PARTITIONS = 64
 
 
-def session(master: str | None = None, quick: bool = False) -> SparkSession:
+def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
     """The session on `master`; without one, whatever runs already, else one on all cores of this machine.
 
     Asking for another master than the running session's stops the session we started before. `quick` is for
@@ -51,13 +49,17 @@ def session(master: str | None = None, quick: bool = False) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with _quiet_stderr() as log:
         try:
-            started = _builder(master, quick).getOrCreate()
+            started = _builder(master, quick, memory).getOrCreate()
         except Exception as error:  # py4j raises many kinds; each means that there is no session
             raise CoverlayError(
                 f"Spark did not start on master {master!r}: {_reason(error, log)}; "
                 "use e.g. local[*], local[2] or spark://host:7077"
             ) from error
     started.sparkContext.setLogLevel("ERROR")
+    # What our jobs shuffle is counted already, a few thousand rows at most: the default of 200 tasks would cost seconds
+    # and buy nothing.
+    cores = started.sparkContext.defaultParallelism
+    started.conf.set("spark.sql.shuffle.partitions", str(max(2, min(cores, MOST_SHUFFLE_PARTITIONS))))
     return started
 
 
@@ -75,7 +77,7 @@ def _stopped(running: SparkSession) -> bool:
     return context._jsc is None or context._jsc.sc().isStopped()
 
 
-def _builder(master: str, quick: bool) -> Any:
+def _builder(master: str, quick: bool, memory: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = (
@@ -84,7 +86,9 @@ def _builder(master: str, quick: bool) -> Any:
         .config("spark.log.level", "ERROR")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", DRIVER_MEMORY)
+        .config("spark.driver.memory", memory)
+        # Replanning after every stage pays where intermediate results are large or skewed; ours are small.
+        .config("spark.sql.adaptive.enabled", "false")
         # Small aggregates reach pandas as Arrow batches, without a Python object per value.
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
@@ -97,15 +101,12 @@ def _builder(master: str, quick: bool) -> Any:
             "spark.driver.bindAddress", "127.0.0.1"
         )
     if master.startswith("local"):
-        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
         # We name every file; asking a Spark job whether each exists costs more than looking.
         builder = builder.config("spark.sql.sources.parallelPartitionDiscovery.threshold", 1_000_000)
-        if quick:
-            # On 18 traces of 60,000 rows these two take 24 s of processor time instead of 42: most of it
-            # would go into optimising code that runs once, and into replanning stages of a few rows.
-            builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1").config(
-                "spark.sql.adaptive.enabled", "false"
-            )
+        # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is left
+        # out as well: most of its work would go into code that runs once.
+        java = "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if quick else "")
+        builder = builder.config("spark.driver.extraJavaOptions", java)
     return builder
 
 

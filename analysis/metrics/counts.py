@@ -30,10 +30,10 @@ def of_control(control: DataFrame) -> DataFrame:
 
 
 def of_publications(publications: DataFrame) -> DataFrame:
-    """run, source, target, waited_bucket: count, needless (not useful), waited (in units)."""
+    """run, source, target: count, needless (not useful), waited (in units)."""
     from pyspark.sql import functions as F
 
-    return publications.groupBy("run", "source", "target", "waited_bucket").agg(
+    return publications.groupBy("run", "source", "target").agg(
         F.count("*").alias("count"),
         F.count_if(~F.col("useful")).alias("needless"),
         F.sum(in_units("waited", TIME_UNIT)).alias("waited"),
@@ -41,26 +41,30 @@ def of_publications(publications: DataFrame) -> DataFrame:
 
 
 def of_deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
-    """run, bucket (of the latency): count, hops, latency (in units)."""
+    """run, bucket (of the latency): count, hops, latency (in units); a bucket may come twice, once from the rest."""
     from pyspark.sql import functions as F
 
-    latency = in_units("latency", TIME_UNIT).alias("latency")
-    rows = deliveries.select("run", "latency_bucket", F.lit(1).cast("bigint").alias("count"), "hops", latency)
-    others = rest.select("run", "latency_bucket", "count", F.col("hops") * F.col("count"), latency)
-    sums = [F.sum(name).alias(name) for name in ("count", "hops", "latency")]
-    return rows.union(others).groupBy("run", F.col("latency_bucket").alias("bucket")).agg(*sums)
+    latency, bucket = in_units("latency", TIME_UNIT), F.col("latency_bucket").alias("bucket")
+    # Counted before the union: Spark reads and counts in one loop, but copies every row that goes into a union.
+    rows = deliveries.groupBy("run", bucket).agg(
+        F.count("*").alias("count"), F.sum("hops").alias("hops"), F.sum(latency).alias("latency")
+    )
+    return rows.union(rest.select("run", bucket, "count", F.col("hops") * F.col("count"), latency))
 
 
 def of_decisions(decisions: DataFrame, rest: DataFrame) -> DataFrame:
-    """Decisions, each counting for one, and what stands for those that were left out; volumes in units."""
+    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, volume (in units); likewise."""
     from pyspark.sql import functions as F
 
-    # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
-    work = [F.col(name).cast("double").alias(name) for name in ("probes", "cubes", "runs")]
-    volume = in_units("volume", SHARE_UNIT).alias("volume")
-    columns = ["run", "outcome", "capped", "exact", "at_home"]
-    rows = decisions.select(*columns, F.lit(1).cast("bigint").alias("count"), *work, volume)
-    return rows.union(rest.select(*columns, "count", *work, volume))
+    keys, work = ["run", "outcome", "capped", "exact", "at_home"], ["probes", "cubes", "runs"]
+    volume = in_units("volume", SHARE_UNIT)
+    rows = decisions.groupBy(*keys).agg(
+        F.count("*").alias("count"),
+        # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
+        *(F.sum(F.col(name).cast("double")).alias(name) for name in work),
+        F.sum(volume).alias("volume"),
+    )
+    return rows.union(rest.select(*keys, "count", *work, volume))
 
 
 @contextmanager

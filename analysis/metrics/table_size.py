@@ -31,28 +31,24 @@ def per_broker(tables: DataFrame) -> DataFrame:
 def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    # Local entries take memory too, though no strategy can save them.
-    stored = tables.where("final").groupBy("run").agg(F.sum("entries").alias("stored"))
     attributes = F.get_json_object("parameters", "$.workload.attributes").try_cast("int")
     entry = BYTES_PER_BOUND * attributes + BYTES_PER_ID
-    totals = (
-        per_broker(tables)
-        .groupBy("run")
-        .agg(F.sum("entries").alias("total"), F.max("entries").alias("largest"))
+    remote = F.when(F.col("neighbour") != CLIENT, F.col("entries")).otherwise(0)
+    # Local entries take memory too, though no strategy can save them.
+    both = F.sum(remote).alias("remote"), F.sum("entries").alias("all")
+    sizes = tables.where("final").groupBy("run", "broker").agg(*both)
+    totals = sizes.groupBy("run").agg(
+        F.sum("remote").alias("total"), F.max("remote").alias("largest"), F.sum("all").alias("stored")
     )
     entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
     simple = F.col("active") * (F.col("brokers") - 1)
-    return (
-        run.join(totals, "run", "left")
-        .join(stored, "run", "left")
-        .select(
-            "run",
-            entries.alias("entries"),
-            F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
-            F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
-            (1 - F.try_divide(entries, simple)).alias("reduction"),
-            F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
-        )
+    return run.join(F.broadcast(totals), "run", "left").select(
+        "run",
+        entries.alias("entries"),
+        F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
+        F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
+        (1 - F.try_divide(entries, simple)).alias("reduction"),
+        F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.aggregate import analyze
+from analysis.metrics import counts, ledger, traffic
+from analysis.metrics import load as load_metrics
 from analysis.summary import Summary, load
 from analysis.traces import find_runs, read
 from coverlay import CoverlayError
@@ -133,3 +136,48 @@ def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
     (tmp_path / "results" / "run_metrics.parquet").write_bytes(b"PAR1")
     with pytest.raises(CoverlayError, match="again"):
         load(tmp_path)
+
+
+def test_filters_and_columns_reach_the_files(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark opens the folders of the runs asked for, skips row groups, and reads the columns it needs."""
+    decisions = read(spark, find_runs(analysed.out), "decisions")
+    decisions.where("run = 'simple-0.0-1' and outcome = 'forwarded' and probes > 3").select("broker").explain()
+    plan = capsys.readouterr().out
+    assert "(run#" in plan.split("PartitionFilters: [")[1].split("]")[0]
+    assert "simple-0.0-1" in plan.split("PartitionFilters: [")[1].split("]")[0]
+    pushed = plan.split("PushedFilters: [")[1].split("]")[0]
+    assert "EqualTo(outcome,forwarded)" in pushed
+    assert "GreaterThan(probes,3)" in pushed
+    assert "ReadSchema: struct<broker:int,outcome:string,probes:bigint>" in plan
+
+
+def test_the_list_of_misses_opens_only_the_runs_it_shows(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = find_runs(analysed.out)
+    chosen = [read(spark, sweep, name).where("run in ('simple-0.0-1')") for name in ("decisions", "control")]
+    ledger.costliest_misses(*chosen).explain()
+    scans = [line for line in capsys.readouterr().out.splitlines() if "FileScan parquet" in line]
+    assert len(scans) == 2
+    assert all("simple-0.0-1" in line.split("PartitionFilters: [")[1].split("]")[0] for line in scans)
+    assert any("EqualTo(kind,unsubscribe)" in line for line in scans)
+    assert any("EqualTo(exact,true)" in line and "In(outcome, [exposed,forwarded])" in line for line in scans)
+
+
+def test_jobs_that_need_the_same_counts_share_them(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = find_runs(analysed.out)
+    tables = {name: read(spark, sweep, name) for name in ("control", "publications", "brokers")}
+    jobs = {
+        "events": lambda: traffic.event_traffic(tables["publications"]),
+        "links": lambda: traffic.per_link(tables["control"], tables["publications"]),
+        "load": lambda: load_metrics.load(tables["control"], tables["publications"], tables["brokers"]),
+    }
+    for shared in (True, False):
+        with counts.shared(tables) if shared else nullcontext():
+            for name, job in jobs.items():
+                job().explain()
+                assert ("InMemoryTableScan" in capsys.readouterr().out) == shared, name

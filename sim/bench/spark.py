@@ -1,0 +1,121 @@
+"""Spark's aggregation of a large trace beside DuckDB and Polars, the honest peers on one machine.
+
+The trace is written once (spark_trace.py); then every metric of every run is computed by the same Spark jobs that
+`coverlay analyze` runs, and by the peers (spark_peers.py) from the same files on the same number of cores. Numbers must
+agree before times are reported. Starting Spark is measured apart; the first aggregation after it still loads and
+compiles much of Spark, later ones do not: both are reported, and the target is held against the first that is warm.
+
+Where the comparison is unfair: DuckDB and Polars use one machine only; Spark is built for many.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.aggregate import metric_values
+from analysis.spark import session, stop
+from analysis.traces import Sweep, find_runs
+from coverlay import CoverlayError
+from sim.bench import spark_trace
+from sim.bench.spark_peers import duckdb, polars
+
+CORES = 2
+MEMORY = "6g"
+QUICK_ROWS = 1_000_000
+REPEATS = 3  # of everything; peers and Spark take turns
+TARGET = 10.0  # times DuckDB
+CLOSE = 1e-6  # relative; sums are taken in different orders and units
+# A peer need not have what a trace without faults has no value for.
+_WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
+
+
+def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+    peers: dict[str, Callable[[Path], pd.DataFrame]] = {
+        "DuckDB": partial(duckdb, cores=CORES, memory="6GB"),
+        "Polars": partial(polars, cores=CORES),
+    }
+    peers = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name.lower()) is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        rows = spark_trace.write(out, QUICK_ROWS if quick else spark_trace.ROWS, progress)
+        sweep = find_runs(out)
+        started = time.perf_counter()
+        progress("starting Spark")
+        stop()
+        session(f"local[{CORES}]", memory=MEMORY)
+        times: dict[str, list[float]] = {"Spark": [], **{name: [] for name in peers}}
+        startup = time.perf_counter() - started
+        for repeat in range(REPEATS):
+            progress(f"Spark, {repeat + 1} of {REPEATS}")
+            values = _timed(times["Spark"], partial(_spark, sweep))
+            for name, peer in peers.items():
+                progress(f"{name}, {repeat + 1} of {REPEATS}")
+                compare(values, _timed(times[name], partial(peer, sweep.base)), name)
+        stop()
+    return _rows(rows, sweep.nbytes, values.shape[1], startup, times)
+
+
+def _timed(times: list[float], measure: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    started = time.perf_counter()
+    found = measure()
+    times.append(time.perf_counter() - started)
+    return found
+
+
+def _spark(sweep: Sweep) -> pd.DataFrame:
+    """A row per run, a column per metric."""
+    values = metric_values(session(), sweep)
+    return values.pivot(index="run", columns="metric", values="value")
+
+
+def compare(ours: pd.DataFrame, theirs: pd.DataFrame, name: str) -> None:
+    """Raise unless a peer has every number that we have."""
+    for metric in ours.columns:
+        if metric in _WITHOUT_FAULTS and ours[metric].isna().all():
+            continue
+        mine = ours[metric].to_dict()
+        other = theirs[metric].astype(float).to_dict() if metric in theirs.columns else {}
+        for run, value in mine.items():
+            found = other.get(run, math.nan)
+            if math.isnan(found) and value == 0:
+                continue  # no rows to count
+            same = math.isclose(value, found, rel_tol=CLOSE, abs_tol=CLOSE) or (math.isnan(value) and math.isnan(found))
+            if not same:
+                raise CoverlayError(f"Spark and {name} disagree: {metric} of run {run} is {value} and {found}")
+
+
+def _rows(
+    rows: int, nbytes: int, metrics: int, startup: float, times: dict[str, list[float]]
+) -> list[dict[str, object]]:
+    def row(engine: str, what: str, seconds: float) -> dict[str, object]:
+        base = min(times["DuckDB"]) if times.get("DuckDB") else None
+        return {
+            "engine": engine,
+            "what": what,
+            "rows": rows,
+            "megabytes": round(nbytes / 1e6),
+            "metrics": metrics,
+            "seconds": seconds,
+            "rows_per_s": round(rows / seconds),
+            "times_duckdb": seconds / base if base else None,
+        }
+
+    found = [row("Spark", "first aggregation", times["Spark"][0]), row("Spark", "later", min(times["Spark"][1:]))]
+    found += [row(name, "best", min(seconds)) for name, seconds in times.items() if name != "Spark"]
+    return [{"engine": "Spark", "what": "start-up", "seconds": startup}, *found]
+
+
+def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    ratio = next((row["times_duckdb"] for row in rows if (row["engine"], row["what"]) == ("Spark", "later")), None)
+    if ratio is None:
+        return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": "DuckDB is not installed", "met": None}]
+    measured = float(str(ratio))
+    return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": f"{measured:.1f}×", "met": measured <= TARGET}]

@@ -1,0 +1,141 @@
+"""The metrics of the catalogue in DuckDB's SQL and in Polars, on the same files: what one machine can do.
+
+Both get the same definitions (percentiles from buckets too) and the same two cores, and may share what jobs share.
+`coverlay bench spark` checks every number of theirs against Spark's before it reports a time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.metrics.covering import CHECKS
+from analysis.metrics.delivery import PERCENTS
+from analysis.metrics.traffic import KINDS
+from analysis.metrics.truth import LOST
+from broker.buckets import EXPONENT_BIAS, PARTS, SUBBITS
+from broker.trace import CLIENT
+
+# The middle of a bucket, see broker/buckets.py.
+_MIDDLE = f"if(b = 0, 0, (1 + ((b & {PARTS - 1}) + 0.5) / {PARTS}) * pow(2, (b >> {SUBBITS}) - {EXPONENT_BIAS}))"
+
+
+def _words(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _percentile(name: str, percent: int) -> str:
+    return f"(select {_MIDDLE} from (select min(bucket) filter (reached * 100 >= total * {percent}) b)) {name}"
+
+
+_RANKED = """(select *, sum(count) over (partition by run order by bucket) reached,
+              sum(count) over (partition by run) total from {counts})"""
+
+DUCKDB_STEPS = (
+    "create temp table control_counts as select run, source, target, kind, count(*) count from control group by all",
+    """create temp table publication_counts as select run, source, target, count(*) count,
+       count_if(not useful) needless, sum(waited) waited from publications group by all""",
+    """create temp table decision_counts as
+       select run, outcome, capped, exact, at_home, count(*) count, sum(probes) probes, sum(cubes) cubes,
+       sum(runs) runs, sum(volume) volume from decisions group by all
+       union all by name select * from decisions_rest""",
+    """create temp table delivery_counts as
+       select run, bucket, sum(count) count, sum(hops) hops, sum(latency) latency from (
+       select run, latency_bucket bucket, count(*) count, sum(hops) hops, sum(latency) latency from deliveries
+       group by all union all
+       select run, latency_bucket, count, hops * count, latency from deliveries_rest) group by all""",
+    f"""create temp table waits as select run, waited_bucket bucket, count(*) count from publications
+        where source <> {CLIENT} group by all""",
+    """create temp table lasted as select run, lasted_bucket bucket, count(*) count from operations
+       where kind = 'subscribe' group by all""",
+    "create temp table final as select run, broker, neighbour, entries from tables where final",
+)
+
+_CHECK = f"outcome in ({_words(CHECKS)})"
+_FOUND = f"{_CHECK} and exact and outcome = 'suppressed'"
+DUCKDB_JOBS = {
+    "table_size": f"""
+        with remote as (select run, broker, sum(entries) entries from final where neighbour <> {CLIENT} group by all),
+        totals as (select run, sum(entries) total, max(entries) largest from remote group by run),
+        stored as (select run, sum(entries) stored from final group by run)
+        select run, coalesce(total, 0) entries, coalesce(total, 0) / brokers entries_per_broker,
+        coalesce(largest, 0) entries_max, 1 - coalesce(total, 0) / nullif(active * (brokers - 1), 0) reduction,
+        stored * (16 * (parameters->>'$.workload.attributes')::int + 8) / brokers memory_per_broker
+        from run left join totals using (run) left join stored using (run)""",
+    "control": f"""select run, sum(count) control_messages,
+        {", ".join(f"coalesce(sum(count) filter (kind in ({_words(of)})), 0) {name}" for name, of in KINDS.items())}
+        from control_counts where source <> {CLIENT} group by run""",
+    "covering": f"""select run, sum(count) filter ({_CHECK}) checks, sum(probes) probes,
+        sum(probes) filter ({_CHECK}) / checks probes_per_check, sum(cubes) cubes, sum(runs) key_ranges,
+        sum(volume) filter ({_CHECK}) / checks volume,
+        coalesce(sum(count) filter ({_CHECK} and capped), 0) / checks capped,
+        sum(count) filter ({_FOUND}) / sum(count) filter ({_CHECK} and exact) recall,
+        sum(count) filter ({_CHECK} and exact) - sum(count) filter ({_FOUND}) missed_covers,
+        sum(count) filter ({_FOUND} and at_home) / sum(count) filter ({_CHECK} and exact and at_home) recall_first_hop
+        from decision_counts group by run""",
+    "events": f"""select run, sum(count) event_messages, sum(needless) false_positives,
+        sum(needless) / sum(count) false_positive_share
+        from publication_counts where source <> {CLIENT} group by run""",
+    "deliveries": f"""select run, sum(count) deliveries, sum(hops) / sum(count) hops,
+        sum(latency) / sum(count) latency_mean,
+        {", ".join(_percentile(f"latency_p{percent}", percent) for percent in PERCENTS)}
+        from {_RANKED.format(counts="delivery_counts")} group by run""",
+    "top_k": """select run, sum(least(delivered, k)) / sum(delivered) topk_overlap from (
+        select run, event, sum(served) delivered, any_value(k) k from publications
+        join (select run, (parameters->>'$.matching.k')::int k from run) using (run) where served > 0
+        group by run, event) where k is not null group by run""",
+    "waiting": f"""with p as (select run, {_percentile("waiting_p95", 95)}
+            from {_RANKED.format(counts="waits")} group by run)
+        select run, sum(waited) / sum(count) waiting_mean, any_value(waiting_p95) waiting_p95
+        from publication_counts join p using (run) where source <> {CLIENT} group by run""",
+    "load": """with processed as (select run, broker, coalesce(sum(count), 0) processed from brokers left join (
+            select run, target broker, count from control_counts union all
+            select run, target, count from publication_counts) using (run, broker) group by all),
+        ranked as (select *, row_number() over (partition by run order by processed, broker) rank from processed)
+        select run, max(processed) * count(*) / sum(processed) load_max_mean,
+        2 * sum(rank * processed) / (count(*) * sum(processed)) - (count(*) + 1) / count(*) load_gini
+        from ranked group by run""",
+    "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
+            from {_RANKED.format(counts="lasted")} group by run)
+        select run, avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)
+        convergence_p95, avg(finished - time) filter (kind = 'unsubscribe') unsubscribe_mean,
+        avg(messages) filter (kind = 'subscribe') messages_per_subscribe
+        from operations join p using (run) group by run""",
+    "faults": f"""select run, count_if(kind in ('crash', 'cut')) failures, count_if(kind in ({_words(LOST)})) dropped
+        from faults group by run""",
+    "truth": """select run, missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault,
+        deliveries / nullif(deliveries + missed + missed_transient + missed_dropped + missed_fault, 0) delivery_ratio,
+        control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
+}
+TABLES = (
+    "control", "decisions", "decisions_rest", "tables", "publications", "deliveries", "deliveries_rest", "operations",
+    "faults", "brokers", "run",
+)  # fmt: skip
+
+
+def duckdb(base: Path, cores: int, memory: str) -> pd.DataFrame:
+    """Every metric of every run, by DuckDB."""
+    import duckdb as library
+
+    connection = library.connect(config={"threads": cores, "memory_limit": memory})
+    for name in TABLES:
+        files = f"{base}/run=*/{name}.parquet"
+        connection.execute(f"create view {name} as from read_parquet('{files}', hive_types={{'run': varchar}})")
+    for step in DUCKDB_STEPS:
+        connection.execute(step)
+    wide = connection.execute("select run from run").df()
+    for query in DUCKDB_JOBS.values():
+        wide = wide.merge(connection.execute(query).df(), "left", "run")
+    connection.close()
+    return wide.set_index("run")
+
+
+def polars(base: Path, cores: int) -> pd.DataFrame:
+    """Every metric of every run, by Polars' lazy frames."""
+    os.environ["POLARS_MAX_THREADS"] = str(cores)  # read when it is first imported
+    from sim.bench import spark_polars
+
+    return spark_polars.metrics(base)
+

@@ -1,0 +1,173 @@
+"""A large trace to measure the aggregation on: made up, but of the sizes and distributions that real runs have.
+
+Simulating tens of millions of messages takes far longer than aggregating them, and what is measured does not depend
+on whether brokers decided well. So rows are drawn: brokers on a random tree, messages over its links, a few hops,
+log-normal latencies, a third of the waits zero. Every table is complete, counts agree with the run's record, and
+files are written by the code that writes real traces.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker import trace
+from broker.trace import CLIENT, NOBODY, SCHEMAS, to_table
+
+BROKERS = 100
+RUNS = 4  # two points, two seeds each
+ROWS = 20_000_000
+# What a run with covering leaves, as shares of its rows.
+SHARES = {"control": 0.30, "decisions": 0.35, "publications": 0.15, "deliveries": 0.20}
+OPERATIONS = 0.01
+K = 5
+_CHECKS = np.array(["forwarded", "suppressed", "exposed", "retracted"])
+
+
+def write(out: Path, rows: int, progress: Callable[[str], None]) -> int:
+    """Write the runs of the sweep below `out`; says how many rows there are."""
+    written = 0
+    for number in range(RUNS):
+        progress(f"writing run {number + 1} of {RUNS}")
+        epsilon, seed = (0.0, 0.1)[number // 2], 1 + number % 2
+        tables = _run(np.random.default_rng(number), rows // RUNS, epsilon, seed)
+        written += sum(tables[name].num_rows for name in SHARES)
+        trace.write_run(out / "runs" / f"run=e{number // 2}-s{seed}", tables)
+    return written
+
+
+def _run(rng: np.random.Generator, rows: int, epsilon: float, seed: int) -> dict[str, pa.Table]:
+    parent = np.array([rng.integers(0, max(1, b)) for b in range(BROKERS)], dtype=np.int32)
+    counts = {name: int(share * rows) for name, share in SHARES.items()}
+    tables = {name: SCHEMAS[name].empty_table() for name in SCHEMAS if name != "run"}
+    tables["control"] = _control(rng, counts["control"], parent)
+    tables["decisions"] = _decisions(rng, counts["decisions"], parent)
+    tables["deliveries"] = _deliveries(rng, counts["deliveries"], counts["publications"] // 30)
+    tables["publications"] = _publications(rng, counts["publications"], parent, tables["deliveries"])
+    tables["operations"] = _operations(rng, max(1, int(OPERATIONS * rows)))
+    tables["tables"] = _sizes(rng, parent)
+    tables["links"] = to_table("links", {
+        "broker": parent[1:], "neighbour": np.arange(1, BROKERS), "latency": np.ones(BROKERS - 1),
+        "routed": np.ones(BROKERS - 1, bool),
+    })  # fmt: skip
+    tables["brokers"] = to_table("brokers", {
+        "broker": np.arange(BROKERS), "name": [f"b{b}" for b in range(BROKERS)], "x": rng.random(BROKERS),
+        "y": rng.random(BROKERS),
+    })  # fmt: skip
+    tables["run"] = _record(tables, epsilon, seed)
+    return tables
+
+
+def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
+    point = {"covering.epsilon": epsilon}
+    parameters = {
+        "overlay": {"kind": "random-tree", "brokers": BROKERS}, "workload": {"attributes": 2},
+        "routing": {"strategy": "covering", "mode": "lazy"}, "covering": {"method": "auto", "epsilon": epsilon},
+        "matching": {"k": K},
+    }  # fmt: skip
+    values: dict[str, Any] = dict.fromkeys(SCHEMAS["run"].names, 0)
+    values |= {
+        "run_id": f"e{epsilon:g}-s{seed}", "experiment": "made up", "seed": seed, "point": json.dumps(point),
+        "parameters": json.dumps(parameters), "versions": "{}", "engine": "none",
+        "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
+        "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
+        "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
+        "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),
+        "deliveries": tables["deliveries"].num_rows, "finished": 1e6, "wall_seconds": 1.0,
+    }  # fmt: skip
+    return to_table("run", {name: [value] for name, value in values.items()})
+
+
+def _over_links(table: pa.Table) -> int:
+    return int((table.column("source").to_numpy() != CLIENT).sum())
+
+
+def _links(rng: np.random.Generator, count: int, parent: Any, clients: float) -> tuple[Any, Any]:
+    """Sources and targets: mostly both directions of the tree's links, some from clients."""
+    child = rng.integers(1, BROKERS, count).astype(np.int32)
+    up = rng.random(count) < 0.5
+    source, target = np.where(up, child, parent[child]), np.where(up, parent[child], child)
+    return np.where(rng.random(count) < clients, CLIENT, source), target
+
+
+def _control(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
+    source, target = _links(rng, count, parent, 0.05)
+    time = np.sort(rng.random(count)) * 1e6
+    kinds = pa.DictionaryArray.from_arrays((rng.random(count) < 0.2).astype(np.int8), ["subscribe", "unsubscribe"])
+    return to_table("control", {
+        "step": np.arange(count), "time": time, "sent": time - rng.lognormal(1.0, 0.5, count), "source": source,
+        "target": target, "tree": np.full(count, -1), "kind": kinds, "subscription": _rising(count, 12),
+        "operation": _rising(count, 12), "sequence": _rising(count, 200), "hop": rng.integers(0, 12, count),
+    })  # fmt: skip
+
+
+def _decisions(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
+    broker, neighbour = _links(rng, count, parent, 0.0)
+    outcome = rng.choice(len(_CHECKS), count, p=[0.35, 0.55, 0.07, 0.03]).astype(np.int8)
+    covered = (outcome == 1) | (rng.random(count) < 0.05)
+    return to_table("decisions", {
+        "time": np.sort(rng.random(count)) * 1e6, "broker": broker, "neighbour": neighbour,
+        "tree": np.full(count, -1), "subscription": _rising(count, 15), "operation": _rising(count, 15),
+        "outcome": pa.DictionaryArray.from_arrays(outcome, _CHECKS.tolist()),
+        "witness": np.where(outcome == 1, rng.integers(0, 1000, count), NOBODY),
+        "probes": rng.geometric(0.05, count), "cubes": rng.geometric(0.2, count), "runs": rng.geometric(0.3, count),
+        "volume": np.where(rng.random(count) < 0.3, 1.0, rng.random(count)), "capped": rng.random(count) < 0.01,
+        "exact": covered, "at_home": rng.random(count) < 0.1,
+    })  # fmt: skip
+
+
+def _deliveries(rng: np.random.Generator, count: int, events: int) -> pa.Table:
+    event = np.sort(rng.integers(0, max(1, events), count))
+    hops = rng.integers(0, 10, count)
+    latency = np.where(hops == 0, 0.0, hops * rng.lognormal(1.2, 0.4, count))
+    return to_table("deliveries", {
+        "event": event, "subscription": rng.integers(0, 50_000, count), "broker": rng.integers(0, BROKERS, count),
+        "time": event * 30.0 + latency, "hops": hops, "latency": latency, "rank": rng.integers(1, K + 1, count),
+        "score": np.round(rng.random(count), 3),
+    })  # fmt: skip
+
+
+def _publications(rng: np.random.Generator, count: int, parent: Any, deliveries: pa.Table) -> pa.Table:
+    """Hops of events; what a hop served adds up to the event's deliveries, all at its first hop."""
+    source, target = _links(rng, count, parent, 0.03)
+    event = np.sort(rng.integers(0, max(1, count // 30), count))
+    first = np.unique(event, return_index=True)[1]
+    served = np.zeros(count, dtype=np.int64)
+    served[first] = np.bincount(deliveries.column("event").to_numpy(), minlength=event.max(initial=0) + 1)[event[first]]
+    waited = np.where(rng.random(count) < 0.35, 0.0, rng.lognormal(-1.0, 1.0, count))
+    sent = event * 30.0 + rng.lognormal(1.0, 0.5, count)
+    return to_table("publications", {
+        "step": np.arange(count), "event": event, "time": sent + waited + 1.0, "sent": sent, "source": source,
+        "target": target, "hop": np.where(source == CLIENT, 0, rng.integers(1, 10, count)),
+        "published": event * 30.0, "waited": waited, "served": served, "forwarded": rng.integers(0, 4, count),
+        "useful": rng.random(count) < 0.9,
+    })  # fmt: skip
+
+
+def _operations(rng: np.random.Generator, count: int) -> pa.Table:
+    time = np.sort(rng.random(count)) * 1e6
+    kinds = pa.DictionaryArray.from_arrays((rng.random(count) < 0.2).astype(np.int8), ["subscribe", "unsubscribe"])
+    return to_table("operations", {
+        "operation": np.arange(count), "kind": kinds, "subscription": np.arange(count),
+        "broker": rng.integers(0, BROKERS, count), "time": time, "finished": time + rng.lognormal(2.0, 0.7, count),
+        "messages": rng.geometric(0.1, count),
+    })  # fmt: skip
+
+
+def _sizes(rng: np.random.Generator, parent: Any) -> pa.Table:
+    child = np.arange(1, BROKERS)
+    broker, neighbour = np.concatenate([child, parent[1:]]), np.concatenate([parent[1:], child])
+    times = np.arange(1.0, 21.0)
+    return to_table("tables", {
+        "time": np.repeat(times, len(broker)), "broker": np.tile(broker, 20), "neighbour": np.tile(neighbour, 20),
+        "entries": rng.integers(0, 5000, 20 * len(broker)), "final": np.repeat(times == times[-1], len(broker)),
+    })  # fmt: skip
+
+
+def _rising(count: int, rows_each: int) -> Any:
+    return np.arange(count) // rows_each

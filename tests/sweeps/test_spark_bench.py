@@ -1,0 +1,53 @@
+"""The trace that the aggregation is measured on, and that all engines agree on it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from analysis.traces import find_runs
+from coverlay import CoverlayError
+from sim.bench import spark as bench
+from sim.bench import spark_trace
+from sim.bench.spark_peers import duckdb, polars
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    out = tmp_path_factory.mktemp("made-up")
+    assert spark_trace.write(out, 8000, lambda message: None) == 8000
+    return find_runs(out)
+
+
+def test_peers_agree_with_each_other(sweep):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    ours, theirs = duckdb(sweep.base, 1, "1GB"), polars(sweep.base, 1)
+    bench.compare(ours.astype(float), theirs, "Polars")
+    theirs.loc[theirs.index[0], "recall"] += 0.001
+    with pytest.raises(CoverlayError, match="disagree: recall"):
+        bench.compare(ours.astype(float), theirs, "Polars")
+
+
+@pytest.mark.spark
+def test_spark_agrees_with_the_peers(sweep):
+    pytest.importorskip("duckdb")
+    from analysis.aggregate import analyze
+
+    summary = analyze(sweep.out)
+    assert not [warning for warning in summary.warnings if "do not trust" in warning]
+    values = summary.runs.set_index("run")
+    from analysis.metrics import CATALOGUE
+
+    bench.compare(values[list(CATALOGUE)], duckdb(sweep.base, 1, "1GB"), "DuckDB")
+
+
+def test_verdicts_hold_the_warm_ratio_against_the_target():
+    times = {"Spark": [30.0, 9.0, 8.0], "DuckDB": [1.0, 2.0, 1.0], "Polars": [0.5, 0.5, 0.5]}
+    rows = bench._rows(20_000_000, 10**8, 50, 7.0, times)
+    table = pd.DataFrame(rows).set_index(["engine", "what"])
+    assert table.loc[("Spark", "first aggregation"), "times_duckdb"] == 30
+    assert table.loc[("Spark", "start-up"), "seconds"] == 7
+    assert bench.verdicts(rows) == [{"target": "at most 10× DuckDB's time", "measured": "8.0×", "met": True}]
+    slower = bench._rows(20_000_000, 10**8, 50, 7.0, {**times, "Spark": [30.0, 12.0, 11.0]})
+    assert bench.verdicts(slower)[0]["met"] is False
