@@ -23,6 +23,7 @@ _SAMPLE = 1 << 16  # endpoints that the map is learned from
 _TAIL = 1e-3  # share of the sample on either side that the map's range leaves out, against outliers
 _BUCKETS = 1 << 12  # of the outermost table: 64 kB, stays in the second-level cache
 _NESTED = 1 << 8
+_UNIFORM, _UNIFORM_NESTED = 1 / 2, 1 / 8  # share of the codes that stays uniform in value; nested ones multiply
 _HEAVY = 16  # times the fair share of the sample that makes a bucket worth its own table …
 _FEW = 64  # … if that is at least so many of the sample
 _DEEPEST = 5  # tables within tables: 4096·256⁴ resolves what a float64 does
@@ -67,7 +68,8 @@ def _table(
     edges = low * (1 - share) + high * share  # not low + share·(high − low), which may overflow
     below = np.searchsorted(sample, edges)
     below[0], below[-1] = 0, len(sample)
-    reached = (below / max(len(sample), 1) + share) / 2
+    uniform = _UNIFORM if depth == 1 else _UNIFORM_NESTED
+    reached = (1 - uniform) * below / max(len(sample), 1) + uniform * share
     at = np.floor(codes[0] + reached * (codes[1] - codes[0]))
     span = high / buckets - low / buckets
     scale = 1.0 / span if span > 0 else 0.0
