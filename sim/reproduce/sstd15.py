@@ -106,17 +106,26 @@ def measure(sheet: Sheet, groups: Sequence[Sequence[Point]]) -> dict[str, Series
         first = points[0].workload
         said = f"{first.subscriptions:,} subscriptions, {first.distribution}"
         sheet.progress(f"sstd15: {said}, {len(points)} points ({number} of {len(groups)})")
-        indexes: dict[str, PlacedIndex] = {}  # filled by the first point that was not measured before
-
-        def ask(point: Point, indexes: dict[str, PlacedIndex] = indexes) -> dict[str, float]:
-            if not indexes:
-                indexes.update(built(point.workload))
-            return mean_least(asks(indexes, point.k), located_events(point.workload), _ROUNDS)
-
+        ask = Asker()
         for point in points:
-            for name, seconds in sheet.kept(f"{point.figure}-{point.x:g}", partial(ask, point)).items():
+            for name, seconds in sheet.kept(f"{point.figure}-{point.x:g}", partial(ask.seconds, point)).items():
                 measured.setdefault(point.figure, {}).setdefault(name, {})[point.x] = 1e3 * seconds
     return measured
+
+
+class Asker:
+    """Measures points on the same subscriptions: indexes are built when first needed, equal points measured once."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[str, PlacedIndex] = {}
+        self._known: dict[tuple[Located, int], dict[str, float]] = {}
+
+    def seconds(self, point: Point) -> dict[str, float]:
+        same = point.workload, point.k
+        if same not in self._known:
+            self._indexes = self._indexes or built(point.workload)
+            self._known[same] = mean_least(asks(self._indexes, point.k), located_events(point.workload), _ROUNDS)
+        return self._known[same]
 
 
 def built(p: Located) -> dict[str, PlacedIndex]:
