@@ -4,7 +4,7 @@ Cost is probes per covering check, size is routing-table entries; both are wante
 measured as ratios to exact covering. A setting is on the Pareto front if none is at least as good in both
 and better in one. The advice is the front's knee: where the saved share of the search exceeds the added
 share of the entries by most, that is where cost ratio + size ratio is smallest. Exact covering has 2; it is
-advised unless some ε has less. Covering methods are choices too: where several searched exactly, exact covering
+advised unless some ε has less by WORTH: who gives up exact answers wants more for it than a hair. Covering methods are choices too: where several searched exactly, exact covering
 means the cheapest of them, so that an ε has to beat the best exact search, not only its own method at ε = 0.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from analysis.summary import Summary, is_covering, number_text, other_keys
 
 COST, SIZE = "probes_per_check", "entries"
+WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def pareto_front(options: list[Option]) -> list[Option]:
 
 
 def knee(front: list[Option], exact: Option) -> Option:
-    """The option with the smallest cost ratio + size ratio to exact covering, which wins a draw."""
+    """The option with the smallest cost ratio + size ratio to exact covering, which wins unless beaten clearly."""
     if exact.cost == 0 or exact.entries == 0:
         return exact  # nothing to save, or nothing to grow from
 
@@ -84,7 +85,7 @@ def knee(front: list[Option], exact: Option) -> Option:
         return option.cost / exact.cost + option.entries / exact.entries
 
     best = min(front, key=ratios)
-    return best if ratios(best) < 2 else exact
+    return best if ratios(best) < 2 - WORTH else exact
 
 
 def _advice(title: str, options: list[Option]) -> Advice:
@@ -106,7 +107,7 @@ def _sentence(exact: Option, advised: Option, front: list[Option], options: list
         )
         if front == [exact]:
             return f"Use exact covering: no ε searches less here. It needs {numbers}."
-        why = "no ε saves a larger share of the search than it adds of the entries"
+        why = f"no ε saves at least {number_text(WORTH, 'share')} more of the search than it adds to the entries"
         return f"Use exact covering: {why}. It needs {numbers}."
     saved, grown = _change(exact.cost, advised.cost), _change(exact.entries, advised.entries)
     sentence = (

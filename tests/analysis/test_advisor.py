@@ -43,7 +43,12 @@ def test_exact_covering_is_advised_when_nothing_searches_less() -> None:
 def test_exact_covering_is_advised_when_tables_grow_faster_than_search_shrinks() -> None:
     (advice,) = advise(_helpers.make(sweep((0.0, 10, 100), (0.1, 5, 250))))
     assert advice.advised.epsilon == 0
-    assert "no ε saves a larger share" in advice.sentence
+    assert "no ε saves at least 10.0 % more of the search than it adds" in advice.sentence
+
+
+def test_a_saving_of_a_few_percent_is_no_reason_to_give_up_exact_answers() -> None:
+    (advice,) = advise(_helpers.make(sweep((0.0, 100, 100), (0.1, 96, 100))))
+    assert advice.advised.epsilon == 0
 
 
 @pytest.mark.parametrize(("cost", "size"), [(0.0, 100.0), (10.0, 0.0)])
