@@ -4,8 +4,9 @@ Cost is probes per covering check, size is routing-table entries; both are wante
 measured as ratios to exact covering. A setting is on the Pareto front if none is at least as good in both
 and better in one. The advice is the front's knee: where the saved share of the search exceeds the added
 share of the entries by most, that is where cost ratio + size ratio is smallest. Exact covering has 2; it is
-advised unless some ε has less by WORTH: who gives up exact answers wants more for it than a hair. Covering methods are choices too: where several searched exactly, exact covering
-means the cheapest of them, so that an ε has to beat the best exact search, not only its own method at ε = 0.
+advised unless some ε has less by WORTH: who gives up exact answers wants more for it than a hair. Covering methods
+are choices too: where several searched exactly, exact covering means the cheapest of them, so that an ε has to beat
+the best exact search, not only its own method at ε = 0.
 """
 
 from __future__ import annotations
