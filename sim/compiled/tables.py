@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,21 +23,29 @@ if TYPE_CHECKING:
 
 
 def tables_of(world: World) -> dict[str, pa.Table]:
-    """Everything but the run record."""
-    made = {
-        "control": _control(world.get(a.CONTROL, c.CONTROL)),
-        "decisions": _decisions(world, world.get(a.DECISIONS, c.DECISIONS)),
-        "tables": _sizes(world),
-        "publications": _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
-        "deliveries": _plain("deliveries", world.get(a.DELIVERIES, c.DELIVERIES)),
-        "operations": _operations(world.get(a.OPERATIONS, c.OPERATIONS)),
-        "faults": _faults(world.get(a.FAULTS, c.FAULTS)),
+    """Everything but the run record, tables side by side: numpy and Arrow let go of the interpreter as they copy."""
+    columns: dict[str, Callable[[], Mapping[str, Any]]] = {
+        "control": lambda: _control(world.get(a.CONTROL, c.CONTROL)),
+        "decisions": lambda: _decisions(world, world.get(a.DECISIONS, c.DECISIONS)),
+        "tables": lambda: _sizes(world),
+        "publications": lambda: _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
+        "deliveries": lambda: _plain("deliveries", world.get(a.DELIVERIES, c.DELIVERIES)),
+        "operations": lambda: _operations(world.get(a.OPERATIONS, c.OPERATIONS)),
+        "faults": lambda: _faults(world.get(a.FAULTS, c.FAULTS)),
     }
     for name, rows in overlay_rows(world.overlay, world.topology.links).items():
-        made[name] = dict(zip(trace.SCHEMAS[name].names, zip(*rows, strict=True), strict=True)) if rows else {}
-    return {
-        name: trace.to_table(name, made[name]) if made.get(name) else trace.empty(name) for name in trace.HASHED
-    }
+        columns[name] = partial(_transposed, name, rows)
+
+    def made(name: str) -> pa.Table:
+        found = columns[name]() if name in columns else {}
+        return trace.to_table(name, found) if found else trace.empty(name)
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(trace.HASHED, pool.map(made, trace.HASHED), strict=True))
+
+
+def _transposed(name: str, rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    return dict(zip(trace.SCHEMAS[name].names, zip(*rows, strict=True), strict=True)) if rows else {}
 
 
 def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
