@@ -47,6 +47,7 @@ def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]
         out = Path(folder)
         rows = spark_trace.write(out, QUICK_ROWS if quick else spark_trace.ROWS, progress)
         sweep = find_runs(out)
+        nbytes = sweep.nbytes
         started = time.perf_counter()
         progress("starting Spark")
         stop()
@@ -60,7 +61,7 @@ def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]
                 progress(f"{name}, {repeat + 1} of {REPEATS}")
                 compare(values, _timed(times[name], partial(peer, sweep.base)), name)
         stop()
-    return _rows(rows, sweep.nbytes, values.shape[1], startup, times)
+    return _rows(rows, nbytes, values.shape[1], startup, times)
 
 
 def _timed(times: list[float], measure: Callable[[], pd.DataFrame]) -> pd.DataFrame:
