@@ -31,10 +31,10 @@ from topk import canopy_build as build
 from topk import canopy_query as query
 from topk.base import Batch, Found, Match, Stats
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.one_attribute import Columns, OneAttribute, parts
+from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
 from topk.strata import Strata
-from topk.threads import in_threads
+from topk.threads import in_threads, parts
 
 _DEPTH = 32  # results that lists are made for: a screen full, and more than the experiments ask
 _ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entries per interval at most

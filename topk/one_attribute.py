@@ -1,4 +1,4 @@
-"""What our two indexes of one attribute share: ranks, events without the attribute, and parts for threads."""
+"""What our two indexes of one attribute share: ranks, and events without the attribute."""
 
 from __future__ import annotations
 
@@ -11,16 +11,6 @@ from coverlay import CoverlayError
 from topk.base import Found
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.ranked import RankedIndex, ranked_order
-from topk.threads import WORKERS
-
-_PARALLEL_BUILD = 1 << 16  # intervals in a build below which threads cost more than they save
-
-
-def parts(count: int, intervals: int) -> list[Ints]:
-    """0 … count in equal (begin, end) parts, one per thread; a single one if there are few intervals."""
-    workers = WORKERS if intervals > _PARALLEL_BUILD else 1
-    edges = np.linspace(0, count, workers + 1).astype(np.int64)
-    return [edges[w : w + 2] for w in range(workers)]
 
 
 class Columns(NamedTuple):

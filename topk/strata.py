@@ -28,10 +28,10 @@ from topk import strata_build as build
 from topk import strata_query as query
 from topk.base import Found, Stats
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.one_attribute import Columns, OneAttribute, parts
+from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
 from topk.strata_query import GROUP_BITS
-from topk.threads import in_threads
+from topk.threads import in_threads, parts
 
 _MAX_BITS = 20
 

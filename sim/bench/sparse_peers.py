@@ -15,18 +15,8 @@ Answer = Callable[[Event], Match]
 
 def numpy_peer(catalogue: SparseCatalogue, k: int) -> Answer:
     """All predicates at once, then a reduction per row."""
-    begins = catalogue.offsets[:-1]
-
-    def top(event: Event) -> Match:
-        columns = np.full((3, catalogue.dimensions), np.nan)
-        columns[:, event.attributes] = event.lo, event.hi, event.weights
-        low, high, weight = columns[:, catalogue.attributes]
-        held = (catalogue.lo <= high) & (low <= catalogue.hi)
-        rows = np.flatnonzero(np.logical_and.reduceat(held, begins))
-        scores = np.add.reduceat(np.where(held, catalogue.weights * weight, 0.0), begins)[rows]
-        return _best(catalogue.ids[rows], scores, k)
-
-    return top
+    everything = np.arange(len(catalogue))
+    return lambda event: _compared(catalogue, everything, event, k)
 
 
 def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
@@ -98,25 +88,13 @@ def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     needs = [
         BitMap(rows[order[begins[a] : begins[a + 1]]].astype(np.uint32)) for a in range(catalogue.dimensions)
     ]
-    everything = BitMap(range(len(catalogue)))
+    everything = BitMap()
+    everything.add_range(0, len(catalogue))
 
     def top(event: Event) -> Match:
         present = set(event.attributes.tolist())
         left = everything - BitMap.union(*(needs[a] for a in range(catalogue.dimensions) if a not in present))
-        ranges = dict(zip(event.attributes.tolist(), zip(event.lo, event.hi, event.weights, strict=True), strict=True))
-        ids, scores = [], []
-        for row in left:
-            score: float | None = 0.0
-            for p in range(int(catalogue.offsets[row]), int(catalogue.offsets[row + 1])):
-                low, high, weight = ranges[int(catalogue.attributes[p])]
-                if not (catalogue.lo[p] <= high and low <= catalogue.hi[p]):
-                    score = None
-                    break
-                score += catalogue.weights[p] * weight
-            if score is not None:
-                ids.append(int(catalogue.ids[row]))
-                scores.append(score)
-        return _best(np.array(ids, dtype=np.int64), np.array(scores), k)
+        return _compared(catalogue, np.array(left, dtype=np.int64), event, k)
 
     return top
 
@@ -127,6 +105,22 @@ PEERS: dict[str, Callable[[SparseCatalogue, int], Answer | None]] = {
     "Polars": polars_peer,
     "pyroaring": roaring_peer,
 }
+
+
+def _compared(catalogue: SparseCatalogue, rows: Any, event: Event, k: int) -> Match:
+    """The k best of these rows: all their predicates at once, then a reduction per row."""
+    columns = np.full((3, catalogue.dimensions), np.nan)
+    columns[:, event.attributes] = event.lo, event.hi, event.weights
+    at, begins = slice(None), catalogue.offsets[:-1]
+    if len(rows) < len(catalogue):
+        sizes = np.diff(catalogue.offsets)[rows]
+        begins = np.cumsum(sizes) - sizes
+        at = np.repeat(catalogue.offsets[rows] - begins, sizes) + np.arange(int(sizes.sum()))
+    low, high, weight = columns[:, catalogue.attributes[at]]
+    held = (catalogue.lo[at] <= high) & (low <= catalogue.hi[at])
+    matching = np.flatnonzero(np.logical_and.reduceat(held, begins)) if len(rows) else rows
+    scores = np.add.reduceat(np.where(held, catalogue.weights[at] * weight, 0.0), begins)[matching]
+    return _best(catalogue.ids[rows[matching]], scores, k)
 
 
 def _best(ids: Any, scores: Any, k: int) -> Match:

@@ -4,8 +4,8 @@ A *group* belongs to (node, attribute) and holds one interval per child of the n
 leaf the predicate of a subscription with its weight times 1 − α, above it the child's own summary Γ = (hull of its
 intervals, largest weight). A group has at most as many intervals as a node has children, so its interval tree is
 implicit: intervals sorted by low end form a balanced binary tree by position, augmented with the largest high end
-and the largest weight below. A query visits O(log n) positions plus what cannot be ruled out; an update moves at
-most a node's worth of entries. A directory (the paper's hashmap) finds the group.
+and the largest weight below. An update moves at most a node's worth of entries. A directory (the paper's hashmap)
+finds the group. Queries are in `stabbing`.
 """
 
 from __future__ import annotations
@@ -283,53 +283,6 @@ def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
 def clear_node(f: Forest, node: int) -> None:
     while f.first[node] >= 0:
         _free_group(f, f.first[node])
-
-
-@njit(cache=True, nogil=True)
-def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any) -> float:
-    """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
-    if end - begin <= 4:  # no tree to speak of
-        best = 0.0
-        for i in range(begin, end):
-            if entry[i, LO] <= high and entry[i, HI] >= low:
-                best = max(best, entry[i, WEIGHT])
-        return best
-    best = 0.0
-    stack[0, 0], stack[0, 1] = begin, end
-    depth = 1
-    while depth:
-        depth -= 1
-        left, right = stack[depth, 0], stack[depth, 1]
-        if left >= right:
-            continue
-        middle = (left + right) >> 1
-        if entry[middle, MOST_WEIGHT] <= best or entry[middle, MOST_HI] < low:
-            continue
-        if entry[middle, LO] <= high:
-            if entry[middle, HI] >= low:
-                best = max(best, entry[middle, WEIGHT])
-            stack[depth, 0], stack[depth, 1] = middle + 1, right
-            depth += 1
-        stack[depth, 0], stack[depth, 1] = left, middle
-        depth += 1
-    return best
-
-
-@njit(cache=True, nogil=True)
-def spread_weights(
-    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
-) -> None:
-    """Add to each child of the node the weights of its intervals that the event meets."""
-    for i in range(len(columns[0])):
-        g = lookup(keys, values, n, columns[0][i])
-        if g < 0:
-            continue
-        low, high = columns[1][i], columns[2][i]
-        for e in range(group[g, START], group[g, START] + group[g, COUNT]):
-            if entry[e, LO] > high:
-                break
-            if entry[e, HI] >= low:
-                total[child[e]] += entry[e, WEIGHT]
 
 
 def check_forest(f: Forest) -> None:

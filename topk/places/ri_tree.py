@@ -20,9 +20,10 @@ from numba import njit
 from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.places.base import Placed, nearness, row_similarity
-from topk.places.forest import COUNT, START, spread_weights, stabbing_max
+from topk.places.forest import COUNT, START
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
+from topk.places.stabbing import spread_weights, stabbing_max
 from topk.select import push
 from topk.sparse.store import clear, spread
 

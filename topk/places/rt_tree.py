@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 
 from topk.places.base import Placed, nearness, row_similarity
-from topk.places.forest import spread_weights
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
+from topk.places.stabbing import spread_weights
 from topk.select import push
 from topk.sparse.store import clear, spread
 

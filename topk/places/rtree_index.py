@@ -27,12 +27,9 @@ from topk.places.rtree import (
     Y_HI,
     Y_LO,
     RTree,
-    fill_from,
-    insert,
-    load_level,
-    packed_levels,
-    remove,
 )  # fmt: skip
+from topk.places.rtree_packing import fill_from, load_level, packed_levels
+from topk.places.rtree_updates import insert, remove
 from topk.sparse.catalogue import Ints
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring, combine, raised
 from topk.sparse.store import Rows, Store
+from topk.threads import in_parts
 
 _TOP = 2.0**32 - 1.0
 MAY_MATCH, TOO_LOW = 0, -1  # what `compare` finds
@@ -61,19 +62,22 @@ def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Sc
     return TOO_LOW if raised(total) < least else MAY_MATCH
 
 
-@njit(cache=True)
-def write_blocks(rows: Rows, which: Any, at: Any, packed: Packed) -> None:
+@njit(cache=True, nogil=True)
+def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
+    # Arrays by name: taking them out of the tuples in the loop would count references at every access.
+    start, length, attribute, lo, hi, weight = rows.start, rows.length, rows.attribute, rows.lo, rows.hi, rows.weight
+    blocks, scale, step = packed.blocks, packed.scale, packed.step[0]
     for i in range(len(which)):
         row, target = which[i], at[i]
-        packed.blocks[target, 0] = row
-        packed.blocks[target, 1] = rows.length[row]
-        for j in range(rows.length[row]):
-            p = rows.start[row] + j
-            a = rows.attribute[p]
-            packed.blocks[target + 1 + j, 0] = a
-            packed.blocks[target + 1 + j, 1] = code(packed.scale, a, rows.lo[p])
-            packed.blocks[target + 1 + j, 2] = code(packed.scale, a, rows.hi[p])
-            packed.blocks[target + 1 + j, 3] = np.uint32(min(np.ceil(rows.weight[p] / packed.step[0]), _TOP))
+        blocks[target, 0] = row
+        blocks[target, 1] = length[row]
+        for j in range(length[row]):
+            p, to = start[row] + j, target + 1 + j
+            a = attribute[p]
+            blocks[to, 0] = a
+            blocks[to, 1] = code(scale, a, lo[p])
+            blocks[to, 2] = code(scale, a, hi[p])
+            blocks[to, 3] = np.uint32(min(np.ceil(weight[p] / step), _TOP))
 
 
 class Codes:
@@ -92,7 +96,8 @@ class Codes:
         heaviest = float(rows.weight.max(initial=0.0)) or 1.0
         scale = _scales(rows, store.dimensions)
         self.packed = Packed(np.zeros((self.used, 4), np.uint32), scale, np.array([2.0 * heaviest / _TOP]))
-        write_blocks(rows, order, self.at[order], self.packed)
+        packed = self.packed
+        in_parts(lambda *own: write_blocks(rows, packed, *own), len(order), order, self.at[order])
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +118,7 @@ class Codes:
             self.at = np.concatenate([self.at, np.full(len(rows.ids) - len(self.at), -1, np.int32)])
         self._keep_weights(row)
         at = self.used
-        write_blocks(rows, np.array([row]), np.array([at]), self.packed)
+        write_blocks(rows, self.packed, np.array([row]), np.array([at], np.int32))
         self.at[row] = at
         self.used += size
         return at
@@ -127,7 +132,7 @@ class Codes:
             return
         self.packed.step[0] = 2.0 * heaviest / _TOP
         live = np.flatnonzero(self.at >= 0)
-        write_blocks(rows, live, self.at[live], self.packed)
+        write_blocks(rows, self.packed, live, self.at[live])
 
     def remove(self, row: int) -> None:
         self.wasted += int(self._store.rows.length[row]) + 1
@@ -148,9 +153,7 @@ class Codes:
 
 def _scales(rows: Rows, dimensions: int) -> Floats:
     low, high = np.full(dimensions, np.inf), np.full(dimensions, -np.inf)
-    for bounds in (rows.lo, rows.hi):
-        finite = np.isfinite(bounds)
-        _extremes(rows.attribute, bounds, finite, low, high)
+    _extremes(rows.attribute, rows.lo, rows.hi, low, high)
     known = low <= high
     origin = np.where(known, low, 0.0)
     with np.errstate(over="ignore"):
@@ -160,9 +163,11 @@ def _scales(rows: Rows, dimensions: int) -> Floats:
 
 
 @njit(cache=True)
-def _extremes(attribute: Int32s, bounds: Floats, finite: Any, low: Floats, high: Floats) -> None:
-    for i in range(len(bounds)):
-        if finite[i]:
-            a = attribute[i]
-            low[a] = min(low[a], bounds[i])
-            high[a] = max(high[a], bounds[i])
+def _extremes(attribute: Int32s, lo: Floats, hi: Floats, low: Floats, high: Floats) -> None:
+    """The least and the largest finite bound per attribute."""
+    for i in range(len(attribute)):
+        a = attribute[i]
+        for bound in (lo[i], hi[i]):
+            if np.isfinite(bound):
+                low[a] = min(low[a], bound)
+                high[a] = max(high[a], bound)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.catalogue import Floats
 from topk.sparse.store import Rows
 
 FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
@@ -36,10 +36,12 @@ class Grid(NamedTuple):
 
 
 @njit(cache=True)
-def cell_of(grid: Grid, a: int, value: float) -> int:
-    """Number of cuts ≤ value, so equal values get equal cells and the order is kept."""
-    cuts, first = grid.cuts, grid.attribute[a].first_cut
-    low, high = 0, (1 << (FAN_BITS * grid.attribute[a].levels)) - 1
+def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
+    """Number of cuts ≤ value, so equal values get equal cells and the order is kept; `low` are known to be."""
+    first = attribute[a].first_cut
+    high = (1 << (FAN_BITS * attribute[a].levels)) - 1
+    if low < high and not cuts[first + low] <= value:
+        return low  # as a rule for the end of a range, when its begin is known
     while low < high:
         middle = (low + high) >> 1
         if cuts[first + middle] <= value:
@@ -76,15 +78,15 @@ def number_of_lists(grid: Grid) -> int:
 
 def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
     """Cells at quantiles of the bounds; list 0 is nobody's."""
-    at = _live_predicates(rows, used)
-    named = rows.attribute[at]
-    frequency = np.bincount(named, minlength=dimensions)
-    weights = np.bincount(named, rows.weight[at], minlength=dimensions)
+    frequency, weights = np.zeros(dimensions, np.int64), np.zeros(dimensions)
+    tally(rows, used, frequency, weights)
     grid = np.zeros(dimensions, ATTRIBUTE).view(np.recarray)
     grid.reference = np.divide(weights, frequency, out=np.ones(dimensions), where=frequency > 0)
     grid.frequency = np.maximum(frequency, 1)
-    begins = np.concatenate([[0], np.cumsum(frequency)]).astype(np.int64)
-    grouped = by_attribute(named, begins)
+    step = np.maximum(1, frequency // _SAMPLE)
+    begins = np.concatenate([[0], np.cumsum(-(-frequency // step))]).astype(np.int64)
+    bounds = np.empty(int(begins[-1]))
+    sample(rows, used, step, begins, bounds)
     cuts: list[Floats] = []
     next_list, next_cut = 1, 0
     for a in range(dimensions):
@@ -93,7 +95,7 @@ def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
             levels += 1
         grid[a].levels, grid[a].first_list, grid[a].first_cut = levels, next_list, next_cut
         if levels:
-            own = _quantiles(rows, at[grouped[begins[a] : begins[a + 1]]], 1 << (FAN_BITS * levels))
+            own = _quantiles(bounds[begins[a] : begins[a + 1]], 1 << (FAN_BITS * levels))
             cuts.append(own)
             next_cut += len(own)
         next_list += lists_of(levels)
@@ -103,33 +105,36 @@ def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
     return Grid(grid, np.concatenate(cuts) if cuts else np.empty(0))
 
 
-def _live_predicates(rows: Rows, used: int) -> Ints:
-    """Positions of the predicates of all rows that are not gaps."""
-    lengths = np.maximum(rows.length[:used], 0).astype(np.int64)
-    if not used:
-        return lengths
-    shift = rows.start[:used] - np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    return np.repeat(shift, lengths) + np.arange(int(lengths.sum()))
+@njit(cache=True)
+def tally(rows: Rows, used: int, frequency: Any, weights: Any) -> None:
+    """Predicates per attribute and the sum of their weights, of all rows that are not gaps."""
+    start, length, attribute, weight = rows.start, rows.length, rows.attribute, rows.weight
+    for row in range(used):
+        for p in range(start[row], start[row] + length[row]):
+            frequency[attribute[p]] += 1
+            weights[attribute[p]] += weight[p]
 
 
 @njit(cache=True)
-def by_attribute(named: Any, begins: Any) -> Any:
-    """Positions of `named`, grouped by attribute: a counting sort."""
-    grouped = np.empty(len(named), np.int64)
-    following = begins.copy()
-    for i in range(len(named)):
-        grouped[following[named[i]]] = i
-        following[named[i]] += 1
-    return grouped
+def sample(rows: Rows, used: int, step: Any, begins: Any, out: Any) -> None:
+    """A bound of every step-th predicate of each attribute: the low one where that is finite."""
+    start, length, attribute, lo, hi = rows.start, rows.length, rows.attribute, rows.lo, rows.hi
+    following, until = begins[:-1].copy(), np.zeros(len(step), np.int64)
+    for row in range(used):
+        for p in range(start[row], start[row] + length[row]):
+            a = attribute[p]
+            if until[a] == 0:
+                out[following[a]] = lo[p] if np.isfinite(lo[p]) else hi[p]
+                following[a] += 1
+                until[a] = step[a]
+            until[a] -= 1
 
 
 _SAMPLE = 4096  # bounds that are enough for 256 quantiles
 
 
-def _quantiles(rows: Rows, at: Ints, cells: int) -> Floats:
+def _quantiles(bounds: Floats, cells: int) -> Floats:
     """Cuts between predicates: low bounds at equal ranks, so that a predicate starts its cell."""
-    at = at[:: max(1, len(at) // _SAMPLE)]
-    bounds = np.where(np.isfinite(rows.lo[at]), rows.lo[at], rows.hi[at])
     bounds = np.sort(bounds[np.isfinite(bounds)])
     if not len(bounds):
         return np.zeros(cells - 1)

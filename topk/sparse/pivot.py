@@ -43,8 +43,8 @@ from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut
 from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.scores import HELP, Score, Scoring, combine, lowered, reach
-from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_score
-from topk.threads import WORKERS, in_threads
+from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_margin
+from topk.threads import WORKERS, in_parts, in_threads
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
@@ -61,21 +61,26 @@ ENTRY = np.dtype([
 ])  # fmt: skip
 
 
-@njit(cache=True)
-def pivots(rows: Rows, which: Any, grid: Grid, score: Scoring, home: Any, entries: Any) -> None:
+@njit(cache=True, nogil=True)
+def pivots(rows: Rows, grid: Grid, score: Scoring, which: Any, home: Any, entries: Any) -> None:
     """The list and the entry (but for its block) of these rows."""
-    attribute = grid.attribute
+    # Arrays by name: taking them out of the tuples in the loop would count references at every access.
+    attribute, cuts = grid.attribute, grid.cuts
+    start, length, named, lo, hi, weight = rows.start, rows.length, rows.attribute, rows.lo, rows.hi, rows.weight
+    margin = usual_margin(score)
     for i in range(len(which)):
         row = which[i]
         cheapest, chosen = np.inf, 0  # list 0 is for expressions without predicates
-        even = score.start
+        usual, even = score.start, score.start
         bits, coarse, fine = np.uint64(0), np.uint64(0), np.uint64(0)
-        begin = rows.start[row]
-        for p in range(begin, begin + rows.length[row]):
-            a = rows.attribute[p]
+        begin = start[row]
+        for p in range(begin, begin + length[row]):
+            a = named[p]
             bits |= attribute[a].bit
-            even = combine(score, even, rows.weight[p], 1.0)
-            left, right = cell_of(grid, a, rows.lo[p]), cell_of(grid, a, rows.hi[p])
+            usual = combine(score, usual, weight[p], margin * attribute[a].reference)
+            even = combine(score, even, weight[p], 1.0)
+            left = cell_of(attribute, cuts, a, lo[p], 0)
+            right = cell_of(attribute, cuts, a, hi[p], left)
             level = np.int64(attribute[a].levels)
             if left == right:
                 fine |= cell_bit(a, left)
@@ -89,7 +94,6 @@ def pivots(rows: Rows, which: Any, grid: Grid, score: Scoring, home: Any, entrie
             if cost < cheapest:
                 cheapest = cost
                 chosen = list_at(attribute, a, level, left << (FAN_BITS * (attribute[a].levels - level)))
-        usual = usual_score(rows, row, attribute.reference, score)
         home[i] = chosen
         entries[i].mask = bits
         entries[i].coarse = coarse
@@ -101,12 +105,12 @@ def pivots(rows: Rows, which: Any, grid: Grid, score: Scoring, home: Any, entrie
 @njit(cache=True, nogil=True)
 def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
     """The lists that the event visits with the bounds of their first entries, and the cells that it covers."""
-    attribute, attributes, low, high = grid.attribute, columns[0], columns[1], columns[2]
+    attribute, cuts, attributes, low, high = grid.attribute, grid.cuts, columns[0], columns[1], columns[2]
     cells = np.empty((len(attributes), 2), np.int64)
     room = 1
     for i in range(len(attributes)):
-        cells[i, 0] = cell_of(grid, attributes[i], low[i])
-        cells[i, 1] = cells[i, 0] if high[i] == low[i] else cell_of(grid, attributes[i], high[i])
+        cells[i, 0] = cell_of(attribute, cuts, attributes[i], low[i], 0)
+        cells[i, 1] = cell_of(attribute, cuts, attributes[i], high[i], cells[i, 0])
         room += 2 * (cells[i, 1] - cells[i, 0]) + MAX_LEVELS + 1
     chosen, heads = np.empty(room, np.int64), np.empty(room, np.float64)
     visited, coarse, fine = 0, np.uint64(0), np.uint64(0)
@@ -232,7 +236,8 @@ class Pivot(SparseIndex):
     def _filed(self, which: Ints) -> tuple[Ints, Any]:
         """List and entry of each row; the blocks are still to be set."""
         home, entries = np.empty(len(which), np.int64), np.zeros(len(which), ENTRY).view(np.recarray)
-        pivots(self._store.rows, which, self._grid, self._scoring, home, entries)
+        rows, grid, scoring = self._store.rows, self._grid, self._scoring
+        in_parts(lambda *own: pivots(rows, grid, scoring, *own), len(which), which, home, entries)
         return home, entries
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:

@@ -142,10 +142,16 @@ def row_score(rows: Rows, row: int, event: Any, score: Scoring) -> float:
 
 
 @njit(cache=True, inline="always")
+def usual_margin(score: Scoring) -> Any:
+    """What usual weights are multiplied by, so that the bound holds for events that exceed them a little."""
+    return 1.0 if score.linear else MARGIN
+
+
+@njit(cache=True, inline="always")
 def usual_score(rows: Rows, row: int, usual: Any, score: Scoring) -> float:
     """The row's score from an event with the usual weight of each attribute; `reach` says how it bounds scores."""
     total = score.start
-    margin = 1.0 if score.linear else MARGIN
+    margin = usual_margin(score)
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
         total = combine(score, total, rows.weight[p], margin * usual[rows.attribute[p]])
@@ -178,19 +184,27 @@ class Store:
         self._gaps: list[int] = []
         self.exceptions: dict[int, Exceptions]  # by row
         capacity = max(n, _ROOM)
+        # The arena is the catalogue's own until something is added: it is full, so nothing is ever written into it.
+        columns = (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights)
         self.rows = Rows(
             _fitted(catalogue.offsets[:-1], capacity),
             _fitted(np.diff(catalogue.offsets).astype(np.int32), capacity, -1),
             _fitted(catalogue.ids, capacity, -1), np.full(capacity, -1, np.int32),
-            catalogue.attributes.copy(), catalogue.lo.copy(), catalogue.hi.copy(), catalogue.weights.copy(),
-            np.empty((0, 5), np.int64), np.empty(0),
+            *(np.require(c, requirements=("C", "W")) for c in columns), np.empty((0, 5), np.int64), np.empty(0),
         )  # fmt: skip
-        self.row_of = dict(zip(catalogue.ids.tolist(), range(n), strict=True))
+        self._row_of: dict[int, int] | None = None
         self.exceptions = dict(catalogue.exceptions)
         self._stale = bool(self.exceptions)
 
     def __len__(self) -> int:
-        return len(self.row_of)
+        return self.used - len(self._gaps)
+
+    @property
+    def row_of(self) -> dict[int, int]:
+        """id → row; made when first asked for: most builds never are."""
+        if self._row_of is None:
+            self._row_of = dict(zip(self.rows.ids[: self.used].tolist(), range(self.used), strict=True))
+        return self._row_of
 
     @property
     def nbytes(self) -> int:
@@ -198,7 +212,7 @@ class Store:
 
     def add(self, one: SparseCatalogue) -> int:
         """Store the single row of `one`; returns its number here."""
-        count = int(one.offsets[1])
+        count, row_of = int(one.offsets[1]), self.row_of
         if self.filled + count > len(self.rows.attribute):
             self._make_room(count)
         if self._gaps:
@@ -214,7 +228,7 @@ class Store:
         r.attribute[at], r.lo[at], r.hi[at], r.weight[at] = one.attributes, one.lo, one.hi, one.weights
         r.start[row], r.length[row], r.ids[row], r.odd[row] = self.filled, count, one.ids[0], -1
         self.filled += count
-        self.row_of[int(one.ids[0])] = row
+        row_of[int(one.ids[0])] = row
         if one.exceptions:
             self.exceptions[row] = one.exceptions[0]
             self._stale = True

@@ -1,0 +1,195 @@
+"""Insertion into and deletion from the R-tree of places (Guttman, SIGMOD 1984).
+
+α counts as a third dimension: insertion goes where the three extents grow least, an overflowing node is split along the
+axis and at the rank where the halves overlap least (as R*-trees do), each getting at least 40 %. A leaf that falls
+below that is dissolved and its subscriptions inserted again; inner nodes may run low but not empty. An update costs
+O(fan · height), and with `token` what it changes in the forests on the way up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from topk.places.base import Placed
+from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
+from topk.places.rtree import (
+    A_HI,
+    A_LO,
+    FAN,
+    LEAF,
+    LEAST,
+    PARENT,
+    ROOT,
+    SIZE,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    RTree,
+    attach,
+    child_rect,
+    fill_forest,
+    free_node,
+    grow_rect,
+    hide,
+    lift,
+    measure,
+    new_node,
+    set_row,
+    show,
+)  # fmt: skip
+
+
+@njit(cache=True)
+def spans(t: RTree) -> Any:
+    """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
+    r = t.rect[t.meta[ROOT]]
+    unit = np.array([r[X_HI] - r[X_LO], r[Y_HI] - r[Y_LO], r[A_HI] - r[A_LO]])
+    for axis in range(3):
+        if not 0.0 < unit[axis] < np.inf:
+            unit[axis] = 1.0
+    return unit
+
+
+@njit(cache=True)
+def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
+    x, y, alpha = placed.place[row, 0], placed.place[row, 1], placed.place[row, 2]
+    n = t.meta[ROOT]
+    one = np.array([x, y, x, y, alpha, alpha])
+    unit = spans(t)
+    while not t.node[n, LEAF]:
+        best, best_growth, best_margin = -1, np.inf, np.inf
+        for i in range(t.node[n, SIZE]):
+            c = t.child[n, i]
+            r = t.rect[c]
+            growth, margin = 0.0, 0.0
+            for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+                margin += (r[high] - r[low]) / unit[axis]
+                growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
+            if growth < best_growth or (growth == best_growth and margin < best_margin):
+                best, best_growth, best_margin = c, growth, margin
+        n = best
+    attach(t, placed, n, row)
+    up = n
+    while up >= 0:
+        if t.node[up, SIZE] == 1 and t.node[up, LEAF]:
+            t.rect[up, :] = one
+        grow_rect(t.rect[up], one)
+        up = t.node[up, PARENT]
+    if token:
+        set_row(t, placed, n, row)
+        rows = placed.rows
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            lift(t, n, rows.attribute[p])
+    while n >= 0 and t.node[n, SIZE] > FAN:
+        split(t, placed, n, token)
+        n = t.node[n, PARENT]
+
+
+@njit(cache=True)
+def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
+    """Move the upper part of an overflowing node to a new sibling."""
+    size = t.node[n, SIZE]
+    rects = np.empty((size, 6))
+    for i in range(size):
+        child_rect(t, n, i, rects[i])
+    best, best_overlap, best_order = 0, np.inf, np.arange(size)
+    unit = spans(t)
+    for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+        order = np.argsort(rects[:, low] + rects[:, high])
+        for cut in range(LEAST, size - LEAST + 1):
+            # Along the sorted axis: how far the left part reaches into the right one, both ways of measuring it.
+            reach = rects[order[:cut], high].max() - rects[order[cut:], low].min()
+            gap = rects[order[cut], low] - rects[order[cut - 1], high]
+            cost = (max(reach, 0.0) - max(gap, 0.0)) / unit[axis]
+            if cost < best_overlap:
+                best, best_overlap, best_order = cut, cost, order
+    if t.node[n, PARENT] < 0:
+        root = new_node(t, -1, 0)
+        t.meta[ROOT] = root
+        attach(t, placed, root, n)
+        if token:
+            show(t, n)
+    up = t.node[n, PARENT]
+    if token:
+        hide(t, n)
+        clear_node(t.forest, n)
+    children = t.child[n, :size].copy()
+    sibling = new_node(t, up, t.node[n, LEAF])
+    t.node[n, SIZE] = 0
+    for i in range(size):
+        attach(t, placed, n if i < best else sibling, children[best_order[i]])
+    attach(t, placed, up, sibling)
+    for part in (n, sibling):
+        measure(t, part)
+        if token:
+            fill_forest(t, placed, part)
+            show(t, part)
+    measure(t, up)
+
+
+@njit(cache=True)
+def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
+    """Take a row out; rows that must be inserted again are left in `again`, their number is returned."""
+    n = t.home[row]
+    detach(t, n, row)
+    t.home[row] = -1
+    rows = placed.rows
+    if token:
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            drop_child(t.forest, n, rows.attribute[p], row)
+            lift(t, n, rows.attribute[p])
+    count = 0
+    if t.node[n, SIZE] < LEAST and t.node[n, PARENT] >= 0:
+        count = t.node[n, SIZE]
+        for i in range(count):
+            again[i] = t.child[n, i]
+            t.home[t.child[n, i]] = -1
+        n = dissolve(t, n, token)
+    while n >= 0:
+        measure(t, n)
+        n = t.node[n, PARENT]
+    root = t.meta[ROOT]
+    while not t.node[root, LEAF] and t.node[root, SIZE] == 1:
+        t.meta[ROOT] = t.child[root, 0]
+        t.node[t.meta[ROOT], PARENT] = -1
+        if token:
+            clear_node(t.forest, root)
+        free_node(t, root)
+        root = t.meta[ROOT]
+    return count
+
+
+@njit(cache=True)
+def detach(t: RTree, n: int, child: int) -> None:
+    at = 0
+    while t.child[n, at] != child:
+        at += 1
+    last = t.node[n, SIZE] - 1
+    t.child[n, at] = t.child[n, last]
+    t.spot[n, at, :] = t.spot[n, last, :]
+    t.node[n, SIZE] = last
+
+
+@njit(cache=True)
+def dissolve(t: RTree, n: int, token: bool) -> int:
+    """Remove a node, and ancestors that become empty; returns the lowest that stays."""
+    while True:
+        up = t.node[n, PARENT]
+        if token:
+            while t.forest.first[n] >= 0:
+                attribute = t.forest.group[t.forest.first[n], ATTRIBUTE]
+                g = t.forest.first[n]
+                for i in range(t.forest.group[g, COUNT] - 1, -1, -1):
+                    drop_child(t.forest, n, attribute, t.forest.child[t.forest.group[g, 0] + i])
+                lift(t, n, attribute)
+        detach(t, up, n)
+        free_node(t, n)
+        if t.node[up, SIZE] > 0 or t.node[up, PARENT] < 0:
+            if t.node[up, SIZE] == 0:
+                t.node[up, LEAF] = 1  # the root lost everything
+            return up
+        n = up
