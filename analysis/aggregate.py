@@ -14,6 +14,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis import stats
-from analysis.metrics import CATALOGUE, JOBS, counts, ledger, load, table_size, traffic
+from analysis.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, table_size, traffic
 from analysis.spark import session
 from analysis.summary import FILES, LABELS, Summary, family
 from analysis.traces import Run, Sweep, broken_file, canonical, find_runs, read
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes longer than reading
+AT_ONCE = 6  # jobs under way: while one is planned or ends with a single task, others keep the cores busy
 VALUES = "run string, point string, seed bigint, metric string, value double"
 # What of a run's record stands beside its metrics.
 _RECORD_COLUMNS = (
@@ -114,13 +116,18 @@ def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.
         [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs],
         columns=["run", "point", "seed"],
     )
+
+    def found(job: Job) -> pd.DataFrame:
+        return job.compute(*(tables[name] for name in job.tables)).toPandas()
+
     parts = []
-    for number, job in enumerate(JOBS, 1):
-        say(f"{job.name.replace('_', ' ')} ({number} of {len(JOBS)})")
-        wide = keys.merge(job.compute(*(tables[name] for name in job.tables)).toPandas(), "left", "run")
-        for metric in job.metrics:
-            part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=wide[metric.name])
-            parts.append(part if metric.empty is None else part.fillna({"value": metric.empty}))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, (job, values) in enumerate(zip(JOBS, pool.map(found, JOBS), strict=True), 1):
+            say(f"{job.name.replace('_', ' ')} ({number} of {len(JOBS)})")
+            wide = keys.merge(values, "left", "run")
+            for metric in job.metrics:
+                part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=wide[metric.name])
+                parts.append(part if metric.empty is None else part.fillna({"value": metric.empty}))
     return pd.concat(parts, ignore_index=True).astype({"value": "float64"})
 
 

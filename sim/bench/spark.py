@@ -30,7 +30,7 @@ from sim.bench.spark_peers import duckdb, polars
 CORES = 2
 MEMORY = "6g"
 QUICK_ROWS = 1_000_000
-REPEATS = 3  # of everything; peers and Spark take turns
+REPEATS = 5  # of everything, in turns: the JVM goes on compiling for about a minute
 TARGET = 10.0  # times DuckDB
 CLOSE = 1e-6  # relative; sums are taken in different orders and units
 # A peer need not have what a trace without faults has no value for.

@@ -51,3 +51,14 @@ def test_verdicts_hold_the_warm_ratio_against_the_target():
     assert bench.verdicts(rows) == [{"target": "at most 10× DuckDB's time", "measured": "8.0×", "met": True}]
     slower = bench._rows(20_000_000, 10**8, 50, 7.0, {**times, "Spark": [30.0, 12.0, 11.0]})
     assert bench.verdicts(slower)[0]["met"] is False
+
+
+@pytest.mark.spark
+def test_the_bench_runs_from_end_to_end(monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.setattr(bench, "QUICK_ROWS", 8000)
+    monkeypatch.setattr(bench, "REPEATS", 2)
+    rows = bench.run(True, lambda message: None)
+    assert {(row["engine"], row["what"]) for row in rows} >= {("Spark", "later"), ("DuckDB", "best")}
+    assert all(row["megabytes"] is not None and row["rows"] == 8000 for row in rows if "rows" in row)
+    assert bench.verdicts(rows)[0]["measured"].endswith("×")
