@@ -117,6 +117,32 @@ def rows_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     return view
 
 
+def block_for(rows: int, layout: np.dtype[Any]) -> NDArray[np.uint8]:
+    """Memory for so many rows of a record, column by column: each column begins at a multiple of eight bytes."""
+    return np.empty((-(-rows // 8) * 8, layout.itemsize), np.uint8)
+
+
+def column_in(block: NDArray[np.uint8], layout: np.dtype[Any], name: str, count: int) -> NDArray[Any]:
+    """The first rows of a column of a block."""
+    fields: Any = layout.fields
+    dtype, offset, *_ = fields[name]
+    start = offset * len(block)
+    return block.reshape(-1)[start : start + count * dtype.itemsize].view(dtype)
+
+
+def column_of(place: int, layout: np.dtype[Any], name: str) -> Callable[[Any], Any]:
+    """A function for kernels: a column of the block at a place of a table."""
+    at = WORDS * place
+    fields: Any = layout.fields
+    dtype, offset, *_ = fields[name]
+
+    @njit(nogil=True)
+    def view(table: Any) -> Any:
+        return carray(pointer(table[at] + offset * table[at + 1]), (table[at + 1],), dtype)
+
+    return view
+
+
 def matrix_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     """The same, of two dimensions."""
     at = WORDS * place

@@ -11,9 +11,9 @@ from covering.memory import WORDS, matrix_of, pointer, rows_of
 from sim.compiled import records as r
 
 (
-    NODES, ROUTES, OPERATIONS, WIRES, MESSAGES, HEAP, BROKERS, COUNTERS, NUMBERS,
+    NODES, STANDINGS, ROUTES, OPERATIONS, WIRES, MESSAGES, HEAP, BROKERS, COUNTERS, NUMBERS,
     CONTROL, DECISIONS, PUBLICATIONS, DELIVERIES, FAULTS,
-    POINTS, GROUPS, LO, HI, MENTIONED, WEIGHTS, SCORES, HOME_CHILD, PLACES,  # by subscription
+    POINTS, GROUPS, LO, HI, MENTIONED, WEIGHTS, SCORES, HOME, HOME_CHILD, PLACES,  # by subscription
     NAMED, NAMED_LO, NAMED_HI,  # by subscription, only what it mentions
     LOCAL_LO, LOCAL_HI, LOCAL_MENTIONED, LOCAL_WEIGHTS, LOCAL_SCORES, LOCAL_IDS,  # by row of a broker's clients
     ROW_NAMED, ROW_LO, ROW_HI, ROW_NODE,  # by row of a table
@@ -23,23 +23,24 @@ from sim.compiled import records as r
     DRAWS, DRAWN, SERVICE_DRAWS, SERVICE_DRAWN, SAMPLES, SAMPLED_AT, DUE,
     OUT_OPERATION, OUT_MESSAGE, OUT_FIRST, HOMED, HOMED_FIRST,  # while loading, see bulk.py
     COUNT,
-) = range(70)  # fmt: skip
+) = range(72)  # fmt: skip
 
 # Words after those of the arrays: addresses of kernels that others call (memory.linkable).
 DECIDE, CONTROL_MESSAGE, PUBLICATION, LACKS_ROOM = (WORDS * COUNT + i for i in range(4))
 LINKS = 4
 
 nodes_of, routes_of = rows_of(NODES, r.NODE), rows_of(ROUTES, r.ROUTE)
+standings_of = rows_of(STANDINGS, r.STANDING)
 operations_of, wires_of = rows_of(OPERATIONS, r.OPERATION), rows_of(WIRES, r.WIRE)
 messages_of, heap_of, brokers_of = rows_of(MESSAGES, r.MESSAGE), rows_of(HEAP, r.CALL), rows_of(BROKERS, r.BROKER)
 counters_of, numbers_of = rows_of(COUNTERS, np.int64), rows_of(NUMBERS, np.float64)
-control_of, decisions_of = rows_of(CONTROL, r.CONTROL_ROW), rows_of(DECISIONS, r.DECISION_ROW)
 publications_of = rows_of(PUBLICATIONS, r.PUBLICATION_ROW)
 deliveries_of, faults_of = rows_of(DELIVERIES, r.DELIVERY_ROW), rows_of(FAULTS, r.FAULT_ROW)
 points_of, groups_of = matrix_of(POINTS, np.float64), rows_of(GROUPS, np.int64)
 lo_of, hi_of, weights_of = matrix_of(LO, np.float64), matrix_of(HI, np.float64), matrix_of(WEIGHTS, np.float64)
 mentioned_of, scores_of = matrix_of(MENTIONED, np.bool_), rows_of(SCORES, np.float64)
 home_child_of, places_of = rows_of(HOME_CHILD, np.int32), rows_of(PLACES, np.int64)
+home_of = rows_of(HOME, np.int32)
 named_of, named_lo_of = matrix_of(NAMED, np.int32), matrix_of(NAMED_LO, np.float64)
 named_hi_of = matrix_of(NAMED_HI, np.float64)
 local_lo_of, local_hi_of = matrix_of(LOCAL_LO, np.float64), matrix_of(LOCAL_HI, np.float64)

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
 from sim.compiled import records as r
-from sim.compiled.advance import new_node, new_operation
 from sim.compiled.arrays import (
-    control_of,
     counters_of,
     home_child_of,
     homed_first_of,
@@ -38,8 +36,10 @@ from sim.compiled.arrays import (
     routes_of,
 )
 from sim.compiled.calendar import pop, push
-from sim.compiled.ledger import decide, room_for, unsubscribe
+from sim.compiled.columns import write_control
+from sim.compiled.ledger import decide, dependants, room_for, unsubscribe
 from sim.compiled.matching import enter_local, enter_table, leave_table
+from sim.compiled.process import new_node, new_operation
 from sim.compiled.records import FORWARDED, SUBSCRIBE
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def load(world: World) -> None:
     world.put(a.OUT_FIRST, np.zeros(2 * len(routes), np.int64))  # of each route: first and last of what it passed on
     world.put(a.OUT_OPERATION, np.empty(count, np.int32))
     world.put(a.OUT_MESSAGE, np.empty(count, np.int64))
-    world.lengthen(a.CONTROL, count)
+    world.new_block(a.CONTROL, count)
     degree = np.diff(world.topology.learn_first).reshape(world.overlay.brokers, -1).sum(axis=1)
     world.lengthen(a.NODES, int(degree[homes].sum()))
     world.follow_nodes()
@@ -130,12 +130,7 @@ def _enter_clients(w: Any, homes: Any) -> None:
         broker = homes[subscription]
         operation = new_operation(w, SUBSCRIBE, subscription, broker)
         operations_of(w)[operation].outstanding = 0
-        row = control_of(w)[n[c.CONTROL]]
-        n[c.CONTROL] += 1
-        row.step, row.time, row.sent, row.source, row.target = n[c.STEP], 0.0, 0.0, -1, broker
-        row.tree, row.kind, row.subscription = -1, SUBSCRIBE, subscription
-        row.operation, row.sequence, row.hop = operation, operation, 0
-        n[c.STEP] += 1
+        write_control(w, 0.0, -1, broker, -1, SUBSCRIBE, subscription, operation, operation, 0)
         enter_local(w, broker, subscription)
         home_child_of(w)[subscription] = n[c.NODES]
         for at in range(learn_first[broker * n[c.TREES]], learn_first[(broker + 1) * n[c.TREES]]):
@@ -190,7 +185,7 @@ def _pass_on(w: Any, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
         else:
             message = out_message_of(w)[out_first_of(w)[2 * inputs[i]] + cursor[i]]
             kind, node = message & 1, np.int64(nodes[message >> 1].child) + places[i]
-        more = 1 + (np.int64(nodes[node].count) if kind != SUBSCRIBE else 0)
+        more = 1 + (dependants(w, node) if kind != SUBSCRIBE else 0)
         answers = 2 * more + (routes_of(w)[route].held if n[c.ACTIVE] else 0)
         fits = room_for(w, route, np.int64(nodes[node].subscription), more)
         if not fits or n[c.OUT] + answers > len(out_message_of(w)):

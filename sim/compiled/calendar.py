@@ -31,7 +31,13 @@ def pop(heap: Any, size: int) -> int:
     """Take the first call away (read heap[0] before); the new size."""
     size -= 1
     last = heap[size]
-    time, order, what = last.time, last.order, last.what
+    replace(heap, size, last.time, last.order, last.what)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
+    """Put a call in the place of the first one of a heap of `size`."""
     i = 0
     while True:
         child = 2 * i + 1
@@ -47,4 +53,3 @@ def pop(heap: Any, size: int) -> int:
         heap[i].time, heap[i].order, heap[i].what = below.time, below.order, below.what
         i = child
     heap[i].time, heap[i].order, heap[i].what = time, order, what
-    return size

@@ -1,8 +1,8 @@
 """The ledger of a route in kernels: what goes over it, and why. The rules are those of routing/ledger.py.
 
 A node is sent, suppressed by another node of its route, or absent; what a node suppresses is a list through the nodes,
-in order of arrival. For identity routing a hash table leads from (route, class of equal subscriptions) to the node
-that was sent. `w` is the table of all arrays, see arrays.py.
+in order of arrival. Simple routing sends everything and keeps none of this. For identity routing a hash table leads
+from (route, class of equal subscriptions) to the node that was sent. `w` is the table of all arrays, see arrays.py.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ from sim.compiled.arrays import (
     counters_of,
     curve_offset_of,
     curve_scale_of,
-    decisions_of,
     equal_of,
     groups_of,
     keys_of,
     nodes_of,
-    numbers_of,
     numerators_of,
     operations_of,
     out_message_of,
@@ -49,7 +47,9 @@ from sim.compiled.arrays import (
     points_of,
     routes_of,
     shifts_of,
+    standings_of,
 )
+from sim.compiled.columns import write_decision
 from sim.compiled.post import send
 from sim.compiled.records import (
     ABSENT,
@@ -58,6 +58,7 @@ from sim.compiled.records import (
     IDENTITY,
     RETRACTED,
     SENT,
+    SIMPLE,
     SUBSCRIBE,
     SUPPRESSED,
     UNSUBSCRIBE,
@@ -130,7 +131,7 @@ def _store(w: Any, node: int) -> None:
     """A node is sent from now on."""
     n, nodes = counters_of(w), nodes_of(w)
     subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
-    nodes[node].coverer = SENT
+    standings_of(w)[node].coverer = SENT
     link = routes_of(w)[route]
     link.held += 1
     if n[c.STRATEGY] == COVERING:
@@ -160,40 +161,46 @@ def _unstore(w: Any, node: int) -> None:
 @njit(cache=True, nogil=True)
 def suppress(w: Any, node: int, coverer: int) -> None:
     """`node` is held back because of `coverer`, last in its list."""
-    nodes = nodes_of(w)
-    nodes[node].coverer = coverer
-    last = nodes[coverer].last
-    nodes[node].previous, nodes[node].next = last, -1
+    standings = standings_of(w)
+    standings[node].coverer = coverer
+    last = standings[coverer].last
+    standings[node].previous, standings[node].next = last, -1
     if last >= 0:
-        nodes[last].next = node
+        standings[last].next = node
     else:
-        nodes[coverer].first = node
-    nodes[coverer].last = node
-    nodes[coverer].count += 1
+        standings[coverer].first = node
+    standings[coverer].last = node
+    standings[coverer].count += 1
 
 
 @njit(cache=True, nogil=True)
 def _forget_dependant(w: Any, node: int) -> None:
-    nodes = nodes_of(w)
-    coverer, before, after = nodes[node].coverer, nodes[node].previous, nodes[node].next
+    standings = standings_of(w)
+    coverer, before, after = standings[node].coverer, standings[node].previous, standings[node].next
     if before >= 0:
-        nodes[before].next = after
+        standings[before].next = after
     else:
-        nodes[coverer].first = after
+        standings[coverer].first = after
     if after >= 0:
-        nodes[after].previous = before
+        standings[after].previous = before
     else:
-        nodes[coverer].last = before
-    nodes[coverer].count -= 1
+        standings[coverer].last = before
+    standings[coverer].count -= 1
 
 
 @njit(cache=True, nogil=True)
 def _detach(w: Any, node: int) -> Any:
     """The first of what a node suppressed; the list is no longer its own."""
-    nodes = nodes_of(w)
-    first = np.int64(nodes[node].first)
-    nodes[node].first, nodes[node].last, nodes[node].count = -1, -1, 0
+    standings = standings_of(w)
+    first = np.int64(standings[node].first)
+    standings[node].first, standings[node].last, standings[node].count = -1, -1, 0
     return first
+
+
+@njit(cache=True, nogil=True)
+def dependants(w: Any, node: int) -> Any:
+    """How many others a node holds back."""
+    return 0 if counters_of(w)[c.STRATEGY] == SIMPLE else np.int64(standings_of(w)[node].count)
 
 
 @njit(cache=True, nogil=True)
@@ -201,14 +208,10 @@ def _record(
     w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
     exact: int,
 ) -> None:  # fmt: skip
-    n = counters_of(w)
-    if n[c.LOADING]:
+    if counters_of(w)[c.LOADING]:
         return
-    row = decisions_of(w)[n[c.DECISIONS]]
-    n[c.DECISIONS] += 1
-    row.time, row.node, row.operation, row.outcome = numbers_of(w)[c.NOW], node, operation, outcome
-    row.witness = nodes_of(w)[witness].subscription if witness >= 0 else -1
-    row.probes, row.cubes, row.volume, row.capped, row.exact = probes, cubes, volume, capped, exact
+    name = np.int64(nodes_of(w)[witness].subscription) if witness >= 0 else -1
+    write_decision(w, node, operation, outcome, name, probes, cubes, volume, capped, exact)
 
 
 @njit(cache=True, nogil=True)
@@ -226,24 +229,26 @@ def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
 
 @njit(nogil=True, inline="always")
 def choose(w: Any, node: int) -> Any:
-    """What `look` answers, by any strategy."""
+    """What `look` answers, by any strategy that may hold something back."""
     n, nodes = counters_of(w), nodes_of(w)
     subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
     if n[c.STRATEGY] == COVERING:
         return look(w, route, subscription)
-    if n[c.STRATEGY] == IDENTITY:
-        table = equal_of(w)
-        at = _slot_in(table, keys_of(w), route * n[c.CLASSES] + classes_of(w)[subscription])
-        if at >= 0:
-            return np.int64(table[at]), 1, 0, 1.0, False, 1
-        return -1, 1, 0, 1.0, False, 0
-    return -1, 0, 0, 1.0, False, 0
+    table = equal_of(w)
+    at = _slot_in(table, keys_of(w), route * n[c.CLASSES] + classes_of(w)[subscription])
+    if at >= 0:
+        return np.int64(table[at]), 1, 0, 1.0, False, 1
+    return -1, 1, 0, 1.0, False, 0
 
 
 @njit(cache=True, nogil=True)
 def decide(w: Any, node: int, outcome: int, operation: int, hop: int) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
-    call(w, DECIDE, node, outcome, operation, hop)
+    if counters_of(w)[c.STRATEGY] == SIMPLE:
+        _record(w, node, operation, outcome, -1, 0, 0, 1.0, False, 0)
+        _tell(w, node, SUBSCRIBE, operation, hop)
+    else:
+        call(w, DECIDE, node, outcome, operation, hop)
 
 
 @linkable
@@ -292,7 +297,7 @@ def _retract(w: Any, node: int, coverer: int, operation: int, hop: int) -> None:
     dependant = _detach(w, node)
     suppress(w, node, coverer)
     while dependant >= 0:
-        following = np.int64(nodes_of(w)[dependant].next)
+        following = np.int64(standings_of(w)[dependant].next)
         suppress(w, dependant, coverer)
         dependant = following
     _record(w, node, operation, RETRACTED, coverer, 0, 0, 0.0, False, -1)
@@ -302,16 +307,19 @@ def _retract(w: Any, node: int, coverer: int, operation: int, hop: int) -> None:
 @njit(cache=True, nogil=True)
 def unsubscribe(w: Any, node: int, operation: int, hop: int) -> None:
     """LinkLedger.unsubscribe: first send what the leaving entry exposes, then that it leaves."""
-    nodes = nodes_of(w)
-    if nodes[node].coverer >= 0:
+    if counters_of(w)[c.STRATEGY] == SIMPLE:
+        _tell(w, node, UNSUBSCRIBE, operation, hop)
+        return
+    standings = standings_of(w)
+    if standings[node].coverer >= 0:
         _forget_dependant(w, node)
-        nodes[node].coverer = ABSENT
+        standings[node].coverer = ABSENT
         return
     _unstore(w, node)
-    nodes[node].coverer = ABSENT
+    standings[node].coverer = ABSENT
     dependant = _detach(w, node)
     while dependant >= 0:
-        following = np.int64(nodes[dependant].next)
+        following = np.int64(standings[dependant].next)
         decide(w, dependant, EXPOSED, operation, hop)
         dependant = following
     _tell(w, node, UNSUBSCRIBE, operation, hop)

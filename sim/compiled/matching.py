@@ -1,7 +1,9 @@
 """Matching in kernels: the k best of a broker's own subscriptions, and whether anything behind a link matches.
 
 All matchers of `topk` agree on every answer, so one serves here: the block scan, over the rows of one broker. Rows of a
-broker's clients lie side by side, the live ones first; a table's rows lie side by side too, with room to grow.
+broker's clients lie side by side, the live ones first; a table's rows lie side by side too, with room to grow. A table
+only says who is in it until an event looks: then bounds are copied to its rows, as far as the first match, so that the
+next event finds them side by side. Control traffic alone writes four bytes per entry.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from topk.select import in_order, push
 from topk.store import Columns
 
 _BLOCK = scan._BLOCK
+_FILLED_AT_ONCE = 64  # rows: a few cache lines of bounds, more than most events look at
 _block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_relaxed, tables._first_match
 
 
@@ -118,27 +121,17 @@ def room_after(room: int) -> int:
 @njit(cache=True, nogil=True)
 def enter_table(w: Any, node: int) -> None:
     """A neighbour subscribes. A full table moves to the end of all rows, with twice the room: there is some."""
-    nodes = nodes_of(w)
-    subscription, route = nodes[node].subscription, nodes[node].route
-    table = routes_of(w)[route]
-    named, low, high, who = row_named_of(w), row_lo_of(w), row_hi_of(w), row_node_of(w)
+    row, who = nodes_of(w)[node], row_node_of(w)
+    table = routes_of(w)[row.route]
     if table.entries == table.room:
         n = counters_of(w)
         first, end, count = table.row, n[c.ROWS], table.entries
         for i in range(count):
             who[end + i] = who[first + i]
-            for j in range(named.shape[1]):
-                named[end + i, j] = named[first + i, j]
-                low[end + i, j], high[end + i, j] = low[first + i, j], high[first + i, j]
-        table.row, table.room = end, room_after(table.room)
+        table.row, table.room, table.filled = end, room_after(table.room), 0
         n[c.ROWS] += table.room
-    row = table.row + table.entries
-    attributes, lo, hi = named_of(w), named_lo_of(w), named_hi_of(w)
-    for j in range(named.shape[1]):
-        named[row, j] = attributes[subscription, j]
-        low[row, j], high[row, j] = lo[subscription, j], hi[subscription, j]
-    who[row] = node
-    nodes[node].row = table.entries
+    who[table.row + table.entries] = node
+    row.row = table.entries
     table.entries += 1
     wires_of(w)[table.wire].entries += 1
     brokers_of(w)[table.target].entries += 1
@@ -147,24 +140,40 @@ def enter_table(w: Any, node: int) -> None:
 @njit(cache=True, nogil=True)
 def leave_table(w: Any, node: int) -> None:
     """A neighbour unsubscribes; the last row takes the free place."""
-    nodes = nodes_of(w)
-    table = routes_of(w)[nodes[node].route]
-    named, low, high, who = row_named_of(w), row_lo_of(w), row_hi_of(w), row_node_of(w)
+    nodes, who = nodes_of(w), row_node_of(w)
+    table, place = routes_of(w)[nodes[node].route], np.int64(nodes[node].row)
     table.entries -= 1
     wires_of(w)[table.wire].entries -= 1
     brokers_of(w)[table.target].entries -= 1
-    row, last = table.row + nodes[node].row, table.row + table.entries
-    if row != last:
-        who[row] = who[last]
+    if place != table.entries:
+        who[table.row + place] = who[table.row + table.entries]
+        nodes[who[table.row + place]].row = place
+        if place < table.filled:
+            _fill(w, table.row + place, table.row + place + 1)
+    table.filled = min(table.filled, table.entries)
+
+
+@njit(cache=True, nogil=True)
+def _fill(w: Any, start: int, stop: int) -> None:
+    """Copy the bounds of the subscriptions in these rows into them."""
+    nodes, who, named, low, high = nodes_of(w), row_node_of(w), row_named_of(w), row_lo_of(w), row_hi_of(w)
+    attributes, lo, hi = named_of(w), named_lo_of(w), named_hi_of(w)
+    for row in range(start, stop):
+        subscription = nodes[who[row]].subscription
         for j in range(named.shape[1]):
-            named[row, j], low[row, j], high[row, j] = named[last, j], low[last, j], high[last, j]
-        nodes[who[row]].row = nodes[node].row
+            named[row, j] = attributes[subscription, j]
+            low[row, j], high[row, j] = lo[subscription, j], hi[subscription, j]
 
 
 @njit(cache=True, nogil=True)
 def behind(w: Any, route: int, event: Any) -> bool:
     """Does anything in the table of a route match?"""
-    table = routes_of(w)[route]
-    first, last = table.row, table.row + table.entries
-    relaxed = counters_of(w)[c.RELAXED] != 0
-    return _first_match(row_named_of(w), row_lo_of(w), row_hi_of(w), event, first, last, relaxed) >= 0
+    table, relaxed = routes_of(w)[route], counters_of(w)[c.RELAXED] != 0
+    named, low, high, first = row_named_of(w), row_lo_of(w), row_hi_of(w), table.row
+    found = _first_match(named, low, high, event, first, first + table.filled, relaxed) >= 0
+    while not found and table.filled < table.entries:
+        start, stop = first + table.filled, first + min(table.entries, table.filled + _FILLED_AT_ONCE)
+        _fill(w, start, stop)
+        table.filled = stop - first
+        found = _first_match(named, low, high, event, start, stop, relaxed) >= 0
+    return found

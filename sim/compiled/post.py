@@ -26,7 +26,7 @@ from sim.compiled.arrays import (
     service_draws_of,
     wires_of,
 )
-from sim.compiled.calendar import push
+from sim.compiled.calendar import pop, push, replace
 from sim.compiled.records import CONSTANT, EXPONENTIAL, PUBLISH, SUBSCRIBE
 
 
@@ -107,13 +107,15 @@ def send(
 
 @njit(cache=True, nogil=True)
 def take_off(w: Any, wire: int) -> int:
-    """The message that arrives now on a wire."""
+    """The message that arrives now on a wire, whose call is the first of the calendar."""
     n, messages, link = counters_of(w), messages_of(w), wires_of(w)[wire]
     m = link.head
     link.head = messages[m].next
     if n[c.ONLY_LATENCY] and link.head >= 0:
         following = messages[link.head]
-        n[c.HEAP] = push(heap_of(w), n[c.HEAP], following.time, following.order, wire)
+        replace(heap_of(w), n[c.HEAP], following.time, following.order, wire)
+    else:
+        n[c.HEAP] = pop(heap_of(w), n[c.HEAP])
     return m
 
 

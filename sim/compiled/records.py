@@ -48,20 +48,26 @@ ROUTE = np.dtype(
         ("row", np.int64),  # the table at the target: first row, room, entries
         ("room", np.int64),
         ("entries", np.int64),
+        ("filled", np.int64),  # entries whose bounds stand in the rows: those that an event has looked at
     ]
 )
 NODE = np.dtype(
     [
         ("subscription", np.int32),
         ("route", np.int32),
+        ("child", np.int32),  # the first of its nodes at the route's target
+        ("row", np.int32),  # in the table at the route's target, from the table's first row
+    ]
+)
+# What the ledger knows of a node; none where everything is sent (SIMPLE).
+STANDING = np.dtype(
+    [
         ("coverer", np.int32),  # a node of the same route, SENT or ABSENT
         ("first", np.int32),  # what it suppresses, in order of arrival: first, last, next, previous
         ("last", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
         ("count", np.int32),  # how many it suppresses
-        ("child", np.int32),  # the first of its nodes at the route's target
-        ("row", np.int32),  # in the table at the route's target, from the table's first row
     ]
 )
 MESSAGE = np.dtype(
@@ -105,35 +111,39 @@ OPERATION = np.dtype(
 )
 CALL = np.dtype([("time", np.float64), ("order", np.int64), ("what", np.int64)])  # an entry of the calendar
 
-# Rows of the trace, with the columns of broker/trace.py but for what is constant or worked out later.
-# As narrow as a run that fits into memory allows: most of the time of a large one goes into touching fresh pages.
+# Rows of the trace. The two long tables are kept column by column, each of the type that it has in broker/trace.py:
+# Arrow takes them as they are, and touching fresh pages, most of the time of a large run, is done once.
 CONTROL_ROW = np.dtype(
     [
+        ("step", np.int64),
         ("time", np.float64),
         ("sent", np.float64),
-        ("step", np.int32),
-        ("sequence", np.int32),
+        ("subscription", np.int64),
+        ("operation", np.int64),
+        ("sequence", np.int64),
         ("source", np.int32),
         ("target", np.int32),
         ("tree", np.int32),
-        ("subscription", np.int32),
-        ("operation", np.int32),
-        ("hop", np.int16),
-        ("kind", np.int16),
+        ("hop", np.int32),
+        ("kind", np.int8),
     ]
 )
 DECISION_ROW = np.dtype(
     [
         ("time", np.float64),
-        ("volume", np.float64),
+        ("subscription", np.int64),
+        ("operation", np.int64),
+        ("witness", np.int64),
         ("probes", np.int64),
         ("cubes", np.int64),
-        ("node", np.int32),
-        ("operation", np.int32),
-        ("witness", np.int32),
+        ("volume", np.float64),
+        ("broker", np.int32),
+        ("neighbour", np.int32),
+        ("tree", np.int32),
         ("outcome", np.int8),
         ("capped", np.int8),
         ("exact", np.int8),  # −1: nobody asked
+        ("at_home", np.int8),
     ]
 )
 PUBLICATION_ROW = np.dtype(

@@ -1,4 +1,8 @@
-"""The trace of a compiled run as Arrow tables: columns cut out of arrays of rows, without a Python object per row."""
+"""The trace of a compiled run as Arrow tables, without a Python object per row.
+
+The two long tables are kept in columns that Arrow takes as they are, block by block; the columns of the others are cut
+out of arrays of rows.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
 def tables_of(world: World) -> dict[str, pa.Table]:
     """Everything but the run record, tables side by side: numpy and Arrow let go of the interpreter as they copy."""
     columns: dict[str, Callable[[], Mapping[str, Any]]] = {
-        "control": lambda: _control(world.get(a.CONTROL, c.CONTROL)),
-        "decisions": lambda: _decisions(world, world.get(a.DECISIONS, c.DECISIONS)),
         "tables": lambda: _sizes(world),
         "publications": lambda: _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
         "deliveries": lambda: _plain("deliveries", world.get(a.DELIVERIES, c.DELIVERIES)),
@@ -36,7 +38,14 @@ def tables_of(world: World) -> dict[str, pa.Table]:
     for name, rows in overlay_rows(world.overlay, world.topology.links).items():
         columns[name] = partial(_transposed, name, rows)
 
+    blocks: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "control": lambda: [_control(part) for part in world.parts(a.CONTROL)],
+        "decisions": lambda: [_decision(part) for part in world.parts(a.DECISIONS)],
+    }
+
     def made(name: str) -> pa.Table:
+        if name in blocks:
+            return pa.concat_tables([trace.to_table(name, part) for part in blocks[name]()])
         found = columns[name]() if name in columns else {}
         return trace.to_table(name, found) if found else trace.empty(name)
 
@@ -56,30 +65,22 @@ def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
 
 
 def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(names))
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8, copy=False)), pa.array(names))
 
 
-def _control(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain("control", rows), "kind": _labels(rows["kind"], KINDS)}
+def _control(part: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    return {**part, "kind": _labels(part["kind"], KINDS)}
 
 
-def _decisions(world: World, rows: NDArray[Any]) -> dict[str, Any]:
-    nodes, node = world.get(a.NODES), rows["node"]
-    route, subscription = nodes["route"][node], nodes["subscription"][node]
-    routes = world.topology.routes
-    broker = routes["source"][route]
-    exact, plain = rows["exact"], _plain("decisions", rows)
+def _decision(part: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    exact = part["exact"]
     return {
-        **plain,
-        "broker": broker,
-        "neighbour": routes["target"][route],
-        "tree": routes["tree"][route],
-        "subscription": subscription,
-        "outcome": _labels(rows["outcome"], OUTCOMES),
-        "runs": plain["cubes"],  # the methods here merge no cubes into runs
-        "capped": rows["capped"] != 0,
+        **part,
+        "outcome": _labels(part["outcome"], OUTCOMES),
+        "runs": part["cubes"],  # the methods here merge no cubes into runs
+        "capped": part["capped"] != 0,
         "exact": pa.array(exact > 0, mask=exact < 0),
-        "at_home": world.homes[subscription] == broker,
+        "at_home": part["at_home"] != 0,
     }
 
 

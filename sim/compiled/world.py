@@ -18,20 +18,23 @@ from covering.bank import EMULATED, KDTREE, PACKED, SCAN, Bank
 from covering.bank_emulated import asked_share
 from covering.ids import _put_range
 from covering.keys import Quantiser, greedy_bits
-from covering.memory import Memory
+from covering.memory import Memory, block_for, column_in
 from routing.overlay import Overlay
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
 from sim.compiled import records as r
-from sim.compiled.advance import advance, control_message, lacks_room_linked, publication
+from sim.compiled.advance import advance
 from sim.compiled.bulk import load, subscriptions_behind
 from sim.compiled.ledger import decide_linked
+from sim.compiled.process import control_message, publication
+from sim.compiled.room import lacks_room_linked
 from sim.compiled.topology import Topology, topology_of
 from sim.streams import Stream
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 
 FIRST_ROOM = 1024  # rows of an array to begin with
+BLOCK_ROWS = 1 << 18  # of the trace, at most: tens of megabytes, so that the system gives large pages
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
 _SERVICES = {"none": r.NO_SERVICE, "constant": r.CONSTANT, "exponential": r.EXPONENTIAL, "linear": r.LINEAR}
 _FIRST_KIND = {"scan": SCAN, "packed": PACKED, "kdtree": KDTREE, "auto": KDTREE, "zorder-emulated": EMULATED}
@@ -42,12 +45,11 @@ _STRATEGIES = {
     "covering": r.COVERING,
     "hierarchical": r.COVERING,
 }
-_GROWING = {a.CONTROL: c.CONTROL, a.DECISIONS: c.DECISIONS, a.PUBLICATIONS: c.PUBLICATIONS,
-            a.DELIVERIES: c.DELIVERIES, a.FAULTS: c.FAULTS, a.NODES: c.NODES, a.MESSAGES: c.IN_FLIGHT,
-            a.HEAP: c.HEAP}  # fmt: skip
-_ROW_DTYPES = {a.CONTROL: r.CONTROL_ROW, a.DECISIONS: r.DECISION_ROW, a.PUBLICATIONS: r.PUBLICATION_ROW,
-               a.DELIVERIES: r.DELIVERY_ROW, a.FAULTS: r.FAULT_ROW, a.NODES: r.NODE, a.MESSAGES: r.MESSAGE,
-               a.HEAP: r.CALL}  # fmt: skip
+_GROWING = {a.PUBLICATIONS: c.PUBLICATIONS, a.DELIVERIES: c.DELIVERIES, a.FAULTS: c.FAULTS, a.NODES: c.NODES,
+            a.MESSAGES: c.IN_FLIGHT, a.HEAP: c.HEAP}  # fmt: skip
+_ROW_DTYPES = {a.PUBLICATIONS: r.PUBLICATION_ROW, a.DELIVERIES: r.DELIVERY_ROW, a.FAULTS: r.FAULT_ROW,
+               a.NODES: r.NODE, a.STANDINGS: r.STANDING, a.MESSAGES: r.MESSAGE, a.HEAP: r.CALL}  # fmt: skip
+_BLOCKS = {a.CONTROL: (c.CONTROL, r.CONTROL_ROW), a.DECISIONS: (c.DECISIONS, r.DECISION_ROW)}
 
 
 class World:
@@ -79,6 +81,9 @@ class World:
         self.n[c.CLIENTS_ACT] = self.n[c.SAMPLER_ACTS] = 1
         for place, dtype in _ROW_DTYPES.items():
             self.put(place, np.empty(FIRST_ROOM, dtype))
+        self._full: dict[int, list[tuple[NDArray[np.uint8], int]]] = {place: [] for place in _BLOCKS}
+        for place, (_, layout) in _BLOCKS.items():
+            self.put(place, block_for(FIRST_ROOM, layout))
         requests = int((timeline.kind != PUBLISH).sum()) + len(timeline.preloaded)
         self.put(a.OPERATIONS, np.zeros(requests, r.OPERATION))
         self._put_overlay()
@@ -87,7 +92,7 @@ class World:
         self._put_transport(stream)
         self._put_timeline(samples)
         if self.n[c.STRATEGY] == r.SIMPLE and len(self.topology.routes) and not len(timeline.preloaded):
-            self._reserve_all(requests)
+            self._reserve_all()
         if len(timeline.preloaded):
             load(self)
 
@@ -99,6 +104,12 @@ class World:
         array: NDArray[Any] = self.memory.get(place)
         return array if count < 0 else array[: self.n[count]]
 
+    def parts(self, place: int) -> list[dict[str, NDArray[Any]]]:
+        """The columns of a table that is kept in blocks, block by block."""
+        counter, layout = _BLOCKS[place]
+        blocks = [*self._full[place], (self.get(place), int(self.n[counter]))]
+        return [{name: column_in(block, layout, name, count) for name in layout.names or ()} for block, count in blocks]
+
     def _put_overlay(self) -> None:
         t = self.topology
         self.n[c.TREES] = len(t.trees)
@@ -108,6 +119,8 @@ class World:
             (a.NEAR_ROUTE, t.near_route), (a.NEAR_PLANE, t.near_plane),
         ):  # fmt: skip
             self.put(place, array)
+        spans = [np.diff(first[:: len(t.trees)]) for first in (t.learn_first, t.near_first)]
+        self.n[c.WIDEST] = max(1, *(int(span.max(initial=0)) for span in spans))
         sources = np.arange(self.overlay.brokers)
         self.put(a.TREE_OF, sources if len(t.trees) > 1 else np.zeros_like(sources))
 
@@ -136,6 +149,7 @@ class World:
             self.put(place, np.empty((0, width), kind))
         self.put(a.ROW_NODE, np.empty(0, np.int32))
         self.homes = self.timeline.homes(count)
+        self.put(a.HOME, self.homes.astype(np.int32))
         population = np.bincount(self.homes[self.homes >= 0], minlength=self.overlay.brokers)
         self.brokers = np.zeros(self.overlay.brokers, r.BROKER)
         self.brokers["first"] = np.cumsum(population) - population
@@ -212,12 +226,10 @@ class World:
         ):  # fmt: skip
             self.put(place, np.ascontiguousarray(array))
 
-    def _reserve_all(self, requests: int) -> None:
-        """Where nothing is held back, how much there will be is known: every request over every link, at most."""
+    def _reserve_all(self) -> None:
+        """Where nothing is held back, how much there will be is known: every subscription over every link."""
         comers = int((self.timeline.kind == SUBSCRIBE).sum())
         links = len(self.topology.routes) if len(self.topology.trees) > 1 else self.overlay.brokers - 1
-        self.lengthen(a.CONTROL, requests * (links + 1) + c.SLACK)
-        self.lengthen(a.DECISIONS, comers * links + c.SLACK)
         self.lengthen(a.NODES, comers * links + c.SLACK)
         self.follow_nodes()
         came = self.homes[self.timeline.index[self.timeline.kind == SUBSCRIBE]]
@@ -246,8 +258,9 @@ class World:
         """Lengthen what the next message may overrun, and draw more random numbers where few are left."""
         n = self.n
         answers = int(n[c.NEED_ANSWERS])
-        needs = {a.DECISIONS: answers, a.MESSAGES: answers, a.DELIVERIES: int(n[c.NEED_DELIVERIES]),
-                 a.NODES: int(n[c.NEED_NODES])}  # fmt: skip
+        for place, needed in ((a.CONTROL, 1), (a.DECISIONS, answers)):
+            self.new_block(place, needed)
+        needs = {a.MESSAGES: answers, a.DELIVERIES: int(n[c.NEED_DELIVERIES]), a.NODES: int(n[c.NEED_NODES])}
         for place, counter in _GROWING.items():
             self.lengthen(place, int(n[counter]) + needs.get(place, 0) + c.SLACK)
         self.lengthen(a.HEAP, len(self.get(a.MESSAGES)) + 2 * c.SLACK)
@@ -264,6 +277,15 @@ class World:
             fresh = _refill(self.get(a.SERVICE_DRAWS), drawn, self._service_rngs, 1, "standard_exponential")
             self.put(a.SERVICE_DRAWS, fresh)
 
+    def new_block(self, place: int, needed: int) -> None:
+        """Put a block of the trace aside if it has no room for `needed` more rows, and go on with a larger one."""
+        counter, layout = _BLOCKS[place]
+        block, used = self.get(place), int(self.n[counter])
+        if used + needed > len(block):
+            self._full[place].append((block, used))
+            self.put(place, block_for(max(needed, min(BLOCK_ROWS, 4 * len(block))), layout))
+            self.n[counter] = 0
+
     def lengthen(self, place: int, needed: int) -> None:
         """Give an array at least `needed` rows, at least twice as many as before if it has to grow."""
         rows = self.get(place)
@@ -274,9 +296,10 @@ class World:
 
     def follow_nodes(self) -> None:
         """What is kept by node has as many rows as there are nodes."""
-        room = len(self.get(a.NODES))
-        slots = self.bank.slots
-        if len(slots) < room:
+        room, slots = len(self.get(a.NODES)), self.bank.slots
+        if self.n[c.STRATEGY] != r.SIMPLE:
+            self.lengthen(a.STANDINGS, room)
+        if self.n[c.STRATEGY] == r.COVERING and len(slots) < room:
             self.bank.keep_slots(np.concatenate([slots, np.empty(room - len(slots), np.int32)]))
         if self.n[c.STRATEGY] == r.IDENTITY and len(self.get(a.KEYS)) < room:
             held = np.sort(self.get(a.EQUAL)[self.get(a.EQUAL) >= 0])
@@ -286,8 +309,14 @@ class World:
                 _put_range(self.get(a.EQUAL), self.get(a.KEYS), node, node + 1)
 
     def grow_rows(self, needed: int) -> None:
-        for place in (a.ROW_NAMED, a.ROW_LO, a.ROW_HI, a.ROW_NODE):
-            self.lengthen(place, needed)
+        """Give the tables so many rows in all. Bounds are not copied: the next events fill them in."""
+        self.lengthen(a.ROW_NODE, needed)
+        rows = len(self.get(a.ROW_NODE))
+        if rows > len(self.get(a.ROW_LO)):
+            for place in (a.ROW_NAMED, a.ROW_LO, a.ROW_HI):
+                old = self.get(place)
+                self.put(place, np.empty((rows, old.shape[1]), old.dtype))
+            self.topology.routes["filled"] = 0
 
 
 def _only_mentioned(workload: Workload) -> tuple[NDArray[Any], ...]:

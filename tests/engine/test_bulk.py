@@ -9,6 +9,7 @@ import pytest
 
 from broker.network import Network
 from sim.compiled import arrays as a
+from sim.compiled.records import SENT
 from sim.compiled.world import World
 from sim.engines import filter_of
 from sim.experiments import plan
@@ -58,25 +59,30 @@ CASES = [
 def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> None:
     world, network = built(data)
     nodes, routes = world.get(a.NODES)[: world.n[0]], world.get(a.ROUTES)
+    standings = world.get(a.STANDINGS)[: len(nodes)]
+    if data["routing"]["strategy"] == "simple":  # everything is sent, and nothing is noted down about it
+        standings = np.zeros(len(nodes), standings.dtype)
+        standings["coverer"] = standings["first"] = SENT
     for route, row in enumerate(routes):
         plane = network.brokers[row["source"]].planes[int(row["tree"])]
         ledger = plane.ledgers[int(row["target"])]
-        mine = nodes[nodes["route"] == route]
-        sent = mine[mine["coverer"] == -1]["subscription"]
+        on_route = nodes["route"] == route
+        mine, coverer_of = nodes[on_route], standings["coverer"][on_route]
+        sent = mine[coverer_of == SENT]["subscription"]
         assert sorted(ledger.sent) == sorted(sent.tolist())
-        held = mine[mine["coverer"] >= 0]
-        coverers = nodes[held["coverer"]]["subscription"]
+        held = mine[coverer_of >= 0]
+        coverers = nodes[coverer_of[coverer_of >= 0]]["subscription"]
         suppressed = dict(zip(held["subscription"].tolist(), coverers.tolist(), strict=True))
         assert {s: coverer for s, (_, coverer) in ledger.suppressed.items()} == suppressed
         table = plane.at(int(row["target"])).tables[int(row["source"])]
         rows = world.get(a.ROW_NODE)[row["row"] : row["row"] + row["entries"]]
         assert table.ids == sorted(nodes[rows]["subscription"].tolist())
         for coverer, dependants in ledger._dependants.items():
-            at = mine[mine["subscription"] == coverer][0]["first"]
+            at = standings["first"][on_route][mine["subscription"] == coverer][0]
             chain = []
             while at >= 0:
                 chain.append(int(nodes[at]["subscription"]))
-                at = nodes[at]["next"]
+                at = standings[at]["next"]
             assert chain == list(dependants), "in order of arrival: departures depend on it"
     assert [len(b.local) for b in network.brokers] == world.brokers["local"].tolist()
     messages = [operation.messages for operation in network._operations]
