@@ -111,7 +111,8 @@ def _compared(catalogue: SparseCatalogue, rows: Any, event: Event, k: int) -> Ma
     """The k best of these rows: all their predicates at once, then a reduction per row."""
     columns = np.full((3, catalogue.dimensions), np.nan)
     columns[:, event.attributes] = event.lo, event.hi, event.weights
-    at, begins = slice(None), catalogue.offsets[:-1]
+    at: Any = slice(None)
+    begins = catalogue.offsets[:-1]
     if len(rows) < len(catalogue):
         sizes = np.diff(catalogue.offsets)[rows]
         begins = np.cumsum(sizes) - sizes

@@ -1,12 +1,15 @@
 """Top-k matching on BE-Tree and BE*-Tree (ICDE 2012, §VI, Algorithms 6 and 7).
 
-p-nodes wait in one max-heap by the upper bound of their weights; the best is searched next. Two prunings: an l-node
+p-nodes wait in one max-heap by an upper bound of their scores; the best is searched next. Two prunings: an l-node
 whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Ours adds a
 third in between: a bucket whose largest usual score (see `scores.reach`) is below is left with all its descendants.
 Without `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept.
 
-What is read per bucket is one cache line (`be_arena.NODE`), and the expressions of an l-node are compared in packed
-copies (`blocks`) that lie in the order of the l-nodes.
+The usual score is one number per node, the bound by weights (`upper_score`) takes a look per attribute of the event: a
+p-node waits by the first and gets the second when its turn comes, an l-node only if it is long. Both descendants of
+a bucket are judged when the bucket is: their cache lines (`be_arena.NODE`) are fetched at once, and what is ruled out
+is never stacked. The expressions of an l-node are compared in packed copies (`blocks`) that lie in the order of the
+l-nodes; one that needs an attribute that the event lacks is seen in its header.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.select import in_order, push
 from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree
-from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
+from topk.sparse.blocks import MAY_MATCH, Packed, compare, lacks, missing_bits, pack_codes
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread
 
-_FEW = 4  # expressions that are compared as quickly as the weight bound of their l-node
+_FEW = 16  # expressions that are compared as quickly as the weight bound of their l-node
 
 
 @njit(cache=True, nogil=True)
@@ -34,6 +37,13 @@ def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     for i in range(len(columns[0])):
         total = at_most(score, total, top[columns[0][i] % SLOTS], columns[3][i])
     return raised(total)
+
+
+@njit(cache=True, inline="always")
+def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -> Any:
+    """Whether a bucket of a c-directory, or what is below it, can hold what is looked for; 0 or 1."""
+    meets = here.own_lo <= high and low <= here.own_hi if rigid else here.all_lo <= high and low <= here.all_hi
+    return 1 if meets and not here.all_score < least_usual else 0
 
 
 @njit(cache=True, nogil=True)
@@ -48,6 +58,7 @@ def match(
     entries, keys_of, pnode_of, score = t.entries, t.keys, t.values, t.scoring
     blocks, step = packed.blocks, packed.step[0]
     attributes, low_event, high_event = columns[0], event[0], event[1]
+    missing = missing_bits(attributes)
     scores, found = best[:k], ids[:k]
     keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0
     stack, depth = np.empty(256, np.int64), 1
@@ -63,17 +74,17 @@ def match(
             here = node[b]
             nodes += 1
             if p >= 0:
-                if here.all_score < least_usual:
+                if here.all_score < least_usual:  # it has risen since
                     continue
-                meets = here.own_lo <= high and low <= here.own_hi
-                if not (meets if rigid else here.all_lo <= high and low <= here.all_hi):
-                    continue
-                if depth + 2 > len(stack):
-                    stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
                 if here.left >= 0:
-                    stack[depth], stack[depth + 1] = here.left, here.right
-                    depth += 2
-                if not meets:
+                    if depth + 2 > len(stack):
+                        stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
+                    left, right = node[here.left], node[here.right]
+                    stack[depth] = here.left
+                    depth += worth(left, low, high, rigid, least_usual)
+                    stack[depth] = here.right
+                    depth += worth(right, low, high, rigid, least_usual)
+                if not (here.own_lo <= high and low <= here.own_hi):
                     continue
             hopeless = here.leaf_score < least_usual
             if here.count > _FEW and not hopeless and least > -np.inf:
@@ -83,6 +94,9 @@ def match(
                 counts[0] += here.count
                 for i in range(here.start, here.start + here.count):
                     block = entries[i, BLOCK]
+                    if lacks(blocks, block, missing):
+                        wasted += 1
+                        continue
                     verdict = compare(blocks, step, block, codes, event, score, least)
                     if verdict != MAY_MATCH:
                         wasted += max(verdict, 0)
@@ -111,10 +125,9 @@ def match(
                 if q < 0 or np.isnan(low_event[pnode[q].attr]) or pnode[q].score < least_usual:
                     continue
                 bound = 0.0
-                if prune:
-                    bound = upper_score(pnode_top[q], columns, score)
-                    if pnode[q].score * usual < bound:
-                        bound = raised(pnode[q].score * usual)
+                if prune:  # NaN: usual scores do not bound
+                    unknown = np.isnan(usual)
+                    bound = upper_score(pnode_top[q], columns, score) if unknown else raised(pnode[q].score * usual)
                 if not bound < least:
                     heap_push(keys, items, waiting, bound, q)
                     waiting += 1
@@ -125,6 +138,8 @@ def match(
         waiting -= 1
         if learn:
             pnode[p].seen += np.float32(1.0)
+        if prune and least > -np.inf and upper_score(pnode_top[p], columns, score) < least:
+            continue
         low, high = low_event[pnode[p].attr], high_event[pnode[p].attr]
         stack[0], depth = pnode[p].root, 1
     clear(event, columns[0])

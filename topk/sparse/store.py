@@ -185,13 +185,13 @@ class Store:
         self.exceptions: dict[int, Exceptions]  # by row
         capacity = max(n, _ROOM)
         # The arena is the catalogue's own until something is added: it is full, so nothing is ever written into it.
-        columns = (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights)
-        self.rows = Rows(
+        columns = (_plain(c) for c in (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights))
+        self.rows = Rows._make([
             _fitted(catalogue.offsets[:-1], capacity),
             _fitted(np.diff(catalogue.offsets).astype(np.int32), capacity, -1),
             _fitted(catalogue.ids, capacity, -1), np.full(capacity, -1, np.int32),
-            *(np.require(c, requirements=("C", "W")) for c in columns), np.empty((0, 5), np.int64), np.empty(0),
-        )  # fmt: skip
+            *columns, np.empty((0, 5), np.int64), np.empty(0),
+        ])  # fmt: skip
         self._row_of: dict[int, int] | None = None
         self.exceptions = dict(catalogue.exceptions)
         self._stale = bool(self.exceptions)
@@ -301,6 +301,11 @@ class Store:
                 values.extend(these)
         encoded = np.array(table, dtype=np.int64).reshape(-1, 5)
         self.rows = Rows(*self.rows[:8], encoded, np.array(values, dtype=np.float64))
+
+
+def _plain(column: Any) -> Any:
+    """The column itself if kernels compiled for plain arrays take it, else a copy."""
+    return np.require(column, requirements=("C", "W"))
 
 
 def _fitted(column: Any, capacity: int, fill: float = 0) -> Any:
