@@ -94,7 +94,7 @@ def _builder(master: str, quick: bool, memory: str) -> Any:
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
         .config("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
-        # One aggregation compiles more classes than the default of 100 keeps: a second one would compile them all again.
+        # One aggregation compiles more classes than the default of 100 keeps; a second would compile them all again.
         .config("spark.sql.codegen.cache.maxEntries", "1000")
     )
     if on_this_machine(master):

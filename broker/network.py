@@ -162,7 +162,7 @@ class Network:
         if subscription in self._home:
             raise CoverlayError(f"subscription {subscription} is subscribed already")
         self._home[subscription] = (broker, filter)
-        operation = self.new_operation("subscribe", subscription, broker)
+        operation = self.new_operation("preload", subscription, broker)
         now, home = self.env.now, self.brokers[broker]
         home.record_request(Control(Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, now, operation, 0, SHARED))
         home.local.add(subscription, filter)

@@ -134,13 +134,14 @@ SCHEMAS: dict[str, pa.Schema] = {
     # One row per client request: when it was made and when its last message had been processed.
     "operations": _schema(
         operation=pa.int64(),
-        kind=_label,  # what a client asked, again after its broker lost its memory (re…); reconnect, restart
+        # what a client asked; before time 0: preload; again after its broker lost its memory: re…; reconnect, restart
+        kind=_label,
         subscription=pa.int64(),
         broker=pa.int32(),
         time=pa.float64(),
         finished=pa.float64(),
         lasted_bucket=pa.int32(),  # of finished − time, see broker/buckets.py
-        messages=pa.int64(),  # link messages it caused
+        messages=pa.int64(),  # link messages it caused; those of a preload are counted here alone
     ),
     "faults": _schema(
         time=pa.float64(),

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR",
                            help="for claims.html, claims.json and figures (default: out/reproduce)")  # fmt: skip
     reproduce.add_argument("--resume", action="store_true",
-                           help="do not repeat what an interrupted run in DIR has measured (icde12)")  # fmt: skip
+                           help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)")  # fmt: skip
     reproduce.set_defaults(verb_function=verbs.reproduce)
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")

@@ -219,7 +219,7 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
     np.minimum.at(lives.came, joins["subscription"].to_numpy(), joins["step"].to_numpy())  # the first, if repeated
     leaves = requests[requests["kind"] == "unsubscribe"]
     lives.left[leaves["subscription"]] = leaves["step"]
-    joining = (operations["kind"] == "subscribe").to_numpy()
+    joining = operations["kind"].isin(["subscribe", "preload"]).to_numpy()
     joined = operations["subscription"][joining]  # each once: what is repeated is called resubscribe
     lives.home[joined] = operations["broker"][joining]
     lives.asked[joined] = operations["time"][joining]

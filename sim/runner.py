@@ -27,7 +27,7 @@ from sim.experiments import Run
 from sim.predict import predict
 from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
-from sim.workloads.arrivals import Timeline, schedule
+from sim.workloads.arrivals import schedule
 
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
@@ -149,7 +149,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "subscriptions": len(workload.lo),
         "active": ran.active,
         "events": len(workload.events),
-        "control_messages": _sent_before(tables, timeline)
+        "control_messages": _sent_before(tables)
         + int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
         "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
         "deliveries": delivered,
@@ -161,10 +161,10 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     return tables, overlay.warnings
 
 
-def _sent_before(tables: Mapping[str, pa.Table], timeline: Timeline) -> int:
+def _sent_before(tables: Mapping[str, pa.Table]) -> int:
     """Messages by which subscriptions spread before time 0: they are counted per request and not traced."""
-    messages = tables["operations"].column("messages").to_numpy()
-    return int(messages[: len(timeline.preloaded)].sum())
+    operations = tables["operations"].select(["kind", "messages"]).to_pandas()
+    return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 
 
 def execute(run: Run, out: Path) -> Outcome:

@@ -80,7 +80,7 @@ class Story:
         """The subscriptions in force at publication that match, by brute force."""
         published = float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
         asked = self.operations[self.operations["time"] <= published]
-        made = asked.loc[asked["kind"] == "subscribe", "subscription"]
+        made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
         left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
         scores = self.truth.scores(self.workload.events[event])
         in_force = np.setdiff1d(made, left)

@@ -21,21 +21,23 @@ def convergence(operations: DataFrame) -> DataFrame:
 
     lasted = F.rint((F.col("finished") - F.col("time")) * (1 / TIME_UNIT)).cast("bigint")
     subscribe, unsubscribe = F.col("kind") == "subscribe", F.col("kind") == "unsubscribe"
+    joined = subscribe | (F.col("kind") == "preload")  # before time 0, and so without a duration
     buckets = operations.groupBy("run", F.when(subscribe, F.col("lasted_bucket")).alias("bucket")).agg(
         F.count_if(subscribe).alias("count"),
         F.sum(F.when(subscribe, lasted)).alias("lasted"),
-        F.sum(F.when(subscribe, F.col("messages"))).alias("messages"),
+        F.count_if(joined).alias("joined"),
+        F.sum(F.when(joined, F.col("messages"))).alias("messages"),
         F.count_if(unsubscribe).alias("left"),
         F.sum(F.when(unsubscribe, lasted)).alias("leaving"),
     )
-    sums = ("lasted", "messages", "left", "leaving")
+    sums = ("lasted", "joined", "messages", "left", "leaving")
     found = counts.percentiles(buckets, {"convergence_p95": 95}, *sums)
     return found.select(
         "run",
         counts.mean(F.col("lasted"), F.col("count"), TIME_UNIT).alias("convergence_mean"),
         "convergence_p95",
         counts.mean(F.col("leaving"), F.col("left"), TIME_UNIT).alias("unsubscribe_mean"),
-        F.try_divide("messages", "count").alias("messages_per_subscribe"),
+        F.try_divide("messages", "joined").alias("messages_per_subscribe"),
     )
 
 
@@ -95,7 +97,7 @@ JOB = Job(
             "messages per subscription",
             "messages",
             "Link messages that an average subscribe causes.",
-            "mean of messages over subscribe operations",
+            "mean of messages over subscribe and preload operations",
             ("operations.kind", "operations.messages"),
         ),
     ),

@@ -24,10 +24,13 @@ KINDS = {
 }
 
 
-def control_traffic(control: DataFrame) -> DataFrame:
+def control_traffic(control: DataFrame, operations: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    over_links = counts.of_control(control).where(F.col("source") != CLIENT)
+    traced = counts.of_control(control).where(F.col("source") != CLIENT).select("run", "kind", "count")
+    # What spread before time 0 is counted per request.
+    before = operations.where(F.col("kind") == "preload").select("run", F.lit("subscribe"), "messages")
+    over_links = traced.union(before)
     of_kind = {name: F.when(F.col("kind").isin(*kinds), F.col("count")) for name, kinds in KINDS.items()}
     return over_links.groupBy("run").agg(
         F.sum("count").cast("double").alias("control_messages"),
@@ -65,7 +68,7 @@ def per_link(control: DataFrame, publications: DataFrame) -> DataFrame:
 
 CONTROL_JOB = Job(
     "control_traffic",
-    ("control",),
+    ("control", "operations"),
     control_traffic,
     (
         Metric(
@@ -73,8 +76,8 @@ CONTROL_JOB = Job(
             "control messages",
             "messages",
             "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
-            "count of control messages whose source is a broker",
-            ("control.source",),
+            "count of control messages whose source is a broker + Σ messages over preload operations",
+            ("control.source", "operations.kind", "operations.messages"),
             empty=0,
         ),
         *(
@@ -83,12 +86,13 @@ CONTROL_JOB = Job(
                 name.replace("_", " "),
                 "messages",
                 f"The part of the control messages that {what}.",
-                f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker",
+                f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker"
+                + " + Σ messages over preload operations" * (name == "subscribe_messages"),
                 ("control.source", "control.kind"),
                 empty=0,
             )
             for name, what in (
-                ("subscribe_messages", "spread subscriptions, newly exposed ones included"),
+                ("subscribe_messages", "spread subscriptions, newly exposed ones and those before time 0 included"),
                 ("unsubscribe_messages", "take subscriptions back"),
                 ("advertise_messages", "spread or take back advertisements"),
                 ("recovery_messages", "compare and repair tables after a failure"),

@@ -66,7 +66,8 @@ DUCKDB_JOBS = {
         from run left join totals using (run) left join stored using (run)""",
     "control": f"""select run, sum(count) control_messages,
         {", ".join(f"coalesce(sum(count) filter (kind in ({_words(of)})), 0) {name}" for name, of in KINDS.items())}
-        from control_counts where source <> {CLIENT} group by run""",
+        from (select run, kind, count from control_counts where source <> {CLIENT}
+              union all select run, 'subscribe', messages from operations where kind = 'preload') group by run""",
     "covering": f"""select run, sum(count) filter ({_CHECK}) checks, sum(probes) probes,
         sum(probes) filter ({_CHECK}) / checks probes_per_check, sum(cubes) cubes, sum(runs) key_ranges,
         sum(volume) filter ({_CHECK}) / checks volume,
@@ -101,7 +102,7 @@ DUCKDB_JOBS = {
             from {_RANKED.format(counts="lasted")} group by run)
         select run, avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)
         convergence_p95, avg(finished - time) filter (kind = 'unsubscribe') unsubscribe_mean,
-        avg(messages) filter (kind = 'subscribe') messages_per_subscribe
+        avg(messages) filter (kind in ('subscribe', 'preload')) messages_per_subscribe
         from operations join p using (run) group by run""",
     "faults": f"""select run, count_if(kind in ('crash', 'cut')) failures, count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",

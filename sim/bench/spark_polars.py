@@ -45,7 +45,7 @@ def metrics(base: Path) -> pd.DataFrame:
     wide = run.select("run")
     for part in (
         _table_size(tables, run),
-        _control(control),
+        _control(control, operations),
         _covering(decisions),
         _events(publications),
         _latency(deliveries),
@@ -110,9 +110,12 @@ def _table_size(final: pl.DataFrame, run: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _control(counts: pl.DataFrame) -> pl.DataFrame:
+def _control(counts: pl.DataFrame, operations: pl.DataFrame) -> pl.DataFrame:
     count, kind = pl.col("count"), pl.col("kind").cast(pl.String)
-    return counts.filter(over_links).group_by("run").agg(
+    traced = counts.filter(over_links).select("run", kind, count.cast(pl.Int64))
+    loaded = operations.filter(kind == "preload")
+    before = loaded.select("run", pl.lit("subscribe").alias("kind"), pl.col("messages").alias("count"))
+    return pl.concat([traced, before]).group_by("run").agg(
         count.sum().alias("control_messages"),
         *(count.filter(kind.is_in(kinds)).sum().alias(name) for name, kinds in KINDS.items()),
     )
@@ -194,7 +197,7 @@ def _convergence(operations: pl.DataFrame) -> pl.DataFrame:
     found = operations.group_by("run").agg(
         lasted.filter(kind == "subscribe").mean().alias("convergence_mean"),
         lasted.filter(kind == "unsubscribe").mean().alias("unsubscribe_mean"),
-        pl.col("messages").filter(kind == "subscribe").mean().alias("messages_per_subscribe"),
+        pl.col("messages").filter(kind.is_in(["subscribe", "preload"])).mean().alias("messages_per_subscribe"),
     )
     bucket = pl.col("lasted_bucket").alias("bucket")
     counts = operations.filter(kind == "subscribe").group_by("run", bucket).agg(pl.len().alias("count"))

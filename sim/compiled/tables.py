@@ -32,7 +32,7 @@ def tables_of(world: World) -> dict[str, pa.Table]:
         "tables": lambda: _sizes(world),
         "publications": lambda: _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
         "deliveries": lambda: _plain("deliveries", world.get(a.DELIVERIES, c.DELIVERIES)),
-        "operations": lambda: _operations(world.get(a.OPERATIONS, c.OPERATIONS)),
+        "operations": lambda: _operations(world),
         "faults": lambda: _faults(world.get(a.FAULTS, c.FAULTS)),
     }
     for name, rows in overlay_rows(world.overlay, world.topology.links).items():
@@ -114,8 +114,12 @@ def _mark_useful(useful: Any, parents: Any) -> None:
             useful[parents[row]] = True
 
 
-def _operations(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": _labels(rows["kind"], KINDS)}
+def _operations(world: World) -> dict[str, Any]:
+    rows = world.get(a.OPERATIONS, c.OPERATIONS)
+    kind = rows["kind"].copy()
+    kind[: len(world.timeline.preloaded)] = len(KINDS)  # they are the first requests
+    labels = _labels(kind, (*KINDS, "preload"))
+    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": labels}
 
 
 def _faults(rows: NDArray[Any]) -> dict[str, Any]:

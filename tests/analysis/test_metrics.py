@@ -105,7 +105,12 @@ def test_control_traffic_leaves_out_the_clients(spark: Any, frame: Any) -> None:
     ]
     columns = "control_messages subscribe_messages unsubscribe_messages advertise_messages recovery_messages"
     expected = expect(spark, columns, ("a", 4.0, 1.0, 1.0, 1.0, 1.0))
-    assertDataFrameEqual(traffic.control_traffic(frame("control", rows)), expected)
+    asked = [{"kind": "subscribe", "messages": 4}]
+    assertDataFrameEqual(traffic.control_traffic(frame("control", rows), frame("operations", asked)), expected)
+    # What spread before time 0 left no rows but its number.
+    expected = expect(spark, columns, ("a", 11.0, 8.0, 1.0, 1.0, 1.0))
+    asked.append({"kind": "preload", "messages": 7})
+    assertDataFrameEqual(traffic.control_traffic(frame("control", rows), frame("operations", asked)), expected)
 
 
 PUBLICATIONS = [
@@ -202,6 +207,9 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: An
     columns = "convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
     found = convergence.convergence(frame("operations", rows))
     assertDataFrameEqual(found, expect(spark, columns, ("a", 5.0, middle(10.0), 3.0, 2.0)))
+    before = [{"kind": "preload", "time": 0.0, "finished": 0.0, "messages": 6}]
+    found = convergence.convergence(frame("operations", before))
+    assertDataFrameEqual(found, expect(spark, columns, ("a", None, None, None, 6.0)))
 
 
 def test_truth_is_the_run_record(spark: Any, frame: Any) -> None:

@@ -58,3 +58,13 @@ def test_the_command_line_says_it_in_one_sentence(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().err
     assert "more than run.limit_bytes" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.spark
+def test_a_loaded_network_is_measured_like_any_other(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    arguments = ["run", "scale", "--out", str(tmp_path / "out"), "--jobs", "1", "--set", "overlay.brokers=20"]
+    arguments += ["--set", "routing.strategy=simple", "--set", 'sweep."workload.subscriptions"=[300]']
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "do not trust" not in said
+    assert "5,700" in said.split("control msgs")[1], "300 × 19 links, counted per request"
