@@ -9,7 +9,7 @@ last box score could still hide a better subscription. Without residues this cos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -107,6 +107,8 @@ class TopKIndex(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
+    # Where answers are kept ready: one of them, or None where `top` has to look; None in most matchers.
+    ready_top: Callable[[ArrayLike, int | None], list[Match] | None] | None = None
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         if semantics not in SEMANTICS:
@@ -264,9 +266,9 @@ class TopKIndex(ABC):
         one = Catalogue.one(id, low, high, score, weights, mentioned, residue)
         if self.semantics == "relaxed" and (one.weights < 0).any():
             raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
-        self._insert(one)
-        if one.residues:
+        if one.residues:  # before the row: what it is inserted into may depend on whether there are residues
             self._residuals[id] = self._residual(one, 0, residue)
+        self._insert(one)
         self.stats.inserts += 1
 
     def remove(self, id: int) -> None:

@@ -9,12 +9,15 @@
 3. What is covered by 32 better ones wherever it lies is in no list. Cells are cut so that each has at most
    16 endpoints of the others, hence at most 2m/16 cells and 32 + 16 entries per list on average, for m ≤ n
    intervals that matter: where scores make long intervals rare among the best, m is a few per cent of n.
+   Only these have a record here.
+4. Where m is so small that the answers to all values take at most 64 bytes per subscription, they are made
+   in advance for up to 24 results, and an event is a look-up (`topk/ready.py`).
 
 An event that is an interval takes the union of its cells' lists: an interval that is missing in a cell is
 beaten by 32 that meet the event as well. Each counts in the first cell it shares with the event.
 
-O(n) space (32 bytes per interval, at most 6 list entries of 4), O(sort + n) build; two cache misses, a scan
-of a few dozen entries and k records per query, at any n.
+O(n) space (32 bytes per interval that matters, at most 6 list entries of 4), O(sort + n) build; two cache
+misses, a scan of a few dozen entries and k records per query, at any n.
 """
 
 from __future__ import annotations
@@ -33,13 +36,17 @@ from topk.base import Batch, Found, Match, Stats
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
+from topk.ranked import ranked_order
+from topk.ready import READY_DEPTH, Ready, most_bytes
 from topk.strata import Strata
 from topk.threads import in_threads, parts
 
 _DEPTH = 32  # results that lists are made for: a screen full, and more than the experiments ask
 _ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entries per interval at most
+_READY = 64.0  # bytes per subscription: at most twice the intervals themselves, whatever the data
 _MAX_BITS = 22
 _ONE = (1,)
+_BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
 _COARSE_BITS = 14  # cells in which is decided what matters at all: their counters stay in the first-level cache
 
 
@@ -48,58 +55,90 @@ class Canopy(OneAttribute):
 
     name = "canopy"
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80
-    options = {"depth": "results per event that its lists are made for; deeper ones may go to strata"}  # noqa: RUF012
+    options = {  # noqa: RUF012
+        "depth": "results per event that its lists are made for; deeper ones may go to strata",
+        "ready": "bytes per subscription that answers made in advance may take at most; 0 for none",
+    }
 
-    def __init__(self, catalogue: Catalogue, semantics: str = "exact", depth: int = _DEPTH) -> None:
+    def __init__(
+        self, catalogue: Catalogue, semantics: str = "exact", depth: int = _DEPTH, ready: float = _READY
+    ) -> None:
         if depth < 1:
             raise CoverlayError(f"the depth must be at least 1, not {depth}")
+        if not ready >= 0:
+            raise CoverlayError(f"ready must be 0 bytes per subscription or more, not {ready}")
         self._depth = depth
         self._short = False  # whether a batch met a list that was cut too short
+        self._ready: Ready | None = None
         super().__init__(catalogue, semantics)
         self._quick = 0 if self._residuals else min(depth, len(catalogue))  # the k that `top` answers in one call
+        matter = int(self._buffer[query.N])
+        if self._quick and matter and most_bytes(matter, min(depth, READY_DEPTH)) <= ready * len(catalogue):
+            self._ready = Ready(query.unpack(self._buffer), min(depth, READY_DEPTH))
+            self.ready_top = self._ready.top
 
     def _lay_out(self, columns: Columns, order: Ints) -> None:
         n = len(order)
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)
-        codes = np.empty((n, 2), np.int32)
-        fixed = query.HEADER + table.size + 4 * n + (1 << bits) // 2
-        # Two neighbouring cells have more than _ENDS endpoints. Pages that stay untouched are never committed.
+        # Room for the case that all matter, and two neighbouring cells have more than _ENDS endpoints. Pages that stay
+        # untouched are never committed.
         cells = min(1 << bits, 4 * n // _ENDS + 1)
-        buffer = np.empty(fixed + n + (self._depth + 1) * (cells + 1) // 2)
+        head = query.HEADER + table.size
+        buffer = np.empty(head + 5 * n + (1 << bits) // 2 + (self._depth + 1) * (cells + 1) // 2)
+        shift = max(0, bits - _COARSE_BITS)
+        covers = np.zeros((1 << bits) >> shift, np.int32)
+        ends = np.empty((n, 2), np.int32)
+        records = buffer[head : head + 4 * n].reshape(n, 4)
+        m = self._choose(columns, order, (table, 1 << bits), covers, records, ends)
         buffer[: query.HEADER] = 0
-        buffer[[query.N, query.BITS, query.ROWS, query.DEPTH]] = n, bits, len(table), self._depth
+        buffer[[query.N, query.BITS, query.ROWS, query.DEPTH, query.WHOLE]] = m, bits, len(table), self._depth, m == n
         views = query.unpack(buffer)
         views[0][:] = table
-        records = views[1]
+        words = self._fill(ends[:m], covers, shift, views[2], views[3])
+        self._buffer = buffer[: head + 4 * m + (1 << bits) // 2 + (words + 1) // 2]
 
-        def place(part: Ints) -> None:
-            build.gather(columns, order, records, part)
-            build.encode_ends(table, 1 << bits, records, codes, part)
+    def _choose(
+        self, columns: Columns, order: Ints, code: tuple[Floats, int], covers: Any, records: Any, ends: Any
+    ) -> int:
+        """The records of those that matter, and their ends in bins; returns how many. A block of ranks at a time."""
+        table, bins = code
+        shift = (bins // len(covers)).bit_length() - 1
+        following = np.arange(len(covers) + 1, dtype=np.int32)
+        size = min(_BLOCK, len(order))
+        sides, codes, keep = np.empty((size, 2)), np.empty((size, 2), np.int32), np.empty(size, np.int32)
+        found = 0
+        for begin in range(0, len(order), _BLOCK):
+            rows = order[begin : begin + _BLOCK]
 
-        in_threads(place, parts(n, n))
-        words = self._fill(codes, views[2], views[3])
-        self._buffer = buffer[: fixed + (words + 1) // 2]
+            def fetch(part: Ints, rows: Ints = rows) -> None:
+                build.fetch(columns, rows, sides, part)
+                build.encode_ends(table, bins, sides, codes, part)
 
-    def _fill(self, codes: Any, starts: Any, lists: Any) -> int:
+            def place(part: Ints, rows: Ints = rows, into: Any = records[found:]) -> None:
+                build.place(columns, rows, sides, keep, into, part)
+
+            in_threads(fetch, parts(len(rows), len(order)))
+            more = build.relevant(codes[: len(rows)], shift, self._depth, covers, following, keep, ends[found:])
+            in_threads(place, parts(more, more))
+            found += more
+            if following[0] == len(covers):
+                break  # everything is covered
+        return found
+
+    def _fill(self, ends: Any, covers: Any, shift: int, starts: Any, lists: Any) -> int:
         """Make the lists; returns how many words they take."""
-        bins = len(starts)
-        shift = max(0, bins.bit_length() - 1 - _COARSE_BITS)
-        covers = np.zeros(bins >> shift, np.int32)
-        ranks = np.empty(len(codes), np.int32)
-        ranks = ranks[: build.relevant(codes, shift, self._depth, covers, ranks)]
-        cell_of = np.empty(bins, np.int32)
-        cells = build.cut(codes, ranks, _ENDS, cell_of)
-        spans = np.empty((len(ranks), 2), np.int32)
-        build.to_cells(codes, ranks, cell_of, cells, spans)
+        cell_of = np.empty(len(starts), np.int32)
+        cells = build.cut(ends, _ENDS, cell_of)
+        build.to_cells(ends, cell_of, cells)
         words, offsets = np.zeros(cells, np.int32), np.empty(cells + 1, np.int32)
         build.mark_closed(covers, shift, self._depth, cell_of, words)
         # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
-        shares = parts(cells, len(ranks))
-        if not build.count_open(spans, self._depth, words):
-            in_threads(lambda part: build.count(spans, self._depth, words, part), shares)
+        shares = parts(cells, len(ends))
+        if not build.count_open(ends, self._depth, words):
+            in_threads(lambda part: build.count(ends, self._depth, words, part), shares)
         build.offsets_of(words, offsets)
-        in_threads(lambda part: build.fill(spans, ranks, words, offsets, lists, part), shares)
+        in_threads(lambda part: build.fill(ends, words, offsets, lists, part), shares)
         build.point_bins(cell_of, offsets, starts)
         return int(offsets[-1])
 
@@ -119,6 +158,10 @@ class Canopy(OneAttribute):
             own.nodes += int(self._buffer[query.CALLS])
             own.queries += int(self._buffer[query.CALLS])
             self._buffer[query.COMPARED] = self._buffer[query.CALLS] = 0
+        if self._ready is not None:  # one segment looked at, no interval compared
+            calls = self._ready.take_calls()
+            own.nodes += calls
+            own.queries += calls
         if "_deep" in self.__dict__:
             own.entries += self._deep.stats.entries
             own.nodes += self._deep.stats.nodes
@@ -131,6 +174,10 @@ class Canopy(OneAttribute):
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
         """As in the base class, with fewer steps: they would cost more than the search."""
+        if self.ready_top is not None:
+            found = self.ready_top(event, k)
+            if found is not None:
+                return found
         if k is None or not 0 < k <= self._quick:
             return super().top(event, k)
         if type(event) is not np.ndarray or event.shape != _ONE:
@@ -175,28 +222,44 @@ class Canopy(OneAttribute):
     @property
     def nbytes(self) -> int:
         deep = self._deep.nbytes if "_deep" in self.__dict__ else 0
-        return self._buffer.nbytes + sum(a.nbytes for a in self._silent) + deep
+        ready = self._ready.nbytes if self._ready is not None else 0
+        return self._buffer.nbytes + sum(a.nbytes for a in self._silent) + deep + ready
 
     def check(self) -> None:
         table, records, starts, lists = query.unpack(self._buffer)
-        scores, ids = records[:, query.SCORE], records.view(np.int64)[:, query.ID]
-        keys = list(zip((-scores).tolist(), ids.tolist(), strict=True))
+        columns, _ = self._columns()
+        order = ranked_order(columns.scores, columns.ids)
+        keys = list(zip((-columns.scores[order]).tolist(), columns.ids[order].tolist(), strict=True))
         assert keys == sorted(keys), "ranks are best first, ties by id"
+        rank_of = {id: r for r, id in enumerate(records.view(np.int64)[:, query.ID].tolist())}
+        ranks = [rank_of.get(id, -1) for _, id in keys]  # −1: matters nowhere
+        assert [r for r in ranks if r >= 0] == list(range(len(records))), "records are in rank order"
         assert (np.diff(starts) >= 0).all(), "lists are in the order of their cells"
-        bins = [(-1 if r[0] == -np.inf else encode(table, r[0]), len(starts) if r[1] == np.inf else encode(table, r[1]))
-                for r in records]  # fmt: skip
+        lo, hi = columns.lo[order].tolist(), columns.hi[order].tolist()
+        bins = [(-1 if a == -np.inf else encode(table, a), len(starts) if b == np.inf else encode(table, b))
+                for a, b in zip(lo, hi, strict=True)]  # fmt: skip
         for start in np.unique(starts).tolist():
             cell = np.flatnonzero(starts == start)
             word = int(lists[start])
             held = lists[start + 1 : start + 1 + (word >> query.FLAGS)].tolist()
-            meeting = [r for r, (a, b) in enumerate(bins) if a <= cell[-1] and b >= cell[0]]
-            assert held == [r for r in meeting if r in set(held)], "a list is in score order, of what meets its cell"
+            meeting = [t for t, (a, b) in enumerate(bins) if a <= cell[-1] and b >= cell[0]]
+            here = [ranks[t] for t in meeting]
+            assert held == [r for r in here if r in set(held)], "a list is in score order, of what meets its cell"
             if not word & query.CUT:
-                assert held == meeting, "a list that is not cut short is complete"
+                assert held == here, "a list that is not cut short is complete"
             for b in cell.tolist():
-                here = [r for r in meeting if bins[r][0] <= b <= bins[r][1]]
-                covers = np.array([bins[r][0] < b < bins[r][1] for r in here], dtype=np.int64)
+                there = [t for t in meeting if bins[t][0] <= b <= bins[t][1]]
+                covers = np.array([bins[t][0] < b < bins[t][1] for t in there], dtype=np.int64)
                 better = np.cumsum(covers) - covers
-                needed = {r for r, c in zip(here, better, strict=True) if c < self._depth}
+                needed = {ranks[t] for t, c in zip(there, better, strict=True) if c < self._depth}
                 assert needed <= set(held), "what is not covered by `depth` better ones is in the list"
+        if self._ready is not None:
+            self._ready.check(self._listed)
 
+    def _listed(self, value: float, k: int) -> list[Match]:
+        """The k ≤ depth best at a value by the lists."""
+        ranks = np.empty(k + 1, np.int64)
+        views = query.unpack(self._buffer)
+        found, _ = query.stab(views, self._depth, value, k, ranks)
+        best = views[1][ranks[:found]]
+        return list(zip(best.view(np.int64)[:, query.ID].tolist(), best[:, query.SCORE].tolist(), strict=True))

@@ -14,25 +14,34 @@ _FEW_CELLS = 8  # up to so many cells are walked one by one, more with `_open_fr
 
 
 @njit(cache=True, nogil=True)
-def gather(columns: Any, order: Any, records: Any, part: Any) -> None:
-    """Columns into records in rank order. Nothing else happens here, so that cache misses overlap."""
-    lo, hi, scores, ids = columns
-    integers = records.view(np.int64)
-    for r in range(part[0], part[1]):
-        i = order[r]
-        records[r, LO] = lo[i]
-        records[r, HI] = hi[i]
-        records[r, SCORE] = scores[i]
-        integers[r, ID] = ids[i]
+def fetch(columns: Any, rows: Any, sides: Any, part: Any) -> None:
+    """Bounds in rank order. Nothing else happens here, so that cache misses overlap."""
+    lo, hi = columns[0], columns[1]
+    for t in range(part[0], part[1]):
+        sides[t, LO] = lo[rows[t]]
+        sides[t, HI] = hi[rows[t]]
 
 
 @njit(cache=True, nogil=True)
-def encode_ends(table: Any, bins: int, records: Any, codes: Any, part: Any) -> None:
-    """First and last bin of each rank; −1 and `bins` for unbounded sides, which are inside no bin."""
+def encode_ends(table: Any, bins: int, sides: Any, codes: Any, part: Any) -> None:
+    """First and last bin of each; −1 and `bins` for unbounded sides, which are inside no bin."""
+    for t in range(part[0], part[1]):
+        lo, hi = sides[t, LO], sides[t, HI]
+        codes[t, 0] = -1 if lo == -np.inf else encode(table, lo)
+        codes[t, 1] = bins if hi == np.inf else encode(table, hi)
+
+
+@njit(cache=True, nogil=True)
+def place(columns: Any, rows: Any, sides: Any, keep: Any, records: Any, part: Any) -> None:
+    """The kept ones of a block into their records."""
+    scores, ids = columns[2], columns[3]
+    integers = records.view(np.int64)
     for r in range(part[0], part[1]):
-        lo, hi = records[r, LO], records[r, HI]
-        codes[r, 0] = -1 if lo == -np.inf else encode(table, lo)
-        codes[r, 1] = bins if hi == np.inf else encode(table, hi)
+        t = keep[r]
+        records[r, LO] = sides[t, LO]
+        records[r, HI] = sides[t, HI]
+        records[r, SCORE] = scores[rows[t]]
+        integers[r, ID] = ids[rows[t]]
 
 
 @njit(cache=True, nogil=True)
@@ -45,22 +54,20 @@ def _open_from(following: Any, cell: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def relevant(codes: Any, shift: int, depth: int, covers: Any, out: Any) -> int:
-    """The ranks that meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how many.
+def relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, keep: Any, ends: Any) -> int:
+    """Which of the next ranks meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how many.
 
-    covers[c] is how many cover cell c, up to depth.
+    ends are their codes; covers[c] is how many cover cell c, up to depth; `following` is for `_open_from`.
     """
     cells = len(covers)
-    following = np.arange(cells + 1).astype(np.int32)
     found = 0
-    for r in range(len(codes)):
-        first, last = codes[r, 0] >> shift, codes[r, 1] >> shift
+    for t in range(len(codes)):
+        first, last = codes[t, 0] >> shift, codes[t, 1] >> shift
         cell = _open_from(following, max(first, 0))
         if cell > last or cell == cells:
-            if following[0] == cells:
-                break  # everything is covered
             continue
-        out[found] = r
+        keep[found] = t
+        ends[found, 0], ends[found, 1] = codes[t, 0], codes[t, 1]
         found += 1
         while cell <= last and cell < cells:
             if first < cell and cell < last:
@@ -72,34 +79,34 @@ def relevant(codes: Any, shift: int, depth: int, covers: Any, out: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def cut(codes: Any, ranks: Any, ends_per_cell: int, cell_of: Any) -> int:
-    """Join neighbouring bins into cells with at most so many endpoints of these ranks; returns how many cells."""
+def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
+    """Join neighbouring bins into cells with at most so many of these endpoints; returns how many cells."""
     bins = len(cell_of)
-    ends = np.zeros(bins, np.int32)
-    for t in range(len(ranks)):
-        first, last = codes[ranks[t], 0], codes[ranks[t], 1]
+    inside_bin = np.zeros(bins, np.int32)
+    for r in range(len(ends)):
+        first, last = ends[r, 0], ends[r, 1]
         if first >= 0:
-            ends[first] += 1
+            inside_bin[first] += 1
         if last < bins:
-            ends[last] += 1
+            inside_bin[last] += 1
     cell = 0
     inside = 0
     for b in range(bins):
-        if inside > 0 and inside + ends[b] > ends_per_cell:
+        if inside > 0 and inside + inside_bin[b] > ends_per_cell:
             cell += 1
             inside = 0
-        inside += ends[b]
+        inside += inside_bin[b]
         cell_of[b] = cell
     return cell + 1
 
 
 @njit(cache=True, nogil=True)
-def to_cells(codes: Any, ranks: Any, cell_of: Any, cells: int, spans: Any) -> None:
-    """The first and last cell of these ranks; −1 and `cells` beyond."""
-    for t in range(len(ranks)):
-        first, last = codes[ranks[t], 0], codes[ranks[t], 1]
-        spans[t, 0] = cell_of[first] if first >= 0 else -1
-        spans[t, 1] = cell_of[last] if last < len(cell_of) else cells
+def to_cells(ends: Any, cell_of: Any, cells: int) -> None:
+    """Bins to cells, in place; −1 and `cells` beyond."""
+    for r in range(len(ends)):
+        first, last = ends[r, 0], ends[r, 1]
+        ends[r, 0] = cell_of[first] if first >= 0 else -1
+        ends[r, 1] = cell_of[last] if last < len(cell_of) else cells
 
 
 @njit(cache=True, nogil=True)
@@ -173,7 +180,7 @@ def offsets_of(words: Any, offsets: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fill(spans: Any, ranks: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
+def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
     """The ranks into the lists of their cells, best first, until a list has its length."""
     begin, stop = part[0], part[1]
     place = offsets[:stop] + 1
@@ -189,7 +196,7 @@ def fill(spans: Any, ranks: Any, words: Any, offsets: Any, lists: Any, part: Any
         while cell <= last and cell < stop:
             at = place[cell]
             if at < offsets[cell + 1]:
-                lists[at] = ranks[t]
+                lists[at] = t
                 place[cell] = at + 1
             elif not few:
                 following[cell] = cell + 1

@@ -12,7 +12,7 @@ from topk.position import encode
 
 # One flat float64 buffer holds everything: unpacking one array argument costs a call 0.3 µs, a tuple of six 2 µs.
 # In order: header, position table, records (n, 4), then 32-bit integers: the start of each bin's list, the lists.
-N, BITS, ROWS, DEPTH, COMPARED, CALLS = 0, 1, 2, 3, 4, 5  # places in the header; the last two count work
+N, BITS, ROWS, DEPTH, COMPARED, CALLS, WHOLE = 0, 1, 2, 3, 4, 5, 6  # places in the header; two of them count work
 HEADER = 8
 LO, HI, SCORE, ID = 0, 1, 2, 3  # columns of a record; the id is a 64-bit integer
 _PROBE = 64  # ranks that an overlap query scans before the lists, and list words that are worth one more
@@ -110,8 +110,10 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     k = len(out)
     at, stop = starts[encode(table, low)], starts[encode(table, high)]
     begin = at
-    # A wide event meets many intervals: the best ranks alone may do.
+    # A wide event meets many intervals: the best ranks alone may do, unless some that have none here are asked for.
     done = min(len(records), _PROBE + (stop - at) // _PROBE)
+    if k > np.int64(buffer[DEPTH]) and buffer[WHOLE] == 0.0:
+        done = 0
     size = 0
     for r in range(done):
         if records[r, LO] <= high and low <= records[r, HI]:

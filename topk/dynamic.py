@@ -90,7 +90,7 @@ class LogStructured(TopKIndex):
         """`build` makes a static run, `fresh` an empty dynamic buffer."""
         self._runs: list[Run] = []  # largest first
         self._buffer = fresh()
-        self._clean: TopKIndex | None = None  # the only run, if there is nothing else to ask
+        self._alone(None)
         super().__init__(catalogue, semantics)
         self.name = name  # type: ignore[misc]
         self._build = build
@@ -120,7 +120,12 @@ class LogStructured(TopKIndex):
 
     def _changed(self) -> None:
         lone = len(self._runs) == 1 and not self._runs[0].dead and not len(self._buffer)
-        self._clean = self._runs[0].index if lone and not self._residuals else None
+        self._alone(self._runs[0].index if lone and not self._residuals else None)
+
+    def _alone(self, run: TopKIndex | None) -> None:
+        """The only run, if there is nothing else to ask; its ready answers are then ours."""
+        self._clean = run
+        self.ready_top = None if run is None else run.ready_top
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs) + len(self._buffer)
@@ -146,6 +151,11 @@ class LogStructured(TopKIndex):
         return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
+        ready = self.ready_top
+        if ready is not None:  # spares a call
+            found = ready(event, k)
+            if found is not None:
+                return found
         clean = self._clean
         return super().top(event, k) if clean is None else clean.top(event, k)
 
@@ -154,7 +164,7 @@ class LogStructured(TopKIndex):
 
     def _insert(self, one: Catalogue) -> None:
         self._buffer._insert(one)
-        self._clean = None
+        self._alone(None)
         if len(self._buffer) < self._buffer_size:
             return
         merged = [self._buffer._catalogue()]
@@ -172,7 +182,7 @@ class LogStructured(TopKIndex):
             self._buffer._delete(id)
             self._changed()
             return
-        self._clean = None
+        self._alone(None)
         run = self._run_of(id)
         run.dead.add(id)
         if 2 * len(run.dead) > len(run.catalogue):

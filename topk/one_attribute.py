@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,20 @@ class OneAttribute(RankedIndex):
             raise CoverlayError(
                 f"{self.name} indexes one attribute, not {catalogue.dimensions}; use slices or auto"
             )
-        relaxed = semantics == "relaxed"
-        rows = np.flatnonzero(catalogue.mentioned[:, 0]) if relaxed else slice(None)
-        scores = catalogue.weights[rows, 0] if relaxed else catalogue.scores
-        columns = Columns(catalogue.lo[rows, 0], catalogue.hi[rows, 0], scores, catalogue.ids[rows])
-        order = ranked_order(scores, columns.ids)
+        columns, mentioned = self._columns()
+        order = ranked_order(columns.scores, columns.ids)
         # What matches an event without the attribute; usually nothing, and then the gather is saved.
-        silent = not catalogue.mentioned[rows, 0].all()
-        at = order[~catalogue.mentioned[rows, 0][order]] if silent else order[:0]
-        self._silent: Found = (columns.ids[at], scores[at])
+        at = order[:0] if mentioned.all() else order[~mentioned[order]]
+        self._silent: Found = (columns.ids[at], columns.scores[at])
         self._lay_out(columns, order)
+
+    def _columns(self) -> tuple[Columns, Any]:
+        """The intervals that are scored, and which of them mention the attribute."""
+        given = self._given
+        relaxed = self.semantics == "relaxed"
+        rows = np.flatnonzero(given.mentioned[:, 0]) if relaxed else slice(None)
+        scores = given.weights[rows, 0] if relaxed else given.scores
+        return Columns(given.lo[rows, 0], given.hi[rows, 0], scores, given.ids[rows]), given.mentioned[rows, 0]
 
     @abstractmethod
     def _lay_out(self, columns: Columns, order: Ints) -> None:

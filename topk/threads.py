@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ _POOL = ThreadPoolExecutor(WORKERS, thread_name_prefix="topk")
 _WORTH_IT = 1 << 16  # things to do below which threads cost more than they save
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def in_threads(task: Callable[[T], object], parts: Sequence[T]) -> None:
@@ -37,3 +38,8 @@ def parts(count: int, things: int) -> list[NDArray[np.int64]]:
 def in_parts(kernel: Callable[..., object], count: int, *columns: Any) -> None:
     """Run a kernel on equal slices of the columns, all of length `count`, on all cores."""
     in_threads(lambda part: kernel(*(column[part[0] : part[1]] for column in columns)), parts(count, count))
+
+
+def ahead(task: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
+    """The results of the parts in order, worked out while this thread does something with the earlier ones."""
+    return _POOL.map(task, parts)

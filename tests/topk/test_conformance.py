@@ -13,7 +13,7 @@ from tests.topk import oracles
 
 ONE_DIMENSIONAL = {"strata", "canopy"}
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # small: more corners; given where it exists
+SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2, "ready": 1e9}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
 SIDES = st.one_of(COORDINATES, st.just(np.inf))
@@ -80,6 +80,7 @@ def test_agrees_with_the_oracle(name: str, semantics: str, data: st.DataObject) 
     k = data.draw(st.sampled_from([0, 1, 2, 5, 100, None]))
     expected = [oracles.top(catalogue, point, k, semantics) for point in points]
     assert [index.top(point, k) for point in points] == expected
+    assert [index.top(np.array(point), k) for point in points] == expected
     assert list(index.top_many(points, k)) == expected
     assert index.count_matches(points[0]) == len(oracles.top(catalogue, points[0], None, semantics))
     index.check()

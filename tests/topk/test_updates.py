@@ -149,3 +149,14 @@ def test_log_structured_rebuilds_are_logarithmic() -> None:
     sizes = [len(run) for run in index.runs]  # type: ignore[attr-defined]
     assert sum(sizes) == 512
     assert all(2 * small <= large for large, small in itertools.pairwise(sizes)) or len(sizes) == 1
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_residue_that_fills_the_buffer_is_honoured(name: str) -> None:
+    """The insertion that makes a run, and leaves nothing else to ask, brings the first residue."""
+    index = topk.create(name, topk.Catalogue.empty(1), buffer=3)
+    for id in range(2):
+        index.add(id, [0.0], [1.0], 1.0)
+    index.add(7, [0.0], [1.0], 9.0, excluded=((0, (0.5,)),))
+    assert index.top([0.5], 5) == list(index.top_many([[0.5]], 5)[0]) == [(0, 1.0), (1, 1.0)]
+    assert index.top([0.25], 5) == [(7, 9.0), (0, 1.0), (1, 1.0)]

@@ -1,0 +1,219 @@
+"""Ready answers: where few intervals matter, the ranked answer to every value, made in advance.
+
+1. The best `depth` at a value change only where an interval that matters begins (its lo) or has ended (the first
+   float after its hi). Between two neighbouring such cuts the answer is constant; equal neighbours are joined.
+2. So an event needs no comparison with any interval: the position of its value among the cuts, and a copy of the
+   first k pairs of the list that is there. Both are the interpreter's own C code; calling a kernel and turning its
+   20 results into Python objects takes three times as long.
+3. The range of the cuts is divided into equal buckets, as many as there are cuts. Arithmetic finds the bucket,
+   bisection the cut within it; in the worst case, all cuts in one bucket, that is bisection over all.
+
+All answers are made when the index is built, none when it is asked. Lists share their (id, score) pairs, which are
+made in the order in which values first meet them, so that those of one answer lie together in memory.
+
+What is outside (below the first cut, from the last one on, NaN, more than `depth` results) is left to the caller.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from math import inf, nextafter
+from sys import getsizeof
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from topk.base import Match
+from topk.canopy_query import FLAGS, HI, ID, LO, SCORE
+from topk.catalogue import Floats
+from topk.position import encode
+from topk.threads import ahead
+
+_WIDEST = np.finfo(np.float64).max / 4  # cuts beyond are left out, and the values there: differences must be finite
+_NARROWEST = 1e300  # buckets per unit
+READY_DEPTH = 24  # results that answers are kept for: the lists of 32 would take half as long again to make
+_PART = 4096  # cuts between which a thread works ahead of the one that makes the lists
+_POINTER = 8
+_PAIR = getsizeof((0, 0.0)) + getsizeof(1 << 32) + getsizeof(0.0)
+_PLACE = getsizeof([]) + getsizeof(0.0) + 2 * _POINTER + 4  # an answer's list, its cut, their pointers, a bucket
+
+
+def most_bytes(intervals: int, depth: int) -> int:
+    """What the answers for so many intervals that matter can take: two cuts each, if no neighbours are joined."""
+    return intervals * (2 * (_PLACE + _POINTER * depth) + _PAIR)
+
+
+@njit(cache=True, nogil=True)
+def _sweep(views: Any, cuts: Any, part: Any, depth: int, kept: Any, answers: Any, counts: Any, used: Any) -> Any:
+    """Answers at the ascending cuts part[0] … part[1]−1, neighbours joined; (how many, how many ranks are used).
+
+    `kept` are the cuts that remain. A row of answers holds numbers in `used`, which has the ranks in the
+    order of their first use; it is filled up with −1.
+    """
+    table, records, starts, lists = views
+    number = np.full(len(records), -1, np.int64)
+    ranks, lows, highs = np.empty(0, np.int64), np.empty(0), np.empty(0)
+    row, last = np.empty(depth + 1, np.int64), np.empty(depth + 1, np.int64)
+    begin = part[0]
+    places = 0
+    numbers = 0
+    before: Any = -1  # results at the last cut
+    at = -1
+    size: Any = 0
+    for c in range(max(begin - 1, 0), part[1]):
+        value = cuts[c]  # the one before the part is only compared with; its own part has kept it, or its equal
+        start = starts[encode(table, value)]
+        if start != at:  # another cell: its intervals side by side
+            at = start
+            size = np.int64(lists[at] >> FLAGS)
+            if size > len(ranks):
+                ranks, lows, highs = np.empty(2 * size, np.int64), np.empty(2 * size), np.empty(2 * size)
+            for t in range(size):
+                ranks[t] = lists[at + 1 + t]
+                lows[t], highs[t] = records[ranks[t], LO], records[ranks[t], HI]
+        found: Any = 0
+        for t in range(size):
+            row[found] = ranks[t]
+            found += np.int64(lows[t] <= value) & np.int64(value <= highs[t])
+            if found == depth:
+                break
+        if before == found:
+            differ: Any = np.int64(0)
+            for t in range(found):
+                differ |= row[t] ^ last[t]
+            if differ == 0:
+                continue
+        row, last, before = last, row, found
+        if c < begin:
+            continue
+        for t in range(found):
+            if number[last[t]] < 0:
+                number[last[t]] = numbers
+                used[numbers] = last[t]
+                numbers += 1
+            answers[places, t] = number[last[t]]
+        answers[places, found:depth] = -1
+        counts[places] = found
+        kept[places] = value
+        places += 1
+    return places, numbers
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: tens of thousands of new lists would set it off, and none is garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Ready:
+    """The answers of one canopy, from its unpacked buffer."""
+
+    def __init__(self, views: Any, depth: int) -> None:
+        records = views[1]
+        with np.errstate(over="ignore"):  # nothing is behind the last float
+            ends = np.concatenate((records[:, LO], np.nextafter(records[:, HI], np.inf)))
+        cuts = np.sort(ends[np.abs(ends) <= _WIDEST])
+
+        def sweep(begin: int) -> tuple[Any, Any, Any, Any]:
+            part = np.array((begin, min(begin + _PART, len(cuts))))
+            kept, rows = np.empty(_PART), np.empty((_PART, depth), np.int64)
+            counts, used = np.empty(_PART, np.int64), np.empty(len(records), np.int64)
+            places, numbers = _sweep(views, cuts, part, depth, kept, rows, counts, used)
+            return kept[:places], rows[:places], counts[:places], used[:numbers]
+
+        self.depth = depth
+        self._pairs = self._pointers = 0
+        # An index is the number of cuts ≤ value: what is in front of the first cut is never looked up.
+        self._answers: list[list[Match]] = [[]]
+        parts = []
+        with _uncollected():
+            for kept, rows, counts, used in ahead(sweep, range(0, len(cuts), _PART)):
+                self._append(records[used], rows, counts)
+                parts.append(kept)
+        self._set_buckets(np.concatenate([*parts, cuts[:0]]))
+        self.top, self.take_calls = self._searcher()
+
+    def _append(self, records: Any, rows: Any, counts: Any) -> None:
+        """Lists of pairs for rows of places in `records`."""
+        ids, scores = records.view(np.int64)[:, ID].tolist(), records[:, SCORE].tolist()
+        pairs = np.full(len(records) + 1, None, object)  # the last one is what a row is filled up with
+        pairs[:-1] = np.fromiter(zip(ids, scores, strict=True), object, len(records))
+        answers = pairs[rows].tolist()
+        for i in np.flatnonzero(counts < self.depth).tolist():
+            del answers[i][counts[i] :]
+        self._answers += answers
+        self._pairs += len(records)
+        self._pointers += int(counts.sum())
+
+    def _set_buckets(self, cuts: Floats) -> None:
+        """first[b] is how many cuts are in the buckets before b."""
+        self._cuts: list[float] = cuts.tolist()
+        self._low = self._cuts[0] if self._cuts else inf
+        self._high = self._cuts[-1] if self._cuts else inf
+        width = self._high - self._low
+        # A range too narrow for arithmetic is one bucket.
+        self._scale = len(cuts) / width if width * _NARROWEST > len(cuts) else 0.0
+        sizes = np.bincount(((cuts - self._low) * self._scale).astype(np.int64), minlength=1)
+        self._first = array("i", np.concatenate(([0], np.cumsum(sizes))).astype(np.int32).tobytes())
+
+    def _searcher(self) -> tuple[Callable[[ArrayLike, int | None], list[Match] | None], Callable[[], int]]:
+        """`top`, as a closure, because looking up attributes would take as long as the bisection; and its counter."""
+        answers, cuts, first, depth = self._answers, self._cuts, self._first, self.depth
+        low, high, scale = self._low, self._high, self._scale
+        calls = 0
+
+        def top(event: Any, k: Any) -> list[Match] | None:
+            """A fresh list of the k best, or None for what has no ready answer, bad arguments included."""
+            nonlocal calls
+            try:
+                (value,) = event.tolist()
+                if low <= value < high and 0 < k <= depth and type(value) is float:
+                    bucket = int((value - low) * scale)
+                    answer = answers[bisect_right(cuts, value, first[bucket], first[bucket + 1])][:k]
+                    calls += 1
+                    return answer
+            except (AttributeError, TypeError, ValueError):
+                pass  # not an array of one number, or k not a number
+            return None
+
+        def take_calls() -> int:
+            """How many were answered since the last time."""
+            nonlocal calls
+            taken, calls = calls, 0
+            return taken
+
+        return top, take_calls
+
+    def __len__(self) -> int:
+        return len(self._cuts)
+
+    @property
+    def nbytes(self) -> int:
+        """With the Python objects behind the pointers."""
+        return len(self._cuts) * _PLACE + self._pointers * _POINTER + self._pairs * _PAIR
+
+    def check(self, stab: Callable[[float, int], list[Match]]) -> None:
+        """Against the lists: `stab` gives the k best at a value. Both ends and the middle of every segment."""
+        assert self._cuts == sorted(set(self._cuts)), "cuts ascend"
+        assert len(self._answers) == len(self._cuts) + 1, "an answer per cut, and one before"
+        for i, (cut, following) in enumerate(pairwise(self._cuts)):
+            for value in (cut, cut / 2 + following / 2, nextafter(following, -inf)):
+                if cut <= value < following:
+                    found = self.top(np.array([value]), self.depth)
+                    assert found == stab(value, self.depth), f"the ready answer at {value}"
+                    assert found is not self._answers[i + 1], "an answer is the caller's own"
+            assert i == 0 or self._answers[i] != self._answers[i + 1], "equal neighbours are joined"
+        self.take_calls()
