@@ -26,7 +26,7 @@ from covering.base import Floats, covered_slots
 from covering.fields import Fields, covered_by_fields, pack_stored, scan_fields
 from covering.kd_build import BUCKET, bucket_order, fill_extremes
 from covering.kdtree import FRONT
-from covering.memory import WORDS, Memory, call, linkable, matrix_of, pointer, rows_of, table_at
+from covering.memory import WORDS, Memory, call, linkable, matrix_of, on_stack, pointer, rows_of, table_at
 from covering.packed import volumes
 from covering.scan import scan_one
 
@@ -59,7 +59,7 @@ _END = WORDS * _COUNT  # the bank's own words: rows and tops in use, the first m
 _USED, _TOPS_USED, _FIRST_KIND, _REBUILD, _RESETTLE = (_END + i for i in range(5))
 _LEAST_ROOM = 8  # slots of the first region; doubled when full
 _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = layered._TAIL_LEAST, layered._TAIL_FACTOR, layered._DEAD_SHARE
-_NODE_CAP, SCAN_BLOCK = kdtree.NODE_CAP, fields.SCAN_BLOCK
+_NODE_CAP, _STARTS, SCAN_BLOCK = kdtree.NODE_CAP, kdtree.LEVELS + 1, fields.SCAN_BLOCK
 _find_packed, _find_kdtree = packed._find, kdtree._find
 
 states_of, slots_of = rows_of(_STATES, STATE), rows_of(_SLOTS, np.int32)
@@ -162,16 +162,14 @@ def _top_words_in(b: Any, s: int, nodes: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _level_starts(count: int) -> Any:
-    """kd_build.level_starts, in a kernel."""
-    levels, left = 1, (count + BUCKET - 1) // BUCKET
-    while left > BUCKET:
-        levels, left = levels + 1, (left + BUCKET - 1) // BUCKET
-    starts = np.zeros(levels + 1, np.int64)
-    for level in range(levels):
+def _level_starts(count: int, room: Any) -> Any:
+    """kd_build.level_starts, in a kernel, written into `room`: _STARTS numbers suffice."""
+    room[0], levels = 0, 0
+    while count > BUCKET or levels == 0:
         count = (count + BUCKET - 1) // BUCKET
-        starts[level + 1] = starts[level] + count
-    return starts
+        room[levels + 1] = room[levels] + count
+        levels += 1
+    return room[: levels + 1]
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +205,8 @@ def _resettle(address: int, s: int, room: int, tops: int, from_address: int) -> 
     b, source = table_at(address), table_at(from_address)
     state = states_of(b)[s]
     points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
-    top_words = _top_words_in(source, s, _level_starts(max(0, state.built - FRONT))[-1])
+    nodes = _level_starts(max(0, state.built - FRONT), np.empty(_STARTS, np.int64))[-1]
+    top_words = _top_words_in(source, s, nodes)
     state.row, state.room, state.top, state.tops = b[_USED], room, b[_TOPS_USED], tops
     b[_USED] += room
     b[_TOPS_USED] += tops
@@ -218,7 +217,6 @@ def _resettle(address: int, s: int, room: int, tops: int, from_address: int) -> 
     here = _tops_in(b, s)
     for i in range(maxima.shape[0]):
         here[i] = maxima[i]
-    nodes = _level_starts(max(0, state.built - FRONT))[-1]
     _top_words_in(b, s, nodes)[:] = top_words[:, :nodes]
     return 0
 
@@ -246,14 +244,14 @@ def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
     if kind == SCAN:
         slot = scan_one(points, used, query[0])
         return slot, slot + 1 if slot >= 0 else used, 1.0
-    one = np.empty(1, np.int64)
+    one = carray(on_stack(1), (1,), np.int64)
     if kind == PACKED:
         tops = _tops_in(b, s)
         largest = tops.reshape(tops.size)[: (built + SCAN_BLOCK - 1) // SCAN_BLOCK]
         arrays = (points, words_in(b, s), _grid(b), _guards(b), _domain(b), largest)
         slot, probes = _find_packed(arrays, built, used, query, one)
         return slot, probes, 1.0
-    starts = _level_starts(max(0, built - FRONT))
+    starts = _level_starts(max(0, built - FRONT), carray(on_stack(_STARTS), (_STARTS,), np.int64))
     nodes = _top_words_in(b, s, starts[-1])
     trees = (points, words_in(b, s), _tops_in(b, s), nodes, starts, _grid(b), _guards(b))
     slot, probes, skipped, fallbacks = _find_kdtree(trees, built, used, _NODE_CAP, epsilon, query, one)
@@ -376,7 +374,7 @@ def _rebuild(address: int, s: int, _1: int, _2: int, _3: int) -> int:
     state.built = held
     pack_stored(points, 0, held, fields_in(b), words_in(b, s))
     if state.kind == KDTREE:
-        starts = _level_starts(max(0, held - FRONT))
+        starts = _level_starts(max(0, held - FRONT), np.empty(_STARTS, np.int64))
         nodes = starts[-1]
         fill_extremes(there[FRONT:], starts, np.empty((nodes, points.shape[1])), tops)
         tops[nodes] = -np.inf

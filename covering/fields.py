@@ -20,17 +20,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 from numpy.typing import NDArray
 
 from covering.base import Floats, Slots
 from covering.keys import Quantiser
+from covering.memory import on_stack
 
 SCAN_BLOCK = 64  # entries tested between two branches
 _WORD = 64
 _WIDEST = 16  # bits of a field where a word has room: 15 code bits tell most bounds apart
 _PER_WORD = 8  # coordinates that share a word: 7 code bits are the fewest that tell enough
 _WIDTHS = np.array([0, *(min(_WIDEST, _WORD // n) for n in range(1, _PER_WORD + 1))])
+SCRATCH = 64  # coordinates for which kernels keep scratch arrays on the stack
+SCRATCH_WORDS = SCRATCH // _PER_WORD
 _SEQUENCE = 0x03F79D71B4CB0A89  # de Bruijn: its 64 shifts differ in their top six bits
 _DE_BRUIJN = np.uint64(_SEQUENCE)
 _BIT_OF = np.argsort([(_SEQUENCE << i) % 2**64 >> 58 for i in range(64)])
@@ -116,7 +119,9 @@ def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any)
 def pack_stored(points: Floats, first: int, stop: int, fields: Any, words: Any) -> None:
     """Fill words[:, first:stop] from the points of these slots."""
     offset, scale, guards = fields
-    packed = np.empty(guards.shape[0], np.uint64)
+    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), np.uint64)
+    if guards.shape[0] > SCRATCH_WORDS:
+        packed = np.empty(guards.shape[0], np.uint64)
     for slot in range(first, stop):
         pack(points[slot], offset, scale, guards, packed)
         for w in range(guards.shape[0]):

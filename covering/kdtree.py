@@ -30,14 +30,26 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
-from covering.fields import covered_in, dominates, field_width, lowest, pack, pack_stored, passing, scan_fields
+from covering.fields import (
+    SCRATCH,
+    SCRATCH_WORDS,
+    covered_in,
+    dominates,
+    field_width,
+    lowest,
+    pack,
+    pack_stored,
+    passing,
+    scan_fields,
+)
 from covering.kd_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.keys import mirror
 from covering.layered import LayeredIndex
+from covering.memory import on_stack
 from covering.packed import volumes
 from coverlay import CoverlayError
 
@@ -45,6 +57,7 @@ FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
 _CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting one costs more than scanning one
 _CAP_LEAST = 64
+LEVELS = 12  # of a tree in which a node has 64 children: more than there are numbers of 64 bits
 
 
 @njit(cache=True, nogil=True)
@@ -63,21 +76,25 @@ def _find(
 ) -> tuple[int, int, float, int]:
     """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, fallbacks).
 
-    One function, because each call that passes the tuple on costs a reference count per array, and the
-    scratch arrays are shared by a batch. The last row of the maxima is that of the whole static part.
+    One function, because each call that passes the tuple on costs a reference count per array, as a row of `queries`
+    would at every turn. The last row of the maxima is that of the whole static part.
     """
     points, words, maxima, node_words, starts, grid, guards = state
     offset, scale = grid[0], grid[1]
     dimensions, levels = queries.shape[1], starts.shape[0] - 1
-    packed = np.empty(guards.shape[0], guards.dtype)
-    bases, masks = np.empty(levels, np.int64), np.empty(levels, np.uint64)  # by level: nodes that are left to visit
-    room = dimensions if epsilon > 0.0 else 0
-    corner, codes = np.empty(room, np.int64), np.empty(room, np.int64)
+    bases = carray(on_stack(LEVELS), (levels,), np.int64)  # by level: nodes that are left to visit
+    masks = carray(on_stack(LEVELS), (levels,), np.uint64)
+    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), guards.dtype)
+    corner = carray(on_stack(SCRATCH), (dimensions,), np.int64)
+    codes = carray(on_stack(SCRATCH), (dimensions,), np.int64)
+    query = carray(on_stack(SCRATCH), (dimensions,), np.float64)  # a copy: see above
+    if dimensions > SCRATCH:
+        packed, query = np.empty(guards.shape[0], guards.dtype), np.empty(dimensions)
+        corner, codes = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
     bits = field_width(dimensions) - 1
     front = min(FRONT, built)
     whole = starts[levels]
     cap = min(cap, max(_CAP_LEAST, starts[1] // _CAP_SHARE))
-    query = np.empty(dimensions)  # a copy: a row of `queries` would count references at every turn
     slot, probes, skipped, fallbacks = -1, 0, 0.0, 0
     for i in range(queries.shape[0]):
         for j in range(dimensions):

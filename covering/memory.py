@@ -39,6 +39,26 @@ def pointer(typingctx: Any, address: Any) -> Any:
     return types.voidptr(types.int64), codegen
 
 
+@intrinsic(prefer_literal=True)
+def on_stack(typingctx: Any, words: Any) -> Any:
+    """Address of so many words, a constant, that are there until the function that asks returns.
+
+    For scratch arrays of kernels that are called once per search: `carray(on_stack(8), (n,), np.int64)`. An array from
+    `np.empty` costs 50 ns, and more for counting references to it.
+    """
+    if not isinstance(words, types.IntegerLiteral):
+        return None
+    count = words.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        with builder.goto_entry_block():  # once per call, even where it stands in a loop
+            room = builder.alloca(word, size=ir.Constant(word, count))
+        return builder.bitcast(room, context.get_value_type(types.voidptr))
+
+    return types.voidptr(words), codegen
+
+
 @intrinsic
 def _call(typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
     word = types.int64

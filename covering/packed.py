@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
-from covering.fields import SCAN_BLOCK, pack, scan_fields
+from covering.fields import SCAN_BLOCK, SCRATCH, SCRATCH_WORDS, pack, scan_fields
 from covering.layered import LayeredIndex
+from covering.memory import on_stack
 
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
 
@@ -50,8 +51,10 @@ def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> t
     """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
     points, words, grid, guards, domain, largest = state
     offset, scale = grid[0], grid[1]
-    packed = np.empty(guards.shape[0], guards.dtype)
-    query = np.empty(queries.shape[1])  # a copy: a row of `queries` would count references at every turn
+    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), guards.dtype)
+    query = carray(on_stack(SCRATCH), (queries.shape[1],), np.float64)  # a copy: a row would count references
+    if queries.shape[1] > SCRATCH:
+        packed, query = np.empty(guards.shape[0], guards.dtype), np.empty(queries.shape[1])
     slot, probes = -1, 0
     for i in range(queries.shape[0]):
         for j in range(query.shape[0]):
