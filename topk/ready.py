@@ -3,24 +3,23 @@
 1. The best `depth` at a value change only where an interval that matters begins (its lo) or has ended (the first
    float after its hi). Between two neighbouring such cuts the answer is constant; equal neighbours are joined.
 2. So an event needs no comparison with any interval: the position of its value among the cuts, and a copy of the
-   first k pairs of the list that is there. Both are the interpreter's own C code; calling a kernel and turning its
-   20 results into Python objects takes three times as long.
-3. The range of the cuts is divided into equal buckets, as many as there are cuts. Arithmetic finds the bucket,
-   bisection the cut within it; in the worst case, all cuts in one bucket, that is bisection over all.
+   first k pairs that are there. All of that is the interpreter's and numpy's own C code; turning 20 results of a
+   kernel into Python objects takes longer.
+3. The range of the cuts is divided into equal buckets, eight per cut. Arithmetic finds the bucket, and most have no
+   cut inside; in the others bisection finds it, in the worst case among all cuts in one bucket.
 
-All answers are made when the index is built, none when it is asked. Lists share their (id, score) pairs, which are
-made in the order in which values first meet them, so that those of one answer lie together in memory.
+All answers are made when the index is built, none when it is asked. They are rows of one array of pointers: as lists
+they would cost the garbage collector more than their making. They share their (id, score) pairs, which are made in
+the order in which values first meet them, so that those of one answer lie together in memory.
 
 What is outside (below the first cut, from the last one on, NaN, more than `depth` results) is left to the caller.
 """
 
 from __future__ import annotations
 
-import gc
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from math import inf, nextafter
 from sys import getsizeof
@@ -32,17 +31,17 @@ from numpy.typing import ArrayLike
 
 from topk.base import Match
 from topk.canopy_query import FLAGS, HI, ID, LO, SCORE
-from topk.catalogue import Floats
+from topk.catalogue import Floats, Ints
 from topk.position import encode
-from topk.threads import ahead
+from topk.threads import parts, results
 
+READY_DEPTH = 24  # results that answers are kept for; more would make the index slower to build
 _WIDEST = np.finfo(np.float64).max / 4  # cuts beyond are left out, and the values there: differences must be finite
 _NARROWEST = 1e300  # buckets per unit
-READY_DEPTH = 24  # results that answers are kept for: the lists of 32 would take half as long again to make
-_PART = 4096  # cuts between which a thread works ahead of the one that makes the lists
+_BUCKETS = 8  # per cut
 _POINTER = 8
+_PLACE = 8 + 4 * _BUCKETS  # bytes of a cut and its buckets
 _PAIR = getsizeof((0, 0.0)) + getsizeof(1 << 32) + getsizeof(0.0)
-_PLACE = getsizeof([]) + getsizeof(0.0) + 2 * _POINTER + 4  # an answer's list, its cut, their pointers, a bucket
 
 
 def most_bytes(intervals: int, depth: int) -> int:
@@ -51,7 +50,7 @@ def most_bytes(intervals: int, depth: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _sweep(views: Any, cuts: Any, part: Any, depth: int, kept: Any, answers: Any, counts: Any, used: Any) -> Any:
+def _sweep(views: Any, cuts: Any, part: Any, depth: int, kept: Any, answers: Any, used: Any) -> Any:
     """Answers at the ascending cuts part[0] … part[1]−1, neighbours joined; (how many, how many ranks are used).
 
     `kept` are the cuts that remain. A row of answers holds numbers in `used`, which has the ranks in the
@@ -100,22 +99,17 @@ def _sweep(views: Any, cuts: Any, part: Any, depth: int, kept: Any, answers: Any
                 numbers += 1
             answers[places, t] = number[last[t]]
         answers[places, found:depth] = -1
-        counts[places] = found
         kept[places] = value
         places += 1
     return places, numbers
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: tens of thousands of new lists would set it off, and none is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+def _pairs(records: Any) -> Any:
+    """Their (id, score) pairs, and behind them the None that rows are filled up with."""
+    pairs = np.empty(len(records) + 1, object)
+    ids, scores = records.view(np.int64)[:, ID].tolist(), records[:, SCORE].tolist()
+    pairs[:-1] = np.fromiter(zip(ids, scores, strict=True), object, len(records))
+    return pairs
 
 
 class Ready:
@@ -127,45 +121,34 @@ class Ready:
             ends = np.concatenate((records[:, LO], np.nextafter(records[:, HI], np.inf)))
         cuts = np.sort(ends[np.abs(ends) <= _WIDEST])
 
-        def sweep(begin: int) -> tuple[Any, Any, Any, Any]:
-            part = np.array((begin, min(begin + _PART, len(cuts))))
-            kept, rows = np.empty(_PART), np.empty((_PART, depth), np.int64)
-            counts, used = np.empty(_PART, np.int64), np.empty(len(records), np.int64)
-            places, numbers = _sweep(views, cuts, part, depth, kept, rows, counts, used)
-            return kept[:places], rows[:places], counts[:places], used[:numbers]
+        def sweep(part: Ints) -> tuple[Any, Any, Any]:
+            most = int(part[1] - part[0])
+            kept, rows = np.empty(most), np.empty((most, depth), np.int64)
+            used = np.empty(len(records), np.int64)
+            places, numbers = _sweep(views, cuts, part, depth, kept, rows, used)
+            return kept[:places], rows[:places], records[used[:numbers]]
 
+        swept = results(sweep, parts(len(cuts), len(cuts) * depth))
         self.depth = depth
-        self._pairs = self._pointers = 0
-        # An index is the number of cuts ≤ value: what is in front of the first cut is never looked up.
-        self._answers: list[list[Match]] = [[]]
-        parts = []
-        with _uncollected():
-            for kept, rows, counts, used in ahead(sweep, range(0, len(cuts), _PART)):
-                self._append(records[used], rows, counts)
-                parts.append(kept)
-        self._set_buckets(np.concatenate([*parts, cuts[:0]]))
+        self._cuts = array("d", np.concatenate([kept for kept, _, _ in swept]).tobytes())
+        self._pairs = sum(len(used) for _, _, used in swept)
+        # A place is the number of cuts ≤ value: the first row, in front of all cuts, is never looked up.
+        self._answers = np.empty((1 + len(self._cuts)) * depth, object)
+        at = depth
+        for _, rows, used in swept:
+            np.take(_pairs(used), rows.ravel(), out=self._answers[at : at + rows.size], mode="wrap")
+            at += rows.size
+        self._set_buckets(np.array(self._cuts))
         self.top, self.take_calls = self._searcher()
-
-    def _append(self, records: Any, rows: Any, counts: Any) -> None:
-        """Lists of pairs for rows of places in `records`."""
-        ids, scores = records.view(np.int64)[:, ID].tolist(), records[:, SCORE].tolist()
-        pairs = np.full(len(records) + 1, None, object)  # the last one is what a row is filled up with
-        pairs[:-1] = np.fromiter(zip(ids, scores, strict=True), object, len(records))
-        answers = pairs[rows].tolist()
-        for i in np.flatnonzero(counts < self.depth).tolist():
-            del answers[i][counts[i] :]
-        self._answers += answers
-        self._pairs += len(records)
-        self._pointers += int(counts.sum())
 
     def _set_buckets(self, cuts: Floats) -> None:
         """first[b] is how many cuts are in the buckets before b."""
-        self._cuts: list[float] = cuts.tolist()
-        self._low = self._cuts[0] if self._cuts else inf
-        self._high = self._cuts[-1] if self._cuts else inf
+        self._low = float(cuts[0]) if len(cuts) else inf
+        self._high = float(cuts[-1]) if len(cuts) else inf
         width = self._high - self._low
         # A range too narrow for arithmetic is one bucket.
-        self._scale = len(cuts) / width if width * _NARROWEST > len(cuts) else 0.0
+        buckets = _BUCKETS * len(cuts)
+        self._scale = buckets / width if width * _NARROWEST > buckets else 0.0
         sizes = np.bincount(((cuts - self._low) * self._scale).astype(np.int64), minlength=1)
         self._first = array("i", np.concatenate(([0], np.cumsum(sizes))).astype(np.int32).tobytes())
 
@@ -182,7 +165,13 @@ class Ready:
                 (value,) = event.tolist()
                 if low <= value < high and 0 < k <= depth and type(value) is float:
                     bucket = int((value - low) * scale)
-                    answer = answers[bisect_right(cuts, value, first[bucket], first[bucket + 1])][:k]
+                    place, end = first[bucket], first[bucket + 1]
+                    if place != end:
+                        place = bisect_right(cuts, value, place, end)
+                    place *= depth
+                    answer: list[Match] = answers[place : place + k].tolist()
+                    if answer[-1] is None:  # fewer match
+                        del answer[answer.index(None) :]
                     calls += 1
                     return answer
             except (AttributeError, TypeError, ValueError):
@@ -203,17 +192,19 @@ class Ready:
     @property
     def nbytes(self) -> int:
         """With the Python objects behind the pointers."""
-        return len(self._cuts) * _PLACE + self._pointers * _POINTER + self._pairs * _PAIR
+        return self._answers.nbytes + len(self._cuts) * _PLACE + self._pairs * _PAIR
 
     def check(self, stab: Callable[[float, int], list[Match]]) -> None:
         """Against the lists: `stab` gives the k best at a value. Both ends and the middle of every segment."""
-        assert self._cuts == sorted(set(self._cuts)), "cuts ascend"
-        assert len(self._answers) == len(self._cuts) + 1, "an answer per cut, and one before"
-        for i, (cut, following) in enumerate(pairwise(self._cuts)):
+        assert list(self._cuts) == sorted(set(self._cuts)), "cuts ascend"
+        assert len(self._answers) == (len(self._cuts) + 1) * self.depth, "an answer per cut, and one before"
+        before: list[Match] | None = None
+        for cut, following in pairwise(self._cuts):
+            found = None
             for value in (cut, cut / 2 + following / 2, nextafter(following, -inf)):
                 if cut <= value < following:
                     found = self.top(np.array([value]), self.depth)
                     assert found == stab(value, self.depth), f"the ready answer at {value}"
-                    assert found is not self._answers[i + 1], "an answer is the caller's own"
-            assert i == 0 or self._answers[i] != self._answers[i + 1], "equal neighbours are joined"
+            assert found != before, "equal neighbours are joined"
+            before = found
         self.take_calls()

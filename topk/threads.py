@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any, TypeVar
@@ -40,6 +40,6 @@ def in_parts(kernel: Callable[..., object], count: int, *columns: Any) -> None:
     in_threads(lambda part: kernel(*(column[part[0] : part[1]] for column in columns)), parts(count, count))
 
 
-def ahead(task: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
-    """The results of the parts in order, worked out while this thread does something with the earlier ones."""
-    return _POOL.map(task, parts)
+def results(task: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """What the task returns for each part, in order."""
+    return list(_POOL.map(task, parts))
