@@ -28,7 +28,7 @@ from topk.places.rtree import (
     Y_LO,
     RTree,
 )  # fmt: skip
-from topk.places.rtree_packing import fill_from, load_level, packed_levels
+from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
 from topk.places.rtree_updates import insert, remove
 from topk.sparse.catalogue import Ints
 
@@ -48,7 +48,8 @@ class RTreeIndex(PlacedIndex):
     token: ClassVar[bool] = True
 
     def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
-        levels = packed_levels(np.column_stack([catalogue.places, catalogue.alpha]))
+        text = text_ranks(catalogue.expressions) if self.token else None
+        levels = packed_levels(np.column_stack([catalogue.places, catalogue.alpha]), text)
         order = levels[0][0]
         # Rows are stored leaf by leaf: what is compared together lies together.
         super().__init__(reordered(catalogue, order), semantics)

@@ -1,7 +1,9 @@
 """Loading the R-tree of places at once: layers of similar α, each packed by sort-tile-recursion over its places.
 
 α weighs text against place, so a node that mixes all α can be ruled out by neither: for its smallest α text decides,
-for its largest nearness. O(n log n); the forests are then filled level by level, children before parents.
+for its largest nearness. Where text decides and nodes know the predicates below them, the leaves of one parent do
+not divide its place further but its subscriptions by their heaviest predicate: most leaves then lack what the event
+has, and the parent's groups say so. O(n log n); the forests are filled level by level, children before parents.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from numba import njit
 from topk.places.base import Placed
 from topk.places.forest import forest_has_room
 from topk.places.rtree import FAN, RTree, attach, fill_forest, measure, new_node
-from topk.sparse.catalogue import Floats, Ints
+from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 
 _PACKED = 45  # children of a packed node: room for a few insertions before it splits
 _LAYERS = 16  # of α from 0 to 1 that packing keeps apart
+_NEARNESS = 0.75  # mean α from which leaves are divided by place too; anything from 0.6 to 0.9 is much the same
 
 
 @njit(cache=True)
@@ -43,31 +46,73 @@ def load_level(t: RTree, placed: Placed, order: Any, ends: Any, below: Any, leaf
         begin = ends[i]
 
 
-def packed_levels(places: Floats) -> list[tuple[Ints, Ints]]:
-    """Per level, lowest first: rows, or nodes of the level below, in order, and where those of each node end."""
+def packed_levels(places: Floats, text: Ints | None = None) -> list[tuple[Ints, Ints]]:
+    """Per level, lowest first: rows, or nodes of the level below, in order, and where those of each node end.
+
+    `places` are x, y and α; `text` ranks the rows so that neighbours have similar predicates, None to go by place only.
+    """
     spread = float(np.subtract(*np.quantile(places[:, 2], (0.95, 0.05)))) if len(places) else 0.0
     count = max(1, min(round(_LAYERS * spread), len(places) // _PACKED**2))
     layers = np.array_split(np.argsort(places[:, 2], kind="stable"), count)
     levels: list[tuple[Ints, Ints]] = []
     where = places[:, :2]
+    tiled = [_leaves(layer, places, text) for layer in layers]
     while True:
-        tiled = [_tiles(layer, where) for layer in layers]
-        parts = [part for tiles in tiled for part in tiles]
+        parts = [part for tiles, _ in tiled for part in tiles]
         order, sizes = np.concatenate(parts), np.array([len(part) for part in parts])
         levels.append((order, np.cumsum(sizes)))
         if len(parts) == 1:
             return levels
         where = np.add.reduceat(where[order], np.cumsum(sizes) - sizes) / sizes[:, None]
         numbers = np.arange(len(parts))
-        mixed = len(parts) == len(layers)  # one node each: above them layers share nodes
-        layers = [numbers] if mixed else np.split(numbers, np.cumsum([len(tiles) for tiles in tiled])[:-1])
+        if len(parts) == len(tiled):  # one node each: above them layers share nodes
+            tiled = [(_tiles(numbers, where, _PACKED), None)]
+            continue
+        layers = np.split(numbers, np.cumsum([len(tiles) for tiles, _ in tiled])[:-1])
+        tiled = [
+            (_tiles(layer, where, _PACKED) if together is None else np.split(layer, np.cumsum(together)[:-1]), None)
+            for layer, (_, together) in zip(layers, tiled, strict=True)
+        ]
 
 
-def _tiles(members: Ints, where: Floats) -> list[Ints]:
-    nodes = -(-len(members) // _PACKED)
+def _leaves(layer: Ints, places: Floats, text: Ints | None) -> tuple[list[Ints], list[int] | None]:
+    """The leaves of a layer, and how many of them belong together in the level above (None: as they lie)."""
+    if text is None or not len(layer) or places[layer, 2].mean() >= _NEARNESS:
+        return _tiles(layer, places, _PACKED), None
+    leaves: list[Ints] = []
+    together: list[int] = []
+    for tile in _tiles(layer, places, _PACKED**2):
+        runs = np.array_split(tile[np.argsort(text[tile], kind="stable")], max(1, -(-len(tile) // _PACKED)))
+        leaves += runs
+        together.append(len(runs))
+    return leaves, together
+
+
+def _tiles(members: Ints, where: Floats, size: int) -> list[Ints]:
+    """Up to `size` members each, neighbours together: strips by x, cut by y."""
+    nodes = -(-len(members) // size)
     by_x = members[np.argsort(where[members, 0], kind="stable")]
     tiles: list[Ints] = []
     for strip in np.array_split(by_x, max(1, int(np.ceil(np.sqrt(nodes))))):
         by_y = strip[np.argsort(where[strip, 1], kind="stable")]
-        tiles += np.array_split(by_y, max(1, -(-len(by_y) // _PACKED)))
+        tiles += np.array_split(by_y, max(1, -(-len(by_y) // size)))
     return tiles
+
+
+def text_ranks(expressions: SparseCatalogue) -> Ints:
+    """The rank of each row by its heaviest predicate: attribute, then low end."""
+    named, low = np.full(len(expressions), -1, np.int64), np.zeros(len(expressions))
+    heaviest(expressions.offsets, expressions.attributes, expressions.lo, expressions.weights, named, low)
+    ranks = np.empty(len(expressions), np.int64)
+    ranks[np.lexsort((low, named))] = np.arange(len(expressions))
+    return ranks
+
+
+@njit(cache=True)
+def heaviest(offsets: Any, attribute: Any, lo: Any, weight: Any, named: Any, low: Any) -> None:
+    """Attribute and low end of each row's heaviest predicate."""
+    for row in range(len(offsets) - 1):
+        top = -1.0
+        for p in range(offsets[row], offsets[row + 1]):
+            if weight[p] > top:
+                top, named[row], low[row] = weight[p], attribute[p], lo[p]

@@ -36,14 +36,14 @@ _FINEST = 2.0**-30  # resolution of a continuous domain, as a share of it
 OPTIONS = {
     "score": HELP,
     "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
-    "match_probability": "expected share of matches, for capacity = auto (Table II: 5, 20, 160)",
+    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160)",
     "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
 }
 
 
 def capacity_for(match_probability: float) -> int:
-    """Table II(a)."""
-    return 5 if match_probability < 0.01 else 20 if match_probability < 0.1 else 160
+    """Table II(a), but for its 5 below 1 %: an l-node's expressions lie side by side here, 20 is faster there too."""
+    return 20 if match_probability < 0.1 else 160
 
 
 class BETree(SparseIndex):
