@@ -42,8 +42,10 @@ def faster(ratio: float, published: float) -> str:
 class Sheet:
     """The measurements of one document: rows, figures, and the time they took."""
 
-    def __init__(self, document: str, out: Path, progress: Progress) -> None:
+    def __init__(self, document: str, out: Path, progress: Progress, smaller: str = "") -> None:
+        """`smaller` says how the sizes differ from the document's; it goes before every reason."""
         self.document = document
+        self.smaller = smaller
         self.out = out
         self.progress = progress
         self.claims: list[Claim] = []
@@ -119,7 +121,7 @@ class Sheet:
     def _add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str) -> None:
         now = time.perf_counter()
         picture = str(self.out / f"{figure}.png") if figure else None
-        reason = "" if verdict == HOLDS else why
+        reason = "" if verdict == HOLDS else f"{self.smaller}; {why}" if self.smaller else why
         self.claims.append(
             Claim(id, self.document, claim, published, measured, verdict, reason, now - self._started, picture)
         )

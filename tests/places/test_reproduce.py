@@ -39,9 +39,13 @@ def test_verdicts_follow_the_measurements(tmp_path, distribution, speed, expecte
             f"{sweep.figure}-")]  # fmt: skip
         others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
         measured[f"{sweep.figure}-{distribution}"] = {**others, RI: {x: 100.0 / speed for x in xs}}
-    sheet = Sheet("sstd15", tmp_path, lambda _: None)
+    measured[f"fig-11-{distribution}-work"] = {"nodes": {0.5: 7.0, 1.2: 3.0}}
+    sheet = Sheet("sstd15", tmp_path, lambda _: None, "fewer subscriptions")
     report(sheet, distribution, measured)
     factors = [claim for claim in sheet.claims if claim.published.endswith("×")]
     assert len(factors) == 5 + 3 + 1
     assert {claim.verdict for claim in factors} == {expected}
+    assert all(claim.why.startswith("fewer subscriptions; ") == (claim.verdict != HOLDS) for claim in sheet.claims)
+    alpha = next(claim for claim in sheet.claims if claim.id.startswith("fig-11-normal"))
+    assert "7 nodes per event under N(.5, .05) and 3 under U(0, 1)" in alpha.why
     assert all((tmp_path / f"{sweep.figure}-{distribution}.png").exists() for sweep in SWEEPS)
