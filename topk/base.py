@@ -21,6 +21,7 @@ from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first
+Quick = Callable[[ArrayLike, int | None], list[Match] | None]
 
 SEMANTICS = ("exact", "relaxed")
 _SPARE = 8  # more candidates than k on the first try when residues exist; doubled while they do not suffice
@@ -107,8 +108,8 @@ class TopKIndex(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
-    # Where answers are kept ready: one of them, or None where `top` has to look; None in most matchers.
-    ready_top: Callable[[ArrayLike, int | None], list[Match] | None] | None = None
+    # The short way of `top` for what is asked most, or None from it where `top` itself has to look; most have none.
+    quick_top: Quick | None = None
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         if semantics not in SEMANTICS:

@@ -23,6 +23,7 @@ misses, a scan of a few dozen entries and k records per query, at any n.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike
 from coverlay import CoverlayError
 from topk import canopy_build as build
 from topk import canopy_query as query
-from topk.base import Batch, Found, Match, Stats
+from topk.base import Batch, Found, Match, Quick, Stats
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
@@ -45,7 +46,6 @@ _DEPTH = 32  # results that lists are made for: a screen full, and more than the
 _ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entries per interval at most
 _READY = 64.0  # bytes per subscription: at most twice the intervals themselves, whatever the data
 _MAX_BITS = 22
-_ONE = (1,)
 _BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
 _COARSE_BITS = 14  # cells in which is decided what matters at all: their counters stay in the first-level cache
 
@@ -71,11 +71,28 @@ class Canopy(OneAttribute):
         self._short = False  # whether a batch met a list that was cut too short
         self._ready: Ready | None = None
         super().__init__(catalogue, semantics)
-        self._quick = 0 if self._residuals else min(depth, len(catalogue))  # the k that `top` answers in one call
-        matter = int(self._buffer[query.N])
-        if self._quick and matter and most_bytes(matter, min(depth, READY_DEPTH)) <= ready * len(catalogue):
-            self._ready = Ready(query.unpack(self._buffer), min(depth, READY_DEPTH))
-            self.ready_top = self._ready.top
+        if self._residuals or not len(catalogue):
+            return
+        matter, results = int(self._buffer[query.N]), min(depth, READY_DEPTH)
+        if matter and most_bytes(matter, results) <= ready * len(catalogue):
+            self._ready = Ready(query.unpack(self._buffer), results, self._searcher())
+        self.quick_top = self._searcher() if self._ready is None else self._ready.top
+
+    def _searcher(self) -> Quick:
+        """`top` of a value by the lists, without the steps that would cost more than the search."""
+        buffer, most, pairs = self._buffer, min(self._depth, len(self)), query.pairs
+
+        def top(event: Any, k: Any) -> list[Match] | None:
+            try:
+                (value,) = event.tolist()
+                if 0 < k <= most and type(value) is float and value == value:
+                    answer: list[Match] = pairs(buffer, value, k)
+                    return answer
+            except (AttributeError, TypeError, ValueError):
+                pass  # not an array of one number, or k not a number
+            return None
+
+        return top
 
     def _lay_out(self, columns: Columns, order: Ints) -> None:
         n = len(order)
@@ -173,20 +190,8 @@ class Canopy(OneAttribute):
         self._stats = value
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        """As in the base class, with fewer steps: they would cost more than the search."""
-        if self.ready_top is not None:
-            found = self.ready_top(event, k)
-            if found is not None:
-                return found
-        if k is None or not 0 < k <= self._quick:
-            return super().top(event, k)
-        if type(event) is not np.ndarray or event.shape != _ONE:
-            event = self._event(event)
-        value = float(event.item())
-        if value != value:
-            return super().top(event, k)
-        answer: list[Match] = query.pairs(self._buffer, value, k)
-        return answer
+        found = None if self.quick_top is None else self.quick_top(event, k)
+        return super().top(event, k) if found is None else found
 
     def _stab(self, value: float, k: int) -> Found:
         ranks = np.empty(k + 1, np.int64)
@@ -254,7 +259,9 @@ class Canopy(OneAttribute):
                 needed = {ranks[t] for t, c in zip(there, better, strict=True) if c < self._depth}
                 assert needed <= set(held), "what is not covered by `depth` better ones is in the list"
         if self._ready is not None:
+            counted = replace(self.stats)
             self._ready.check(self._listed)
+            assert self.stats == counted, "a check is not a query"
 
     def _listed(self, value: float, k: int) -> list[Match]:
         """The k ≤ depth best at a value by the lists."""

@@ -123,9 +123,9 @@ class LogStructured(TopKIndex):
         self._alone(self._runs[0].index if lone and not self._residuals else None)
 
     def _alone(self, run: TopKIndex | None) -> None:
-        """The only run, if there is nothing else to ask; its ready answers are then ours."""
+        """The only run, if there is nothing else to ask; its short way is then ours."""
         self._clean = run
-        self.ready_top = None if run is None else run.ready_top
+        self.quick_top = None if run is None else run.quick_top
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs) + len(self._buffer)
@@ -151,9 +151,9 @@ class LogStructured(TopKIndex):
         return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        ready = self.ready_top
-        if ready is not None:  # spares a call
-            found = ready(event, k)
+        quick = self.quick_top
+        if quick is not None:
+            found = quick(event, k)
             if found is not None:
                 return found
         clean = self._clean

@@ -27,9 +27,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike
 
-from topk.base import Match
+from topk.base import Match, Quick
 from topk.canopy_query import FLAGS, HI, ID, LO, SCORE
 from topk.catalogue import Floats, Ints
 from topk.position import encode
@@ -115,7 +114,7 @@ def _pairs(records: Any) -> Any:
 class Ready:
     """The answers of one canopy, from its unpacked buffer."""
 
-    def __init__(self, views: Any, depth: int) -> None:
+    def __init__(self, views: Any, depth: int, otherwise: Quick) -> None:
         records = views[1]
         with np.errstate(over="ignore"):  # nothing is behind the last float
             ends = np.concatenate((records[:, LO], np.nextafter(records[:, HI], np.inf)))
@@ -139,7 +138,7 @@ class Ready:
             np.take(_pairs(used), rows.ravel(), out=self._answers[at : at + rows.size], mode="wrap")
             at += rows.size
         self._set_buckets(np.array(self._cuts))
-        self.top, self.take_calls = self._searcher()
+        self.top, self.take_calls = self._searcher(otherwise)
 
     def _set_buckets(self, cuts: Floats) -> None:
         """first[b] is how many cuts are in the buckets before b."""
@@ -152,14 +151,14 @@ class Ready:
         sizes = np.bincount(((cuts - self._low) * self._scale).astype(np.int64), minlength=1)
         self._first = array("i", np.concatenate(([0], np.cumsum(sizes))).astype(np.int32).tobytes())
 
-    def _searcher(self) -> tuple[Callable[[ArrayLike, int | None], list[Match] | None], Callable[[], int]]:
+    def _searcher(self, otherwise: Quick) -> tuple[Quick, Callable[[], int]]:
         """`top`, as a closure, because looking up attributes would take as long as the bisection; and its counter."""
         answers, cuts, first, depth = self._answers, self._cuts, self._first, self.depth
         low, high, scale = self._low, self._high, self._scale
         calls = 0
 
         def top(event: Any, k: Any) -> list[Match] | None:
-            """A fresh list of the k best, or None for what has no ready answer, bad arguments included."""
+            """A fresh list of the k best; what has no ready answer, bad arguments included, is left to `otherwise`."""
             nonlocal calls
             try:
                 (value,) = event.tolist()
@@ -176,7 +175,7 @@ class Ready:
                     return answer
             except (AttributeError, TypeError, ValueError):
                 pass  # not an array of one number, or k not a number
-            return None
+            return otherwise(event, k)
 
         def take_calls() -> int:
             """How many were answered since the last time."""
@@ -199,12 +198,15 @@ class Ready:
         assert list(self._cuts) == sorted(set(self._cuts)), "cuts ascend"
         assert len(self._answers) == (len(self._cuts) + 1) * self.depth, "an answer per cut, and one before"
         before: list[Match] | None = None
+        self.take_calls()
+        asked = 0
         for cut, following in pairwise(self._cuts):
             found = None
             for value in (cut, cut / 2 + following / 2, nextafter(following, -inf)):
                 if cut <= value < following:
+                    asked += 1
                     found = self.top(np.array([value]), self.depth)
                     assert found == stab(value, self.depth), f"the ready answer at {value}"
             assert found != before, "equal neighbours are joined"
             before = found
-        self.take_calls()
+        assert self.take_calls() == asked, "all of these were ready"

@@ -52,6 +52,8 @@ def test_agrees_with_the_oracle(semantics: str, data: st.DataObject) -> None:
     for k in (0, 1, 2, 3, 100, None):
         for event in events[:, None]:
             assert index.top(event, k) == oracles.top(catalogue, event, k, semantics)
+    index.check()
+    assert index.stats.queries == 6 * len(events)
 
 
 @QUIET
@@ -138,7 +140,7 @@ def test_updates_end_the_use_of_ready_answers() -> None:
     catalogue, events = paper(3000)
     index = topk.create("canopy", catalogue, ready=ALWAYS)
     top = index.top
-    assert index.ready_top is not None
+    assert index.quick_top is not None
     before = top(events[0], 20)
     index.add(10**6, [-np.inf], [np.inf], 9.0)
     assert top(events[0], 20) == [(10**6, 9.0), *before[:19]]
