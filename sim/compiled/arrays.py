@@ -12,7 +12,7 @@ from sim.compiled import records as r
 
 (
     NODES, STANDINGS, ROUTES, OPERATIONS, WIRES, MESSAGES, HEAP, BROKERS, COUNTERS, NUMBERS,
-    CONTROL, DECISIONS, PUBLICATIONS, DELIVERIES, FAULTS,
+    CONTROL, DECISIONS, SEARCHES, PUBLICATIONS, DELIVERIES, FAULTS,
     POINTS, GROUPS, LO, HI, MENTIONED, WEIGHTS, SCORES, HOME, HOME_CHILD, PLACES,  # by subscription
     NAMED, NAMED_LO, NAMED_HI,  # by subscription, only what it mentions
     LOCAL_LO, LOCAL_HI, LOCAL_MENTIONED, LOCAL_WEIGHTS, LOCAL_SCORES, LOCAL_IDS,  # by row of a broker's clients
@@ -23,7 +23,7 @@ from sim.compiled import records as r
     DRAWS, DRAWN, SERVICE_DRAWS, SERVICE_DRAWN, SAMPLES, SAMPLED_AT, DUE,
     OUT_OPERATION, OUT_MESSAGE, OUT_FIRST, HOMED, HOMED_FIRST,  # while loading, see bulk.py
     COUNT,
-) = range(72)  # fmt: skip
+) = range(73)  # fmt: skip
 
 # Words after those of the arrays: addresses of kernels that others call (memory.linkable).
 DECIDE, CONTROL_MESSAGE, PUBLICATION, LACKS_ROOM = (WORDS * COUNT + i for i in range(4))

@@ -13,16 +13,18 @@ from numba import njit
 
 from covering.memory import column_of
 from sim.compiled import counters as c
-from sim.compiled.arrays import CONTROL, DECISIONS, counters_of, home_of, nodes_of, numbers_of, routes_of
-from sim.compiled.records import CONTROL_ROW, DECISION_ROW
+from sim.compiled.arrays import CONTROL, DECISIONS, SEARCHES, counters_of, home_of, nodes_of, numbers_of, routes_of
+from sim.compiled.records import CONTROL_ROW, DECISION_ROW, SEARCH_ROW
 
 _step, _time, _sent, _subscription, _operation, _sequence, _source, _target, _tree, _hop, _kind = (
     column_of(CONTROL, CONTROL_ROW, name) for name in CONTROL_ROW.names or ()
 )
-(
-    _decided_at, _subject, _cause, _witness, _probes, _cubes, _volume, _broker, _neighbour, _plane, _outcome, _capped,
-    _exact, _at_home,
-) = (column_of(DECISIONS, DECISION_ROW, name) for name in DECISION_ROW.names or ())  # fmt: skip
+_decided_at, _subject, _cause, _broker, _neighbour, _plane, _at_home = (
+    column_of(DECISIONS, DECISION_ROW, name) for name in DECISION_ROW.names or ()
+)
+_witness, _probes, _cubes, _volume, _outcome, _capped, _exact = (
+    column_of(SEARCHES, SEARCH_ROW, name) for name in SEARCH_ROW.names or ()
+)
 
 
 @njit(cache=True, nogil=True)
@@ -43,21 +45,26 @@ def write_control(
 
 
 @njit(cache=True, nogil=True)
-def write_decision(
-    w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float,
-    capped: bool, exact: int,
-) -> None:  # fmt: skip
-    """A ledger decides about a node now; the witness is a subscription."""
+def write_decision(w: Any, node: int, operation: int) -> None:
+    """A ledger decides about a node now."""
     n, now, nodes = counters_of(w), numbers_of(w)[c.NOW], nodes_of(w)
     row, subscription, route = n[c.DECISIONS], nodes[node].subscription, routes_of(w)[nodes[node].route]
     broker, neighbour, tree = route.source, route.target, route.tree
     at_home = home_of(w)[subscription] == broker
-    times, subjects, causes, witnesses = _decided_at(w), _subject(w), _cause(w), _witness(w)
-    all_probes, all_cubes, volumes, brokers = _probes(w), _cubes(w), _volume(w), _broker(w)
-    neighbours, trees, outcomes, caps = _neighbour(w), _plane(w), _outcome(w), _capped(w)
-    exacts, homes = _exact(w), _at_home(w)
+    times, subjects, causes, brokers = _decided_at(w), _subject(w), _cause(w), _broker(w)
+    neighbours, trees, homes = _neighbour(w), _plane(w), _at_home(w)
     n[c.DECISIONS] = row + 1
-    times[row], subjects[row], causes[row], witnesses[row] = now, subscription, operation, witness
-    all_probes[row], all_cubes[row], volumes[row], brokers[row] = probes, cubes, volume, broker
-    neighbours[row], trees[row], outcomes[row], caps[row] = neighbour, tree, outcome, capped
-    exacts[row], homes[row] = exact, at_home
+    times[row], subjects[row], causes[row], brokers[row] = now, subscription, operation, broker
+    neighbours[row], trees[row], homes[row] = neighbour, tree, at_home
+
+
+@njit(cache=True, nogil=True)
+def write_search(
+    w: Any, witness: int, probes: int, cubes: int, volume: float, outcome: int, capped: bool, exact: int
+) -> None:
+    """The rest of the decision that was written last; the witness is a subscription."""
+    row = counters_of(w)[c.DECISIONS] - 1
+    witnesses, all_probes, all_cubes, volumes = _witness(w), _probes(w), _cubes(w), _volume(w)
+    outcomes, caps, exacts = _outcome(w), _capped(w), _exact(w)
+    witnesses[row], all_probes[row], all_cubes[row], volumes[row] = witness, probes, cubes, volume
+    outcomes[row], caps[row], exacts[row] = outcome, capped, exact

@@ -49,7 +49,7 @@ from sim.compiled.arrays import (
     shifts_of,
     standings_of,
 )
-from sim.compiled.columns import write_decision
+from sim.compiled.columns import write_decision, write_search
 from sim.compiled.post import send
 from sim.compiled.records import (
     ABSENT,
@@ -211,7 +211,8 @@ def _record(
     if counters_of(w)[c.LOADING]:
         return
     name = np.int64(nodes_of(w)[witness].subscription) if witness >= 0 else -1
-    write_decision(w, node, operation, outcome, name, probes, cubes, volume, capped, exact)
+    write_decision(w, node, operation)
+    write_search(w, name, probes, cubes, volume, outcome, capped, exact)
 
 
 @njit(cache=True, nogil=True)
@@ -244,8 +245,10 @@ def choose(w: Any, node: int) -> Any:
 @njit(cache=True, nogil=True)
 def decide(w: Any, node: int, outcome: int, operation: int, hop: int) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
-    if counters_of(w)[c.STRATEGY] == SIMPLE:
-        _record(w, node, operation, outcome, -1, 0, 0, 1.0, False, 0)
+    n = counters_of(w)
+    if n[c.STRATEGY] == SIMPLE:
+        if not n[c.LOADING]:
+            write_decision(w, node, operation)  # without more: records.NO_SEARCH
         _tell(w, node, SUBSCRIBE, operation, hop)
     else:
         call(w, DECIDE, node, outcome, operation, hop)

@@ -133,19 +133,25 @@ DECISION_ROW = np.dtype(
         ("time", np.float64),
         ("subscription", np.int64),
         ("operation", np.int64),
+        ("broker", np.int32),
+        ("neighbour", np.int32),
+        ("tree", np.int32),
+        ("at_home", np.int8),
+    ]
+)
+# The rest of a decision: what a search found, and so what became of the subscription.
+SEARCH_ROW = np.dtype(
+    [
         ("witness", np.int64),
         ("probes", np.int64),
         ("cubes", np.int64),
         ("volume", np.float64),
-        ("broker", np.int32),
-        ("neighbour", np.int32),
-        ("tree", np.int32),
         ("outcome", np.int8),
         ("capped", np.int8),
         ("exact", np.int8),  # −1: nobody asked
-        ("at_home", np.int8),
     ]
 )
+NO_SEARCH = np.array((-1, 0, 0, 1.0, FORWARDED, 0, 0), SEARCH_ROW)  # in simple routing: the same each time, not kept
 PUBLICATION_ROW = np.dtype(
     [
         ("step", np.int64),

@@ -20,7 +20,7 @@ from broker import trace
 from broker.network import overlay_rows
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
-from sim.compiled.records import KINDS, OUTCOMES
+from sim.compiled.records import KINDS, NO_SEARCH, OUTCOMES, SIMPLE
 
 if TYPE_CHECKING:
     from sim.compiled.world import World
@@ -40,7 +40,7 @@ def tables_of(world: World) -> dict[str, pa.Table]:
 
     blocks: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "control": lambda: [_control(part) for part in world.parts(a.CONTROL)],
-        "decisions": lambda: [_decision(part) for part in world.parts(a.DECISIONS)],
+        "decisions": lambda: list(map(_decision, world.parts(a.DECISIONS), _searches(world))),
     }
 
     def made(name: str) -> pa.Table:
@@ -72,13 +72,23 @@ def _control(part: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return {**part, "kind": _labels(part["kind"], KINDS)}
 
 
-def _decision(part: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    exact = part["exact"]
+def _searches(world: World) -> list[dict[str, NDArray[Any]]]:
+    """What belongs to each part of the decisions; in simple routing parts of one and the same."""
+    if world.n[c.STRATEGY] != SIMPLE:
+        return world.parts(a.SEARCHES)
+    lengths = [len(part["time"]) for part in world.parts(a.DECISIONS)]
+    same = {name: np.full(max(lengths), NO_SEARCH[name]) for name in NO_SEARCH.dtype.names or ()}
+    return [{name: column[:length] for name, column in same.items()} for length in lengths]
+
+
+def _decision(part: dict[str, NDArray[Any]], search: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    exact = search["exact"]
     return {
         **part,
-        "outcome": _labels(part["outcome"], OUTCOMES),
-        "runs": part["cubes"],  # the methods here merge no cubes into runs
-        "capped": part["capped"] != 0,
+        **search,
+        "outcome": _labels(search["outcome"], OUTCOMES),
+        "runs": search["cubes"],  # the methods here merge no cubes into runs
+        "capped": search["capped"] != 0,
         "exact": pa.array(exact > 0, mask=exact < 0),
         "at_home": part["at_home"] != 0,
     }

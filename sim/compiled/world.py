@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,8 @@ _GROWING = {a.PUBLICATIONS: c.PUBLICATIONS, a.DELIVERIES: c.DELIVERIES, a.FAULTS
             a.MESSAGES: c.IN_FLIGHT, a.HEAP: c.HEAP}  # fmt: skip
 _ROW_DTYPES = {a.PUBLICATIONS: r.PUBLICATION_ROW, a.DELIVERIES: r.DELIVERY_ROW, a.FAULTS: r.FAULT_ROW,
                a.NODES: r.NODE, a.STANDINGS: r.STANDING, a.MESSAGES: r.MESSAGE, a.HEAP: r.CALL}  # fmt: skip
-_BLOCKS = {a.CONTROL: (c.CONTROL, r.CONTROL_ROW), a.DECISIONS: (c.DECISIONS, r.DECISION_ROW)}
+_BLOCKS = {a.CONTROL: (c.CONTROL, r.CONTROL_ROW), a.DECISIONS: (c.DECISIONS, r.DECISION_ROW),
+           a.SEARCHES: (c.DECISIONS, r.SEARCH_ROW)}  # fmt: skip
 
 
 class World:
@@ -105,7 +108,7 @@ class World:
         return array if count < 0 else array[: self.n[count]]
 
     def parts(self, place: int) -> list[dict[str, NDArray[Any]]]:
-        """The columns of a table that is kept in blocks, block by block."""
+        """The columns of what is kept in blocks, block by block."""
         counter, layout = _BLOCKS[place]
         blocks = [*self._full[place], (self.get(place), int(self.n[counter]))]
         return [{name: column_in(block, layout, name, count) for name in layout.names or ()} for block, count in blocks]
@@ -258,8 +261,8 @@ class World:
         """Lengthen what the next message may overrun, and draw more random numbers where few are left."""
         n = self.n
         answers = int(n[c.NEED_ANSWERS])
-        for place, needed in ((a.CONTROL, 1), (a.DECISIONS, answers)):
-            self.new_block(place, needed)
+        self.new_block(a.CONTROL, 1)
+        self.new_block(a.DECISIONS, answers)
         needs = {a.MESSAGES: answers, a.DELIVERIES: int(n[c.NEED_DELIVERIES]), a.NODES: int(n[c.NEED_NODES])}
         for place, counter in _GROWING.items():
             self.lengthen(place, int(n[counter]) + needs.get(place, 0) + c.SLACK)
@@ -279,12 +282,15 @@ class World:
 
     def new_block(self, place: int, needed: int) -> None:
         """Put a block of the trace aside if it has no room for `needed` more rows, and go on with a larger one."""
-        counter, layout = _BLOCKS[place]
-        block, used = self.get(place), int(self.n[counter])
-        if used + needed > len(block):
-            self._full[place].append((block, used))
-            self.put(place, block_for(max(needed, min(BLOCK_ROWS, 4 * len(block))), layout))
-            self.n[counter] = 0
+        counter = _BLOCKS[place][0]
+        room, used = len(self.get(place)), int(self.n[counter])
+        if used + needed <= room:
+            return
+        for other, (counted, layout) in _BLOCKS.items():  # those with the same number of rows go together
+            if counted == counter and not (other == a.SEARCHES and self.n[c.STRATEGY] == r.SIMPLE):
+                self._full[other].append((self.get(other), used))
+                self.put(other, block_for(max(needed, min(BLOCK_ROWS, 4 * room)), layout))
+        self.n[counter] = 0
 
     def lengthen(self, place: int, needed: int) -> None:
         """Give an array at least `needed` rows, at least twice as many as before if it has to grow."""
@@ -315,8 +321,15 @@ class World:
         if rows > len(self.get(a.ROW_LO)):
             for place in (a.ROW_NAMED, a.ROW_LO, a.ROW_HI):
                 old = self.get(place)
-                self.put(place, np.empty((rows, old.shape[1]), old.dtype))
+                self.put(place, _sparse((rows, old.shape[1]), old.dtype))
             self.topology.routes["filled"] = 0
+
+
+def _sparse(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+    """An array of which little may ever be used: not in large pages, as numpy asks for, so the rest takes no memory."""
+    size = math.prod(shape)
+    pages = mmap.mmap(-1, max(1, size * dtype.itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, dtype, size).reshape(shape)
 
 
 def _only_mentioned(workload: Workload) -> tuple[NDArray[Any], ...]:
