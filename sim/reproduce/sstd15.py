@@ -179,7 +179,8 @@ def report(sheet: Sheet, distribution: str, measured: Mapping[str, Series]) -> N
 # Reasons say what differs, and do not guess which of it makes the factor.
 _DIFFERENT = (
     "not isolated; places are a mixture of cities instead of their tweets, the R-trees are packed in layers of α "
-    "instead of grown by insertion, and all methods are compiled for one machine that is not theirs"
+    "(under Zipf also by predicates) instead of grown by insertion, and all methods are compiled for one machine that "
+    "is not theirs"
 )
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 import topk
 from coverlay import CoverlayError
 from sim.workloads.located import Located, located_workload
-from topk.places import METHODS, from_located
+from topk.places import METHODS, from_located, rtree_packing
 from topk.places.base import SEMANTICS
 
 DIMENSIONS = 5
@@ -168,3 +168,16 @@ def test_what_is_refused(method):
         index.add(1, [], (0.0, 0.0), 1.5)
     with pytest.raises(CoverlayError, match="matching method"):
         topk.create("nonsense", from_located([good]))
+
+
+def test_leaves_are_divided_by_text_where_text_decides(monkeypatch):
+    """Under Zipf one predicate has most of the weight: the R^I-tree compares fewer subscriptions, the answers stay."""
+    workload = located_workload(Located(subscriptions=70_000, events=10, distribution="zipf"))
+    answers, compared = [], []
+    for decisive in (0.4, 2.0):  # 2: never
+        monkeypatch.setattr(rtree_packing, "_DECISIVE", decisive)
+        index = topk.create("ri-tree", workload.catalogue)
+        answers.append(list(index.top_many(workload.events, 5)))
+        compared.append(index.stats.entries)
+    assert answers[0] == answers[1]
+    assert compared[0] < 0.95 * compared[1]

@@ -1,9 +1,10 @@
 """Loading the R-tree of places at once: layers of similar α, each packed by sort-tile-recursion over its places.
 
 α weighs text against place, so a node that mixes all α can be ruled out by neither: for its smallest α text decides,
-for its largest nearness. Where text decides and nodes know the predicates below them, the leaves of one parent do
-not divide its place further but its subscriptions by their heaviest predicate: most leaves then lack what the event
-has, and the parent's groups say so. O(n log n); the forests are filled level by level, children before parents.
+for its largest nearness. Where text decides, nodes know the predicates below them, and one predicate has most of a
+subscription's weight (attributes of very different frequency), the leaves of one parent do not divide its place
+further but its subscriptions by their heaviest predicate: most leaves then lack what the event has, and the
+parent's groups say so. O(n log n); the forests are filled level by level, children before parents.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 
 _PACKED = 45  # children of a packed node: room for a few insertions before it splits
 _LAYERS = 16  # of α from 0 to 1 that packing keeps apart
+_DECISIVE = 0.4  # mean weight of the heaviest predicates from which they tell subscriptions apart; all sum to 1
+_ROOMY = 2 * _PACKED**2  # subscriptions in a layer below which its parents of leaves span too much space
 _NEARNESS = 0.75  # mean α from which leaves are divided by place too; anything from 0.6 to 0.9 is much the same
 
 
@@ -77,7 +80,7 @@ def packed_levels(places: Floats, text: Ints | None = None) -> list[tuple[Ints, 
 
 def _leaves(layer: Ints, places: Floats, text: Ints | None) -> tuple[list[Ints], list[int] | None]:
     """The leaves of a layer, and how many of them belong together in the level above (None: as they lie)."""
-    if text is None or not len(layer) or places[layer, 2].mean() >= _NEARNESS:
+    if text is None or len(layer) < _ROOMY or places[layer, 2].mean() >= _NEARNESS:
         return _tiles(layer, places, _PACKED), None
     leaves: list[Ints] = []
     together: list[int] = []
@@ -99,20 +102,21 @@ def _tiles(members: Ints, where: Floats, size: int) -> list[Ints]:
     return tiles
 
 
-def text_ranks(expressions: SparseCatalogue) -> Ints:
-    """The rank of each row by its heaviest predicate: attribute, then low end."""
-    named, low = np.full(len(expressions), -1, np.int64), np.zeros(len(expressions))
-    heaviest(expressions.offsets, expressions.attributes, expressions.lo, expressions.weights, named, low)
+def text_ranks(expressions: SparseCatalogue) -> Ints | None:
+    """The rank of each row by its heaviest predicate: attribute, then low end; None if that says too little."""
+    named, low, top = np.full(len(expressions), -1, np.int64), np.zeros(len(expressions)), np.zeros(len(expressions))
+    heaviest(expressions.offsets, expressions.attributes, expressions.lo, expressions.weights, named, low, top)
+    if not len(expressions) or top.mean() < _DECISIVE:
+        return None
     ranks = np.empty(len(expressions), np.int64)
     ranks[np.lexsort((low, named))] = np.arange(len(expressions))
     return ranks
 
 
 @njit(cache=True)
-def heaviest(offsets: Any, attribute: Any, lo: Any, weight: Any, named: Any, low: Any) -> None:
-    """Attribute and low end of each row's heaviest predicate."""
+def heaviest(offsets: Any, attribute: Any, lo: Any, weight: Any, named: Any, low: Any, top: Any) -> None:
+    """Attribute, low end and weight of each row's heaviest predicate."""
     for row in range(len(offsets) - 1):
-        top = -1.0
         for p in range(offsets[row], offsets[row + 1]):
-            if weight[p] > top:
-                top, named[row], low[row] = weight[p], attribute[p], lo[p]
+            if named[row] < 0 or weight[p] > top[row]:
+                top[row], named[row], low[row] = weight[p], attribute[p], lo[p]
