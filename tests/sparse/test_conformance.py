@@ -75,7 +75,7 @@ def test_scores_that_are_refused():
         topk.sparse.monotone(saturating, start=1.0, linear=True)
 
 
-@pytest.mark.parametrize("score", ["min", "product", "noisy-or", CUSTOM], ids=lambda score: getattr(score, "name", score))
+@pytest.mark.parametrize("score", ["min", "product", "noisy-or", pytest.param(CUSTOM, id="saturating")])
 def test_bounds_prune_whatever_the_score(score):
     """Where usual scores bound, pivot and BE*-Tree must not look at everything that a scan looks at."""
     workload = begen(Begen(subscriptions=3000, events=6, dimensions=60, match_probability=0.01))
