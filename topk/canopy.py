@@ -47,7 +47,7 @@ _ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entr
 _READY = 64.0  # bytes per subscription: at most twice the intervals themselves, whatever the data
 _MAX_BITS = 22
 _BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
-_COARSE_BITS = 14  # cells in which is decided what matters at all: their counters stay in the first-level cache
+_COARSE_BITS = 12  # cells in which is decided what matters at all: finer ones find 7 % fewer and take twice as long
 
 
 class Canopy(OneAttribute):

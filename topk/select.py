@@ -18,6 +18,25 @@ def worse(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
+@njit(cache=True, nogil=True)
+def _sink(scores: Any, ids: Any, size: int, score: float, id: int) -> None:
+    """Put a pair in place of the top of a heap of `size` pairs."""
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and worse(scores[child + 1], ids[child + 1], scores[child], ids[child]):
+            child += 1
+        if not worse(scores[child], ids[child], score, id):
+            break
+        scores[i] = scores[child]
+        ids[i] = ids[child]
+        i = child
+    scores[i] = score
+    ids[i] = id
+
+
 @njit(cache=True)
 def push(scores: Any, ids: Any, size: int, score: float, id: int) -> int:
     """Offer a pair to the heap of capacity len(ids) holding `size` pairs; returns the new size."""
@@ -35,20 +54,7 @@ def push(scores: Any, ids: Any, size: int, score: float, id: int) -> int:
         return size + 1
     if not worse(scores[0], ids[0], score, id):
         return size
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and worse(scores[child + 1], ids[child + 1], scores[child], ids[child]):
-            child += 1
-        if not worse(scores[child], ids[child], score, id):
-            break
-        scores[i] = scores[child]
-        ids[i] = ids[child]
-        i = child
-    scores[i] = score
-    ids[i] = id
+    _sink(scores, ids, size, score, id)
     return size
 
 
@@ -58,18 +64,7 @@ def in_order(scores: Any, ids: Any, size: int) -> int:
     for last in range(size - 1, 0, -1):
         score, id = scores[last], ids[last]
         scores[last], ids[last] = scores[0], ids[0]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= last:
-                break
-            if child + 1 < last and worse(scores[child + 1], ids[child + 1], scores[child], ids[child]):
-                child += 1
-            if not worse(scores[child], ids[child], score, id):
-                break
-            scores[i], ids[i] = scores[child], ids[child]
-            i = child
-        scores[i], ids[i] = score, id
+        _sink(scores, ids, last, score, id)
     return size
 
 
