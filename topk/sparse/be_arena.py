@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from topk.directory import drop, emptied, lookup, put, refill
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring
+from topk.sparse.store import Rows
 
 LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
 SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
@@ -58,6 +59,7 @@ class Tree(NamedTuple):
     pnode: Any  # (p-nodes,) records of PNODE
     pnode_top: NDArray[np.float32]  # (p-nodes, SLOTS) largest weights below
     entries: Int32s  # (arena, 2) row, and where its packed copy is
+    needs: NDArray[np.uint64]  # (arena,) the attributes it needs, in 64 bits that they share
     keys: Ints  # hash table of the p-directories: (bucket, attribute) → p-node
     values: Ints
     meta: Ints
@@ -91,7 +93,7 @@ def allocate(
     meta[FREE_ROOM:] = -1
     tree = Tree(
         _records(64, NODE), _records(64, BUCKET), np.zeros((64, 4, LEVELS)), np.zeros((64, SLOTS), np.float32),
-        _records(64, PNODE), np.zeros((64, SLOTS), np.float32), np.zeros((256, 2), np.int32),
+        _records(64, PNODE), np.zeros((64, SLOTS), np.float32), np.zeros((256, 2), np.int32), np.zeros(256, np.uint64),
         *emptied(256), meta, knobs, domain, np.zeros(64, np.int64),
         np.zeros(max(dimensions, 1), np.int64), np.full(len(at), -1, np.int64), at, reference, scoring,
     )  # fmt: skip
@@ -126,7 +128,8 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
         node=wider(t.node, b, buckets), bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
         bucket_top=wider(t.bucket_top, b, buckets),
         pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes),
-        entries=wider(t.entries, e, entries), work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
+        entries=wider(t.entries, e, entries), needs=wider(t.needs, e, entries),
+        work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
     )  # fmt: skip
     if 2 * (int(t.meta[HASHED]) + pnodes) > len(t.keys):
         size = 256
@@ -200,8 +203,22 @@ def give_room(t: Tree, b: int) -> None:
     node.count = 0
 
 
+@njit(cache=True, inline="always")
+def attribute_bit(a: int) -> Any:
+    return np.uint64(1) << np.uint64(a & 63)
+
+
 @njit(cache=True)
-def put_row(t: Tree, b: int, row: int) -> None:
+def needed_bits(rows: Rows, row: int) -> Any:
+    """The bits of the row's attributes."""
+    bits = np.uint64(0)
+    for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+        bits |= attribute_bit(rows.attribute[p])
+    return bits
+
+
+@njit(cache=True)
+def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
     """Append a row to an l-node."""
     node, bucket = t.node[b], t.bucket[b]
     if node.count == bucket.room:
@@ -218,10 +235,12 @@ def put_row(t: Tree, b: int, row: int) -> None:
         for i in range(count):
             t.entries[start + i, ROW] = t.entries[node.start + i, ROW]
             t.entries[start + i, BLOCK] = t.entries[node.start + i, BLOCK]
+            t.needs[start + i] = t.needs[node.start + i]
         give_room(t, b)
         node.start, node.count, bucket.room = start, count, 1 << size
     t.entries[node.start + node.count, ROW] = row
     t.entries[node.start + node.count, BLOCK] = t.at[row]
+    t.needs[node.start + node.count] = needed_bits(rows, row)
     node.count += 1
     t.meta[LARGEST] = max(t.meta[LARGEST], node.count)
     t.home[row] = b

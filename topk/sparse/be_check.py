@@ -43,6 +43,9 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
     for row, block in zip(own, t.entries[run, BLOCK].tolist(), strict=True):
         assert t.home[row] == b, f"row {row} knows its bucket"
         assert t.at[row] == block, f"bucket {b} knows the packed copy of row {row}"
+    for row, bits in zip(own, t.needs[run].tolist(), strict=True):
+        expected = sum(1 << bit for bit in {a % 64 for a in _predicates(store, row)})
+        assert bits == expected, f"bucket {b} knows the attributes of row {row}"
     assert node.count <= bucket.cap, f"bucket {b} does not overflow"
     _check_weights(t.bucket_top[b], store, own, f"l-node {b}")
     below, directory, p = list(own), set(), int(node.first)

@@ -92,7 +92,7 @@ def split(t: Tree, rows: Rows, b: int) -> None:
     give_room(t, b)
     t.bucket[b].cap = np.int64(t.knobs[CAPACITY])
     for i in range(size):
-        put_row(t, left if label[i] == 0 else (right if label[i] == 2 else b), members[i])
+        put_row(t, rows, left if label[i] == 0 else (right if label[i] == 2 else b), members[i])
     for child in (b, left, right):
         refresh(t, rows, child)
         if t.node[child].count > t.bucket[child].cap and child != b:
@@ -145,7 +145,7 @@ def partition(t: Tree, rows: Rows, b: int) -> None:
             t.tally[rows.attribute[p]] = 0
     give_room(t, b)
     for i in range(remaining):
-        put_row(t, b, members[i])
+        put_row(t, rows, b, members[i])
     refresh_scores(t, rows, b)
 
 
@@ -180,7 +180,7 @@ def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
         for q in range(rows.start[row], rows.start[row] + rows.length[row]):
             if t.tally[rows.attribute[q]] > 0:
                 t.tally[rows.attribute[q]] -= 1
-        put_row(t, target, row)
+        put_row(t, rows, target, row)
         t.pnode[p].count += 1
         t.pnode[p].score = max(t.pnode[p].score, raise_top(t, rows, row, t.pnode_top[p]))
     refresh(t, rows, target)

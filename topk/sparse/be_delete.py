@@ -21,6 +21,7 @@ def delete_row(t: Tree, rows: Rows, row: int) -> None:
     while t.entries[at, ROW] != row:
         at += 1
     t.entries[at, ROW], t.entries[at, BLOCK] = t.entries[begin + size - 1, ROW], t.entries[begin + size - 1, BLOCK]
+    t.needs[at] = t.needs[begin + size - 1]
     t.node[b].count = size - 1
     t.home[row] = -1
     widen(t, rows, b, row, -1)
@@ -58,7 +59,7 @@ def merge(t: Tree, rows: Rows, b: int) -> None:
     for child in (left, right):
         begin = t.node[child].start
         for i in range(begin, begin + t.node[child].count):
-            put_row(t, b, t.entries[i, ROW])
+            put_row(t, rows, b, t.entries[i, ROW])
         free_bucket(t, child)
     t.node[b].left = t.node[b].right = -1
     t.bucket[b].split = 0

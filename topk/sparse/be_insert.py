@@ -38,7 +38,7 @@ def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> int:
         if not has_room(t, 4, 1, 4 * t.meta[LARGEST] + 64):
             return i
         b = choose_bucket(t, rows, row)
-        put_row(t, b, row)
+        put_row(t, rows, b, row)
         widen(t, rows, b, row, 1)
         if t.node[b].count > t.bucket[b].cap:
             t.work[t.meta[WORK]] = b

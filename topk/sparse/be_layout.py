@@ -73,11 +73,12 @@ def in_visiting_order(t: Tree) -> Tree:
     home = t.home.copy()
     home[home >= 0] = new_bucket[home[home >= 0]]
     keys, values = emptied(len(t.keys))
+    entries, needs = _entries(t, buckets, node, bucket)
     t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, 0
     t.meta[[FREE_BUCKET, FREE_PNODE]] = -1
     t = t._replace(
         node=node, bucket=bucket, pnode=pnode, home=home, keys=keys, values=values,
-        entries=_entries(t, buckets, node, bucket),
+        entries=entries, needs=needs,
         box=_taken(t.box, buckets), bucket_top=_taken(t.bucket_top, buckets), pnode_top=_taken(t.pnode_top, pnodes),
     )  # fmt: skip
     _hash_all(t)
@@ -98,18 +99,19 @@ def _taken(array: Any, order: Ints) -> Any:
     return taken
 
 
-def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> Any:
-    """The runs of the l-nodes one after the other; sets their starts."""
+def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> tuple[Any, Any]:
+    """The runs of the l-nodes one after the other, entries and needs; sets their starts."""
     rooms = bucket.room[: len(buckets)].astype(np.int64)
     starts = np.cumsum(rooms) - rooms
     total = int(rooms.sum())
     source = np.repeat(node.start[: len(buckets)] - starts, rooms) + np.arange(total)
     entries = np.zeros((total + _SPARE, 2), np.int32)
-    entries[:total] = t.entries[source]
+    needs = np.zeros(total + _SPARE, np.uint64)
+    entries[:total], needs[:total] = t.entries[source], t.needs[source]
     node.start[: len(buckets)] = starts
     t.meta[ENTRIES] = total
     t.meta[FREE_ROOM:] = -1
-    return entries
+    return entries, needs
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ The usual score is one number per node, the bound by weights (`upper_score`) tak
 p-node waits by the first and gets the second when its turn comes, an l-node only if it is long. Both descendants of
 a bucket are judged when the bucket is: their cache lines (`be_arena.NODE`) are fetched at once, and what is ruled out
 is never stacked. The expressions of an l-node are compared in packed copies (`blocks`) that lie in the order of the
-l-nodes; one that needs an attribute that the event lacks is seen in its header.
+l-nodes; most need an attribute that the event lacks, which 64 bits per entry (`Tree.needs`) tell without a look.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from numba import njit
 from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.select import in_order, push
-from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree
-from topk.sparse.blocks import MAY_MATCH, Packed, compare, lacks, missing_bits, pack_codes
+from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
+from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread
 
@@ -58,7 +58,10 @@ def match(
     entries, keys_of, pnode_of, score = t.entries, t.keys, t.values, t.scoring
     blocks, step = packed.blocks, packed.step[0]
     attributes, low_event, high_event = columns[0], event[0], event[1]
-    missing = missing_bits(attributes)
+    present, needs = np.uint64(0), t.needs
+    for a in attributes:
+        present |= attribute_bit(a)
+    missing = ~present
     scores, found = best[:k], ids[:k]
     keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0
     stack, depth = np.empty(256, np.int64), 1
@@ -93,10 +96,10 @@ def match(
                 wasted = 0
                 counts[0] += here.count
                 for i in range(here.start, here.start + here.count):
-                    block = entries[i, BLOCK]
-                    if lacks(blocks, block, missing):
+                    if needs[i] & missing:
                         wasted += 1
                         continue
+                    block = entries[i, BLOCK]
                     verdict = compare(blocks, step, block, codes, event, score, least)
                     if verdict != MAY_MATCH:
                         wasted += max(verdict, 0)

@@ -2,8 +2,7 @@
 
 A value becomes a 32-bit code by one monotone map per attribute (its range in the data onto 0 … 2³²−1, cut at the
 ends), so lo ≤ v ≤ hi implies code(lo) ≤ code(v) ≤ code(hi): a filter on codes loses nothing. Weights are
-rounded up to multiples of a common step, so a (monotone) score from codes is an upper bound. The header says in 64
-bits, which the attributes share, which of them the expression needs.
+rounded up to multiples of a common step, so a (monotone) score from codes is an upper bound.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ MAY_MATCH, TOO_LOW = 0, -1  # what `compare` finds
 
 
 class Packed(NamedTuple):
-    """What kernels receive.
-
-    A block is a header (row, number of predicates, both halves of the bits) and (attribute, low, high, weight)s.
-    """
+    """What kernels receive. A block is a header (row, number of predicates) and (attribute, low, high, weight)."""
 
     blocks: NDArray[np.uint32]  # (arena, 4)
     scale: Floats  # (d, 2) value of code 0, codes per unit
@@ -48,27 +44,6 @@ def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
         a = columns[0][i]
         codes[a, 0] = code(scale, a, columns[1][i])
         codes[a, 1] = code(scale, a, columns[2][i])
-
-
-@njit(cache=True, inline="always")
-def attribute_bit(a: int) -> Any:
-    return np.uint64(1) << np.uint64(a & 63)
-
-
-@njit(cache=True, nogil=True)
-def missing_bits(attributes: Any) -> Any:
-    """The bits of attributes that the event lacks."""
-    present = np.uint64(0)
-    for a in attributes:
-        present |= attribute_bit(a)
-    return ~present
-
-
-@njit(cache=True, inline="always")
-def lacks(blocks: Any, at: int, missing: int) -> Any:
-    """Whether the block needs an attribute that is certainly missing."""
-    bits = np.uint64(blocks[at, 2]) | (np.uint64(blocks[at, 3]) << np.uint64(32))
-    return (bits & missing) != np.uint64(0)
 
 
 @njit(cache=True, nogil=True)
@@ -96,17 +71,13 @@ def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
         row, target = which[i], at[i]
         blocks[target, 0] = row
         blocks[target, 1] = length[row]
-        bits = np.uint64(0)
         for j in range(length[row]):
             p, to = start[row] + j, target + 1 + j
             a = attribute[p]
-            bits |= attribute_bit(a)
             blocks[to, 0] = a
             blocks[to, 1] = code(scale, a, lo[p])
             blocks[to, 2] = code(scale, a, hi[p])
             blocks[to, 3] = np.uint32(min(np.ceil(weight[p] / step), _TOP))
-        blocks[target, 2] = bits & np.uint64(0xFFFFFFFF)
-        blocks[target, 3] = bits >> np.uint64(32)
 
 
 class Codes:
@@ -173,9 +144,6 @@ class Codes:
             at = int(self.at[row])
             assert blocks[at, :2].tolist() == [row, rows.length[row]], f"subscription {id} has its block"
             begin = int(rows.start[row])
-            needed = {int(a) % 64 for a in rows.attribute[begin : begin + int(rows.length[row])]}
-            bits = int(blocks[at, 2]) | int(blocks[at, 3]) << 32
-            assert bits == sum(1 << bit for bit in needed), f"block of {id} says what it needs"
             for j in range(int(rows.length[row])):
                 attribute, low, high, weight = blocks[at + 1 + j].tolist()
                 assert attribute == rows.attribute[begin + j], f"block of {id} has its attributes"
