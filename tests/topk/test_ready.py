@@ -165,3 +165,13 @@ def test_check_notices_a_wrong_answer() -> None:
     ready._cuts[len(ready) // 2] = np.nextafter(ready._cuts[len(ready) // 2], np.inf)
     with pytest.raises(AssertionError, match="ready answer"):
         ready.check(index._listed)
+
+
+def test_more_results_than_the_depth_for_an_interval_event() -> None:
+    """What has no record, because two better ones cover it, still comes third, before what matters further out."""
+    lo = [[0.0]] * 2 + [[40.0]] * 10 + [[-50.0 - i] for i in range(10)]
+    hi = [[100.0]] * 2 + [[60.0]] * 10 + [[150.0 + i] for i in range(10)]
+    catalogue = topk.Catalogue.from_boxes(lo, hi, [float(30 - i) for i in range(22)])
+    index = Canopy(catalogue, depth=2)
+    assert 5 <= int(index._buffer[canopy_query.N]) < 22
+    assert index.top_overlapping([45.0], [55.0], 5) == oracles.overlapping(catalogue, [45.0], [55.0], 5)
