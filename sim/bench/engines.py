@@ -10,6 +10,7 @@ process of its own, so that its peak memory is its own. Compiling is paid before
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import resource
 import statistics
@@ -46,6 +47,7 @@ def _prepared(run: Run) -> tuple[Any, ...]:
 def _timed(run: Run, engine: str) -> tuple[float, int, str]:
     """Seconds, messages and trace hash of a run, from the built workload to its tables."""
     prepared = _prepared(run)
+    gc.collect()  # or one engine would clear away after the other
     started = time.perf_counter()
     tables = ENGINES[engine](*prepared).tables
     seconds = time.perf_counter() - started
