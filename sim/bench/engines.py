@@ -54,6 +54,12 @@ def _timed(run: Run, engine: str) -> tuple[float, int, str]:
     return seconds, tables["control"].num_rows + tables["publications"].num_rows, trace.trace_hash(tables)
 
 
+def _turns(run: Run, engine: str) -> tuple[float, float, int, set[str]]:
+    """Median and first of the seconds of some turns, messages, and the hashes that came out."""
+    turns = [_timed(run, engine) for _ in range(1 if engine == "simpy" else TURNS)]
+    return statistics.median(turn[0] for turn in turns), turns[0][0], turns[0][1], {turn[2] for turn in turns}
+
+
 def engines(quick: bool, progress: Callable[[str], None]) -> list[Row]:
     subscriptions = 2_000 if quick else 20_000
     small = load("strategies", {"seeds": [1], "workload.subscriptions": 50, "workload.events": 5}).runs
@@ -66,9 +72,8 @@ def engines(quick: bool, progress: Callable[[str], None]) -> list[Row]:
         for engine in ("simpy", "compiled"):
             name = " ".join(str(value) for value in runs[case].point.values())
             progress(f"{name}, {engine}")
-            turns = [_timed(runs[case], engine) for _ in range(1 if engine == "simpy" else TURNS)]
-            seconds, (first, messages, _) = statistics.median(turn[0] for turn in turns), turns[0]
-            found[engine] = seconds, {turn[2] for turn in turns}
+            seconds, first, messages, digests = _turns(runs[case], engine)
+            found[engine] = seconds, digests
             rows.append(
                 {
                     "case": f"{name}, {subscriptions} subscriptions",
@@ -88,8 +93,7 @@ def _control_alone(subscriptions: int, progress: Callable[[str], None]) -> Row:
     """The case without covering again, and nothing published."""
     progress("control traffic alone")
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}
-    turns = [_timed(load("strategies", settings).runs[CASES[0]], "compiled") for _ in range(TURNS)]
-    seconds, (first, messages, _) = statistics.median(turn[0] for turn in turns), turns[0]
+    seconds, first, messages, _ = _turns(load("strategies", settings).runs[CASES[0]], "compiled")
     return {
         "case": f"simple, {subscriptions} subscriptions, no events",
         "engine": "compiled",

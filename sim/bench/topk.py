@@ -84,8 +84,8 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
         index.top_many(events, K)
         rows[name]["nodes"] = index.stats.nodes / index.stats.queries
         rows[name]["entries"] = index.stats.entries / index.stats.queries
-    # A peer takes a number, an index an array of one attribute. Ours takes turns with the peers, so that all find the
-    # caches as the others leave them; the papers' structures, which would empty them, come after.
+    # A peer takes a number, an index an array of one attribute. Ours takes turns with the peers; the papers'
+    # structures, which touch far more memory, come after.
     asked = list(zip(values_list, values[:, None], strict=True))
     rivals = {name: task for name, task in single.items() if name not in _PAPERS}
     times = paced(rivals, asked, progress)
