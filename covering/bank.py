@@ -26,7 +26,7 @@ from covering.base import Floats, covered_slots
 from covering.fields import Fields, covered_by_fields, pack_stored, scan_fields
 from covering.kd_build import BUCKET, bucket_order, fill_extremes
 from covering.kdtree import FRONT
-from covering.memory import WORDS, Memory, call, linkable, matrix_of, on_stack, pointer, rows_of, table_at
+from covering.memory import WORDS, Memory, call, linkable, matrix_of, on_stack, pointer, rows_of, words_at
 from covering.packed import volumes
 from covering.scan import scan_one
 
@@ -68,7 +68,7 @@ _domain, _box = matrix_of(_DOMAIN, np.float64), matrix_of(_BOX, np.float64)
 
 
 class Bank:
-    """The owner of the arrays; `table` is what kernels take."""
+    """The owner of the arrays; kernels take the address of their table."""
 
     def __init__(self, count: int, domain: Floats, first_kind: int) -> None:
         offset, scale, guards = Fields.of(domain).kernel
@@ -110,7 +110,7 @@ class Bank:
         states = self.states
         rows, tops = int(states["room"].sum()), int(states["tops"].sum())
         self._allocate(2 * rows + needed, 2 * tops + int(_tops_for(needed)) + len(states))
-        _move(old, self.table)
+        _move(old.ctypes.data, self.memory.address)
         del kept
 
     def _allocate(self, rows: int, tops: int) -> None:
@@ -124,41 +124,41 @@ class Bank:
 
 
 @njit(cache=True, nogil=True)
-def fields_in(b: Any) -> Any:
+def fields_in(b: int) -> Any:
     """Offsets, scales and guards: what Fields.kernel hands to kernels."""
     grid = _grid(b)
     return grid[0], grid[1], _guards(b)
 
 
 @njit(cache=True, nogil=True)
-def points_in(b: Any, s: int) -> Any:
+def points_in(b: int, s: int) -> Any:
     """The region of dominance points of index s."""
-    state, width = states_of(b)[s], b[WORDS * _POINTS + 2]
-    return carray(pointer(b[WORDS * _POINTS] + 8 * width * state.row), (state.room, width), np.float64)
+    state, width = states_of(b)[s], words_at(b)[WORDS * _POINTS + 2]
+    return carray(pointer(words_at(b)[WORDS * _POINTS] + 8 * width * state.row), (state.room, width), np.float64)
 
 
 @njit(cache=True, nogil=True)
-def words_in(b: Any, s: int) -> Any:
-    state, width = states_of(b)[s], b[WORDS * _GUARDS + 1]
-    return carray(pointer(b[WORDS * _WORDS] + 8 * width * state.row), (width, state.room), np.uint64)
+def words_in(b: int, s: int) -> Any:
+    state, width = states_of(b)[s], words_at(b)[WORDS * _GUARDS + 1]
+    return carray(pointer(words_at(b)[WORDS * _WORDS] + 8 * width * state.row), (width, state.room), np.uint64)
 
 
 @njit(cache=True, nogil=True)
-def owners_in(b: Any, s: int) -> Any:
+def owners_in(b: int, s: int) -> Any:
     state = states_of(b)[s]
-    return carray(pointer(b[WORDS * _OWNERS] + 4 * state.row), (state.room,), np.int32)
+    return carray(pointer(words_at(b)[WORDS * _OWNERS] + 4 * state.row), (state.room,), np.int32)
 
 
 @njit(cache=True, nogil=True)
-def _tops_in(b: Any, s: int) -> Any:
-    state, width = states_of(b)[s], b[WORDS * _TOPS + 2]
-    return carray(pointer(b[WORDS * _TOPS] + 8 * width * state.top), (state.tops, width), np.float64)
+def _tops_in(b: int, s: int) -> Any:
+    state, width = states_of(b)[s], words_at(b)[WORDS * _TOPS + 2]
+    return carray(pointer(words_at(b)[WORDS * _TOPS] + 8 * width * state.top), (state.tops, width), np.float64)
 
 
 @njit(cache=True, nogil=True)
-def _top_words_in(b: Any, s: int, nodes: int) -> Any:
-    state, width = states_of(b)[s], b[WORDS * _GUARDS + 1]
-    return carray(pointer(b[WORDS * _TOP_WORDS] + 8 * width * state.top), (width, nodes), np.uint64)
+def _top_words_in(b: int, s: int, nodes: int) -> Any:
+    state, width = states_of(b)[s], words_at(b)[WORDS * _GUARDS + 1]
+    return carray(pointer(words_at(b)[WORDS * _TOP_WORDS] + 8 * width * state.top), (width, nodes), np.uint64)
 
 
 @njit(cache=True, nogil=True)
@@ -179,37 +179,37 @@ def _tops_for(room: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def next_room(b: Any, s: int, more: int) -> int:
+def next_room(b: int, s: int, more: int) -> int:
     """The room that index s gets when `more` entries do not fit."""
     state = states_of(b)[s]
     return max(_LEAST_ROOM, 2 * np.int64(state.room), state.used + more)
 
 
 @njit(cache=True, nogil=True)
-def reserve(b: Any, s: int, more: int) -> bool:
+def reserve(b: int, s: int, more: int) -> bool:
     """Make sure that index s can take `more` entries; False if the arrays have to grow first."""
     state = states_of(b)[s]
     if state.used + more <= state.room:
         return True
     room = next_room(b, s, more)
     tops = _tops_for(room)
-    if b[_USED] + room > b[WORDS * _POINTS + 1] or b[_TOPS_USED] + tops > b[WORDS * _TOPS + 1]:
+    own = words_at(b)
+    if own[_USED] + room > own[WORDS * _POINTS + 1] or own[_TOPS_USED] + tops > own[WORDS * _TOPS + 1]:
         return False
-    call(b, _RESETTLE, s, room, tops, b.ctypes.data)
+    call(b, _RESETTLE, s, room, tops, b)
     return True
 
 
 @linkable
-def _resettle(address: int, s: int, room: int, tops: int, from_address: int) -> int:
+def _resettle(b: int, s: int, room: int, tops: int, source: int) -> int:
     """Move a region to the end of all, possibly from the arrays of another table, with so much room."""
-    b, source = table_at(address), table_at(from_address)
-    state = states_of(b)[s]
+    own, state = words_at(b), states_of(b)[s]
     points, words, owners, maxima = points_in(source, s), words_in(source, s), owners_in(source, s), _tops_in(source, s)
     nodes = _level_starts(max(0, state.built - FRONT), np.empty(_STARTS, np.int64))[-1]
     top_words = _top_words_in(source, s, nodes)
-    state.row, state.room, state.top, state.tops = b[_USED], room, b[_TOPS_USED], tops
-    b[_USED] += room
-    b[_TOPS_USED] += tops
+    state.row, state.room, state.top, state.tops = own[_USED], room, own[_TOPS_USED], tops
+    own[_USED] += room
+    own[_TOPS_USED] += tops
     used = state.used
     points_in(b, s)[:used] = points[:used]
     words_in(b, s)[:, :used] = words[:, :used]
@@ -222,11 +222,11 @@ def _resettle(address: int, s: int, room: int, tops: int, from_address: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def _move(old: Any, b: Any) -> None:
+def _move(old: int, b: int) -> None:
     states = states_of(b)
     for s in range(len(states)):
         if states[s].room:
-            call(b, _RESETTLE, s, np.int64(states[s].room), np.int64(states[s].tops), old.ctypes.data)
+            call(b, _RESETTLE, s, np.int64(states[s].room), np.int64(states[s].tops), old)
 
 
 @njit(cache=True, nogil=True)
@@ -236,7 +236,7 @@ def tail_limit(built: int) -> int:
 
 
 @njit(nogil=True, inline="always")  # for one caller: compiled once less
-def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
+def search(b: int, s: int, query: Floats, epsilon: float) -> Any:
     """(slot that dominates the (1, D) query or −1, probes, fraction searched) in a non-empty index but EMULATED."""
     state = states_of(b)[s]
     kind, built, used = state.kind, np.int64(state.built), np.int64(state.used)
@@ -260,7 +260,7 @@ def search(b: Any, s: int, query: Floats, epsilon: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def exists(b: Any, s: int, query: Floats) -> bool:
+def exists(b: int, s: int, query: Floats) -> bool:
     """Does any stored point dominate the (1, D) query? What the exact twin of an approximate search says."""
     used, guards = np.int64(states_of(b)[s].used), _guards(b)
     wanted = np.empty(guards.shape[0], np.uint64)
@@ -271,7 +271,7 @@ def exists(b: Any, s: int, query: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def add(b: Any, s: int, owner: int, query: Floats) -> None:
+def add(b: int, s: int, owner: int, query: Floats) -> None:
     """Store the (1, D) point under `owner`; there is room, see `reserve`."""
     state, owners = states_of(b)[s], owners_in(b, s)
     slot = np.int64(state.free)
@@ -295,13 +295,13 @@ def add(b: Any, s: int, owner: int, query: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def remove(b: Any, s: int, slot: int) -> None:
+def remove(b: int, s: int, slot: int) -> None:
     """Forget what is in a slot. An emptied index begins anew, as FilterIndex drops an empty partition."""
     state, owners = states_of(b)[s], owners_in(b, s)
     state.held -= 1
     state.updates += 1
     if state.held == 0:
-        state.kind = b[_FIRST_KIND]
+        state.kind = words_at(b)[_FIRST_KIND]
         state.used, state.built, state.dead, state.free = 0, 0, 0, -1
         state.fallbacks, state.updates, state.stay = 0, 0, 0
         return
@@ -321,7 +321,7 @@ def remove(b: Any, s: int, slot: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def covered(b: Any, s: int, query: Floats) -> Any:
+def covered(b: int, s: int, query: Floats) -> Any:
     """All slots whose point the (1, D) query dominates."""
     used = np.int64(states_of(b)[s].used)
     if states_of(b)[s].kind == SCAN:
@@ -330,7 +330,7 @@ def covered(b: Any, s: int, query: Floats) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def compact(b: Any, s: int) -> None:
+def compact(b: int, s: int) -> None:
     """Move what is stored to the front, in slot order, as one tail without a static part; words are left to pack."""
     state, points, owners, slot_of = states_of(b)[s], points_in(b, s), owners_in(b, s), slots_of(b)
     count = 0
@@ -345,14 +345,13 @@ def compact(b: Any, s: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def rebuild(b: Any, s: int) -> None:
+def rebuild(b: int, s: int) -> None:
     """Everything into the static part, in the order of the method: LayeredIndex._rebuild."""
     call(b, _REBUILD, s, 0, 0, 0)
 
 
 @linkable
-def _rebuild(address: int, s: int, _1: int, _2: int, _3: int) -> int:
-    b = table_at(address)
+def _rebuild(b: int, s: int, _1: int, _2: int, _3: int) -> int:
     compact(b, s)
     state, owners, slot_of = states_of(b)[s], owners_in(b, s), slots_of(b)
     held = np.int64(state.held)

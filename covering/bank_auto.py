@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -26,7 +24,7 @@ _REVIEW, _ATTRIBUTES, _STAY, _MANY, _FEW = auto.REVIEW, auto.ATTRIBUTES, auto.ST
 
 
 @njit(cache=True, nogil=True)
-def begin(b: Any, s: int, checks: int, hits: int) -> None:
+def begin(b: int, s: int, checks: int, hits: int) -> None:
     """An index that is about to get its first entry starts to count from here."""
     state = states_of(b)[s]
     state.reviewed_checks, state.reviewed_hits = checks, hits
@@ -34,7 +32,7 @@ def begin(b: Any, s: int, checks: int, hits: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def review(b: Any, s: int, checks: int, hits: int, epsilon: float) -> None:
+def review(b: int, s: int, checks: int, hits: int, epsilon: float) -> None:
     """Decide again which method works, from what happened since the last time: AutoIndex._review."""
     state = states_of(b)[s]
     recent = checks - state.reviewed_checks
@@ -64,7 +62,7 @@ def review(b: Any, s: int, checks: int, hits: int, epsilon: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _go_over(b: Any, s: int, kind: int) -> None:
+def _go_over(b: int, s: int, kind: int) -> None:
     state = states_of(b)[s]
     state.kind, state.fallbacks = kind, 0
     if state.held > tail_limit(0):

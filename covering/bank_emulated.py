@@ -90,7 +90,7 @@ def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) 
 
 @njit(cache=True, nogil=True)
 def search_emulated(
-    b: Any, s: int, offset: Floats, scale: Floats, bits: int, numerator: int, shift: int, query: Floats, cap: int
+    b: int, s: int, offset: Floats, scale: Floats, bits: int, numerator: int, shift: int, query: Floats, cap: int
 ) -> Any:
     """(slot or −1, cubes searched, fraction searched, capped, whether any point dominates); cap < 0: none.
 

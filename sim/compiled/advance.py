@@ -9,8 +9,6 @@ Calls are numbered: wires first, then the servers of the brokers, then the clien
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -39,7 +37,7 @@ from sim.compiled.room import dry, lacks_room
 
 
 @njit(cache=True, nogil=True)
-def take_sample(w: Any) -> None:
+def take_sample(w: int) -> None:
     """The present size of every table: the clients' of each broker, then by wire."""
     n, samples, brokers, wires = counters_of(w), samples_of(w), brokers_of(w), wires_of(w)
     at = n[c.SAMPLE]
@@ -52,7 +50,7 @@ def take_sample(w: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def clients_go_on(w: Any) -> int:
+def clients_go_on(w: int) -> int:
     """Let the clients do the next line of the timeline, or wait for it; ROOM if an array is too short."""
     n, now = counters_of(w), numbers_of(w)[c.NOW]
     position, times = n[c.POSITION], times_of(w)
@@ -72,7 +70,7 @@ def clients_go_on(w: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def sampler_goes_on(w: Any) -> None:
+def sampler_goes_on(w: int) -> None:
     n, now, due = counters_of(w), numbers_of(w)[c.NOW], due_of(w)
     at = n[c.SAMPLE]
     if at == n[c.WANTED_SAMPLES]:
@@ -85,7 +83,7 @@ def sampler_goes_on(w: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def advance(w: Any) -> int:
+def advance(w: int) -> int:
     """Go on until nothing is under way, or until an array is too short: DONE or ROOM."""
     n, wires, brokers, heap = counters_of(w), wires_of(w), brokers_of(w), heap_of(w)
     servers, clients = len(wires), len(wires) + len(brokers)

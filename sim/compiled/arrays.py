@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import njit
 
-from covering.memory import WORDS, matrix_of, pointer, rows_of
+from covering.memory import WORDS, matrix_of, rows_of, words_at
 from sim.compiled import records as r
 
 (
@@ -69,6 +69,6 @@ homed_first_of = rows_of(HOMED_FIRST, np.int64)
 
 
 @njit(cache=True, nogil=True)
-def bank_of(w: Any) -> Any:
+def bank_of(w: int) -> Any:
     """The table of the bank of covering indexes."""
-    return carray(pointer(w[WORDS * BANK]), (w[WORDS * BANK + 1],), np.int64)
+    return words_at(w)[WORDS * BANK]

@@ -63,11 +63,11 @@ def load(world: World) -> None:
     world.lengthen(a.NODES, int(degree[homes].sum()))
     world.follow_nodes()
     n[c.LOADING] = 1
-    _enter_clients(world.memory.table, np.ascontiguousarray(homes))
+    _enter_clients(world.memory.address, np.ascontiguousarray(homes))
     for route, inputs in _order(routes):
         cursor = np.full(len(inputs), -1, np.int64)
         heap = np.empty(len(inputs) + 1, r.CALL)
-        while _pass_on(world.memory.table, route, inputs, cursor, heap) == c.ROOM:
+        while _pass_on(world.memory.address, route, inputs, cursor, heap) == c.ROOM:
             _make_room(world)
         last, first = int(n[c.OUT]), int(world.get(a.OUT_FIRST)[2 * route])
         world.get(a.OUT_FIRST)[2 * route + 1] = last
@@ -75,7 +75,7 @@ def load(world: World) -> None:
         world.lengthen(a.NODES, int(n[c.NODES]) + (last - first) * onward)
         world.follow_nodes()
         world.grow_rows(int(n[c.ROWS]) + last - first)
-        _take_in(world.memory.table, route)
+        _take_in(world.memory.address, route)
     n[c.LOADING] = 0
     for place in (a.OUT_OPERATION, a.OUT_MESSAGE):
         world.put(place, np.empty(0, world.get(place).dtype))
@@ -123,7 +123,7 @@ def subscriptions_behind(routes: NDArray[Any], own: NDArray[np.int64]) -> NDArra
 
 
 @njit(cache=True, nogil=True)
-def _enter_clients(w: Any, homes: Any) -> None:
+def _enter_clients(w: int, homes: Any) -> None:
     """The requests themselves: their rows of the trace, the brokers' own tables, and nodes on the first routes."""
     n, learn_first, learn = counters_of(w), learn_first_of(w), learn_of(w)
     for subscription in range(len(homes)):
@@ -138,7 +138,7 @@ def _enter_clients(w: Any, homes: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _next_of(w: Any, route: int, source: int, position: int) -> Any:
+def _next_of(w: int, route: int, source: int, position: int) -> Any:
     """The operation at a position of what a route passed on, or of what a broker's clients asked; −1: the end."""
     if route == CLIENTS:
         first, last = homed_first_of(w)[source], homed_first_of(w)[source + 1]
@@ -148,7 +148,7 @@ def _next_of(w: Any, route: int, source: int, position: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _place_among(w: Any, route: int, came_from: int) -> int:
+def _place_among(w: int, route: int, came_from: int) -> int:
     """Which of the nodes that a subscription has at the route's source is the one on this route."""
     n, routes, learn_first, learn = counters_of(w), routes_of(w), learn_first_of(w), learn_of(w)
     first, back = learn_first[routes[route].source * n[c.TREES]], -1
@@ -164,7 +164,7 @@ def _place_among(w: Any, route: int, came_from: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _pass_on(w: Any, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
+def _pass_on(w: int, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
     """Decide about everything that reaches a route's source; ROOM where an array is too short, to be called again."""
     n, nodes, source = counters_of(w), nodes_of(w), np.int64(routes_of(w)[route].source)
     waiting = 0
@@ -204,7 +204,7 @@ def _pass_on(w: Any, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _take_in(w: Any, route: int) -> None:
+def _take_in(w: int, route: int) -> None:
     """The target of a route takes in what was passed on: its table, and nodes for the routes that lead on."""
     n, nodes, learn_first, learn = counters_of(w), nodes_of(w), learn_first_of(w), learn_of(w)
     routes = routes_of(w)

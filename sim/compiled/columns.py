@@ -7,8 +7,6 @@ table of addresses, and it would read every address again.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import njit
 
 from covering.memory import column_of
@@ -29,7 +27,7 @@ _witness, _probes, _cubes, _volume, _outcome, _capped, _exact = (
 
 @njit(cache=True, nogil=True)
 def write_control(
-    w: Any, sent: float, source: int, target: int, tree: int, kind: int, subscription: int, operation: int,
+    w: int, sent: float, source: int, target: int, tree: int, kind: int, subscription: int, operation: int,
     sequence: int, hop: int,
 ) -> None:  # fmt: skip
     """A broker processes a control message now."""
@@ -45,7 +43,7 @@ def write_control(
 
 
 @njit(cache=True, nogil=True)
-def write_decision(w: Any, node: int, operation: int) -> None:
+def write_decision(w: int, node: int, operation: int) -> None:
     """A ledger decides about a node now."""
     n, now, nodes = counters_of(w), numbers_of(w)[c.NOW], nodes_of(w)
     row, subscription, route = n[c.DECISIONS], nodes[node].subscription, routes_of(w)[nodes[node].route]
@@ -60,7 +58,7 @@ def write_decision(w: Any, node: int, operation: int) -> None:
 
 @njit(cache=True, nogil=True)
 def write_search(
-    w: Any, witness: int, probes: int, cubes: int, volume: float, outcome: int, capped: bool, exact: int
+    w: int, witness: int, probes: int, cubes: int, volume: float, outcome: int, capped: bool, exact: int
 ) -> None:
     """The rest of the decision that was written last; the witness is a subscription."""
     row = counters_of(w)[c.DECISIONS] - 1

@@ -27,7 +27,7 @@ from covering.bank import (
     states_of,
 )
 from covering.bank_emulated import search_emulated
-from covering.memory import call, linkable, table_at
+from covering.memory import call, linkable
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     DECIDE,
@@ -68,13 +68,13 @@ _slot_in, _enter, _leave = ids._find, ids._put_range, ids._drop
 
 
 @njit(cache=True, nogil=True)
-def index_of_route(w: Any, route: int, subscription: int) -> int:
+def index_of_route(w: int, route: int, subscription: int) -> int:
     """The index of the bank in which a subscription would be on a route."""
     return route * counters_of(w)[c.GROUPS] + groups_of(w)[subscription]
 
 
 @njit(nogil=True, inline="always")  # this and `choose` have one caller: a search is compiled twice less
-def look(w: Any, route: int, subscription: int) -> Any:
+def look(w: int, route: int, subscription: int) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
     n, b, link = counters_of(w), bank_of(w), routes_of(w)[route]
     s = index_of_route(w, route, subscription)
@@ -111,7 +111,7 @@ def look(w: Any, route: int, subscription: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def room_for(w: Any, route: int, subscription: int, more: int) -> bool:
+def room_for(w: int, route: int, subscription: int, more: int) -> bool:
     """Can a route take so many more sent entries of this subscription's group? The bank makes room if it can;
 
     if it cannot, NEED_SLOTS grows by what it lacks.
@@ -127,7 +127,7 @@ def room_for(w: Any, route: int, subscription: int, more: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _store(w: Any, node: int) -> None:
+def _store(w: int, node: int) -> None:
     """A node is sent from now on."""
     n, nodes = counters_of(w), nodes_of(w)
     subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
@@ -146,7 +146,7 @@ def _store(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _unstore(w: Any, node: int) -> None:
+def _unstore(w: int, node: int) -> None:
     """A node is no longer sent."""
     n, nodes = counters_of(w), nodes_of(w)
     route = np.int64(nodes[node].route)
@@ -159,7 +159,7 @@ def _unstore(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def suppress(w: Any, node: int, coverer: int) -> None:
+def suppress(w: int, node: int, coverer: int) -> None:
     """`node` is held back because of `coverer`, last in its list."""
     standings = standings_of(w)
     standings[node].coverer = coverer
@@ -174,7 +174,7 @@ def suppress(w: Any, node: int, coverer: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _forget_dependant(w: Any, node: int) -> None:
+def _forget_dependant(w: int, node: int) -> None:
     standings = standings_of(w)
     coverer, before, after = standings[node].coverer, standings[node].previous, standings[node].next
     if before >= 0:
@@ -189,7 +189,7 @@ def _forget_dependant(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _detach(w: Any, node: int) -> Any:
+def _detach(w: int, node: int) -> Any:
     """The first of what a node suppressed; the list is no longer its own."""
     standings = standings_of(w)
     first = np.int64(standings[node].first)
@@ -198,14 +198,14 @@ def _detach(w: Any, node: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def dependants(w: Any, node: int) -> Any:
+def dependants(w: int, node: int) -> Any:
     """How many others a node holds back."""
     return 0 if counters_of(w)[c.STRATEGY] == SIMPLE else np.int64(standings_of(w)[node].count)
 
 
 @njit(cache=True, nogil=True)
 def _record(
-    w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
+    w: int, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
     exact: int,
 ) -> None:  # fmt: skip
     if counters_of(w)[c.LOADING]:
@@ -216,7 +216,7 @@ def _record(
 
 
 @njit(cache=True, nogil=True)
-def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
+def _tell(w: int, node: int, kind: int, operation: int, hop: int) -> None:
     n, request = counters_of(w), operations_of(w)[operation]
     request.messages += 1
     if n[c.LOADING]:
@@ -229,7 +229,7 @@ def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
 
 
 @njit(nogil=True, inline="always")
-def choose(w: Any, node: int) -> Any:
+def choose(w: int, node: int) -> Any:
     """What `look` answers, by any strategy that may hold something back."""
     n, nodes = counters_of(w), nodes_of(w)
     subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
@@ -243,7 +243,7 @@ def choose(w: Any, node: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def decide(w: Any, node: int, outcome: int, operation: int, hop: int) -> None:
+def decide(w: int, node: int, outcome: int, operation: int, hop: int) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     n = counters_of(w)
     if n[c.STRATEGY] == SIMPLE:
@@ -255,8 +255,7 @@ def decide(w: Any, node: int, outcome: int, operation: int, hop: int) -> None:
 
 
 @linkable
-def decide_linked(address: int, node: int, outcome: int, operation: int, hop: int) -> int:
-    w = table_at(address)
+def decide_linked(w: int, node: int, outcome: int, operation: int, hop: int) -> int:
     n = counters_of(w)
     witness, probes, cubes, volume, capped, exact = choose(w, node)
     if witness >= 0:
@@ -278,7 +277,7 @@ def decide_linked(address: int, node: int, outcome: int, operation: int, hop: in
 
 
 @njit(cache=True, nogil=True)
-def _covered_by(w: Any, node: int) -> Any:
+def _covered_by(w: int, node: int) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
     nodes, b = nodes_of(w), bank_of(w)
     subscription = np.int64(nodes[node].subscription)
@@ -295,7 +294,7 @@ def _covered_by(w: Any, node: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _retract(w: Any, node: int, coverer: int, operation: int, hop: int) -> None:
+def _retract(w: int, node: int, coverer: int, operation: int, hop: int) -> None:
     _unstore(w, node)
     dependant = _detach(w, node)
     suppress(w, node, coverer)
@@ -308,7 +307,7 @@ def _retract(w: Any, node: int, coverer: int, operation: int, hop: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def unsubscribe(w: Any, node: int, operation: int, hop: int) -> None:
+def unsubscribe(w: int, node: int, operation: int, hop: int) -> None:
     """LinkLedger.unsubscribe: first send what the leaving entry exposes, then that it leaves."""
     if counters_of(w)[c.STRATEGY] == SIMPLE:
         _tell(w, node, UNSUBSCRIBE, operation, hop)

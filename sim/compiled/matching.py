@@ -77,7 +77,7 @@ def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool
 
 
 @njit(cache=True, nogil=True)
-def columns_of(w: Any) -> Any:
+def columns_of(w: int) -> Any:
     """The rows of all brokers' clients, as the block scan takes them."""
     return Columns(
         local_lo_of(w), local_hi_of(w), local_weights_of(w), local_mentioned_of(w), local_scores_of(w), local_ids_of(w)
@@ -85,7 +85,7 @@ def columns_of(w: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def enter_local(w: Any, broker: int, subscription: int) -> None:
+def enter_local(w: int, broker: int, subscription: int) -> None:
     """A client of the broker subscribes."""
     lo, hi, mentioned, weights, home = lo_of(w), hi_of(w), mentioned_of(w), weights_of(w), brokers_of(w)[broker]
     columns = columns_of(w)
@@ -100,7 +100,7 @@ def enter_local(w: Any, broker: int, subscription: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def leave_local(w: Any, broker: int, subscription: int) -> None:
+def leave_local(w: int, broker: int, subscription: int) -> None:
     """A client of the broker leaves; the last row takes the free place."""
     places, home, columns = places_of(w), brokers_of(w)[broker], columns_of(w)
     home.local -= 1
@@ -119,7 +119,7 @@ def room_after(room: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def enter_table(w: Any, node: int) -> None:
+def enter_table(w: int, node: int) -> None:
     """A neighbour subscribes. A full table moves to the end of all rows, with twice the room: there is some."""
     row, who = nodes_of(w)[node], row_node_of(w)
     table = routes_of(w)[row.route]
@@ -138,7 +138,7 @@ def enter_table(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def leave_table(w: Any, node: int) -> None:
+def leave_table(w: int, node: int) -> None:
     """A neighbour unsubscribes; the last row takes the free place."""
     nodes, who = nodes_of(w), row_node_of(w)
     table, place = routes_of(w)[nodes[node].route], np.int64(nodes[node].row)
@@ -154,7 +154,7 @@ def leave_table(w: Any, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fill(w: Any, start: int, stop: int) -> None:
+def _fill(w: int, start: int, stop: int) -> None:
     """Copy the bounds of the subscriptions in these rows into them."""
     nodes, who, named, low, high = nodes_of(w), row_node_of(w), row_named_of(w), row_lo_of(w), row_hi_of(w)
     attributes, lo, hi = named_of(w), named_lo_of(w), named_hi_of(w)
@@ -166,7 +166,7 @@ def _fill(w: Any, start: int, stop: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def behind(w: Any, route: int, event: Any) -> bool:
+def behind(w: int, route: int, event: Any) -> bool:
     """Does anything in the table of a route match?"""
     table, relaxed = routes_of(w)[route], counters_of(w)[c.RELAXED] != 0
     named, low, high, first = row_named_of(w), row_lo_of(w), row_hi_of(w), table.row

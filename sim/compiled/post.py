@@ -8,8 +8,6 @@ the call says when, the queue says which, as in the reference.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import njit
 
 from broker.messages import HEADER_BYTES
@@ -31,7 +29,7 @@ from sim.compiled.records import CONSTANT, EXPONENTIAL, PUBLISH, SUBSCRIBE
 
 
 @njit(cache=True, nogil=True)
-def allocate(w: Any) -> int:
+def allocate(w: int) -> int:
     """A free row of messages; whoever starts to process a message has made sure that there is one."""
     n = counters_of(w)
     n[c.IN_FLIGHT] += 1
@@ -44,7 +42,7 @@ def allocate(w: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def release(w: Any, m: int) -> None:
+def release(w: int, m: int) -> None:
     n = counters_of(w)
     messages_of(w)[m].next = n[c.FREE]
     n[c.FREE] = m
@@ -52,7 +50,7 @@ def release(w: Any, m: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def schedule(w: Any, time: float, what: int) -> None:
+def schedule(w: int, time: float, what: int) -> None:
     n = counters_of(w)
     n[c.ORDER] += 1
     n[c.HEAP] = push(heap_of(w), n[c.HEAP], time, n[c.ORDER], what)
@@ -68,7 +66,7 @@ def _size(kind: int, attributes: int) -> int:
 
 @njit(cache=True, nogil=True)
 def send(
-    w: Any, wire: int, kind: int, node: int, operation: int, hop: int, parent: int, published: float, plane: int
+    w: int, wire: int, kind: int, node: int, operation: int, hop: int, parent: int, published: float, plane: int
 ) -> None:
     """Put a message on a wire."""
     n, numbers, messages = counters_of(w), numbers_of(w), messages_of(w)
@@ -106,7 +104,7 @@ def send(
 
 
 @njit(cache=True, nogil=True)
-def take_off(w: Any, wire: int) -> int:
+def take_off(w: int, wire: int) -> int:
     """The message that arrives now on a wire, whose call is the first of the calendar."""
     n, messages, link = counters_of(w), messages_of(w), wires_of(w)[wire]
     m = link.head
@@ -120,7 +118,7 @@ def take_off(w: Any, wire: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def enqueue(w: Any, broker: int, m: int, what: int) -> None:
+def enqueue(w: int, broker: int, m: int, what: int) -> None:
     """A message begins to wait for service."""
     n, numbers, messages, server = counters_of(w), numbers_of(w), messages_of(w), brokers_of(w)[broker]
     now = numbers[c.NOW]
@@ -144,7 +142,7 @@ def enqueue(w: Any, broker: int, m: int, what: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def dequeue(w: Any, broker: int) -> int:
+def dequeue(w: int, broker: int) -> int:
     server = brokers_of(w)[broker]
     m = server.head
     server.head = messages_of(w)[m].next

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from covering.memory import call, linkable, table_at
+from covering.memory import call, linkable
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     CONTROL_MESSAGE,
@@ -47,9 +45,8 @@ from sim.compiled.topology import EVERYTHING
 
 
 @linkable
-def control_message(address: int, m: int, broker: int, _1: int, _2: int) -> int:
+def control_message(w: int, m: int, broker: int, _1: int, _2: int) -> int:
     """A broker processes a subscription or unsubscription, its own client's or a neighbour's: Broker._control."""
-    w = table_at(address)
     n, nodes, routes, learn_first, learn = counters_of(w), nodes_of(w), routes_of(w), learn_first_of(w), learn_of(w)
     message, now = messages_of(w)[m], numbers_of(w)[c.NOW]
     kind, node, operation = np.int64(message.kind), np.int64(message.node), np.int64(message.operation)
@@ -97,7 +94,7 @@ def control_message(address: int, m: int, broker: int, _1: int, _2: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def new_node(w: Any, subscription: int, route: int) -> None:
+def new_node(w: int, subscription: int, route: int) -> None:
     n = counters_of(w)
     fresh = nodes_of(w)[n[c.NODES]]
     n[c.NODES] += 1
@@ -109,9 +106,8 @@ def new_node(w: Any, subscription: int, route: int) -> None:
 
 
 @linkable
-def publication(address: int, m: int, broker: int, _1: int, _2: int) -> int:
+def publication(w: int, m: int, broker: int, _1: int, _2: int) -> int:
     """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
-    w = table_at(address)
     n, wires, message, now = counters_of(w), wires_of(w), messages_of(w)[m], numbers_of(w)[c.NOW]
     event, hop, plane, wire = np.int64(message.node), np.int64(message.hop), message.plane, message.wire
     published, sent, parent = message.published, message.sent, message.parent
@@ -144,12 +140,12 @@ def publication(address: int, m: int, broker: int, _1: int, _2: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def process(w: Any, m: int, broker: int) -> None:
+def process(w: int, m: int, broker: int) -> None:
     call(w, PUBLICATION if messages_of(w)[m].kind == PUBLISH else CONTROL_MESSAGE, m, broker, 0, 0)
 
 
 @njit(cache=True, nogil=True)
-def arrive(w: Any, m: int, broker: int) -> None:
+def arrive(w: int, m: int, broker: int) -> None:
     """Server.arrive: process at once, wait for service, or find no room."""
     n, message = counters_of(w), messages_of(w)[m]
     if n[c.SERVICE] == NO_SERVICE:
@@ -165,7 +161,7 @@ def arrive(w: Any, m: int, broker: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def client_acts(w: Any, position: int) -> None:
+def client_acts(w: int, position: int) -> None:
     """One line of the timeline: Network.subscribe, unsubscribe or publish."""
     n, now = counters_of(w), numbers_of(w)[c.NOW]
     broker, kind, index = homes_of(w)[position], kinds_of(w)[position], index_of(w)[position]
@@ -182,7 +178,7 @@ def client_acts(w: Any, position: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def new_operation(w: Any, kind: int, subscription: int, broker: int) -> int:
+def new_operation(w: int, kind: int, subscription: int, broker: int) -> int:
     n, now = counters_of(w), numbers_of(w)[c.NOW]
     number = n[c.OPERATIONS]
     n[c.OPERATIONS] += 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from covering.memory import WORDS, call, linkable, table_at
+from covering.memory import WORDS, call, linkable, words_at
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     CONTROL,
@@ -38,13 +38,13 @@ from sim.compiled.records import EXPONENTIAL, PUBLISH, SIMPLE, SUBSCRIBE
 
 
 @njit(cache=True, nogil=True)
-def dry(w: Any, broker: int) -> bool:
+def dry(w: int, broker: int) -> bool:
     """No service time is left of those drawn in advance."""
     return counters_of(w)[c.SERVICE] == EXPONENTIAL and service_drawn_of(w)[broker] == service_draws_of(w).shape[1]
 
 
 @njit(cache=True, nogil=True)
-def lacks_room(w: Any, kind: int, node: int, wire: int, broker: int) -> bool:
+def lacks_room(w: int, kind: int, node: int, wire: int, broker: int) -> bool:
     """Is an array too short for all that processing a message may write? Then the counters say how much that is."""
     n = counters_of(w)
     if n[c.CREDIT] > 0 and kind != PUBLISH:
@@ -59,8 +59,7 @@ def lacks_room(w: Any, kind: int, node: int, wire: int, broker: int) -> bool:
 
 
 @linkable
-def lacks_room_linked(address: int, kind: int, node: int, wire: int, broker: int) -> int:
-    w = table_at(address)
+def lacks_room_linked(w: int, kind: int, node: int, wire: int, broker: int) -> int:
     n = counters_of(w)
     answers, fresh, table, served = 0, 0, 0, 0
     enough = True
@@ -116,7 +115,7 @@ def lacks_room_linked(address: int, kind: int, node: int, wire: int, broker: int
 
 
 @njit(cache=True, nogil=True)
-def _credit(w: Any) -> int:
+def _credit(w: int) -> int:
     """For how many messages after this one there is room, whichever they are (table rows and events apart).
 
     Simple routing answers a message at most once per route that leads on. Elsewhere a departure may expose any number.
@@ -131,10 +130,10 @@ def _credit(w: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _control_rows(w: Any) -> Any:
-    return w[WORDS * CONTROL + 1]
+def _control_rows(w: int) -> Any:
+    return words_at(w)[WORDS * CONTROL + 1]
 
 
 @njit(cache=True, nogil=True)
-def _decision_rows(w: Any) -> Any:
-    return w[WORDS * DECISIONS + 1]
+def _decision_rows(w: int) -> Any:
+    return words_at(w)[WORDS * DECISIONS + 1]

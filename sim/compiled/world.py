@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from covering.bank import EMULATED, KDTREE, PACKED, SCAN, Bank
 from covering.bank_emulated import asked_share
 from covering.ids import _put_range
 from covering.keys import Quantiser, greedy_bits
-from covering.memory import Memory, block_for, column_in
+from covering.memory import Memory, block_for, column_in, small_pages
 from routing.overlay import Overlay
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
@@ -36,7 +34,7 @@ from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 
 FIRST_ROOM = 1024  # rows of an array to begin with
-BLOCK_ROWS = 1 << 18  # of the trace, at most: tens of megabytes, so that the system gives large pages
+BLOCK_ROWS = 1 << 18  # of the trace, at most: few chunks; what is not written of the last one takes no memory
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
 _SERVICES = {"none": r.NO_SERVICE, "constant": r.CONSTANT, "exponential": r.EXPONENTIAL, "linear": r.LINEAR}
 _FIRST_KIND = {"scan": SCAN, "packed": PACKED, "kdtree": KDTREE, "auto": KDTREE, "zorder-emulated": EMULATED}
@@ -233,7 +231,7 @@ class World:
         """Where nothing is held back, how much there will be is known: every subscription over every link."""
         comers = int((self.timeline.kind == SUBSCRIBE).sum())
         links = len(self.topology.routes) if len(self.topology.trees) > 1 else self.overlay.brokers - 1
-        self.lengthen(a.NODES, comers * links + c.SLACK)
+        self.put(a.NODES, small_pages((comers * links + c.SLACK,), r.NODE))
         self.follow_nodes()
         came = self.homes[self.timeline.index[self.timeline.kind == SUBSCRIBE]]
         passed = subscriptions_behind(self.topology.routes, np.bincount(came, minlength=self.overlay.brokers))
@@ -249,7 +247,7 @@ class World:
 
     def run(self) -> None:
         """Until nothing is under way any more."""
-        while advance(self.memory.table) == c.ROOM:
+        while advance(self.memory.address) == c.ROOM:
             self.make_room()
         at, brokers = int(self.n[c.WANTED_SAMPLES]), len(self.brokers)
         samples = self.get(a.SAMPLES)
@@ -321,15 +319,8 @@ class World:
         if rows > len(self.get(a.ROW_LO)):
             for place in (a.ROW_NAMED, a.ROW_LO, a.ROW_HI):
                 old = self.get(place)
-                self.put(place, _sparse((rows, old.shape[1]), old.dtype))
+                self.put(place, small_pages((rows, old.shape[1]), old.dtype))
             self.topology.routes["filled"] = 0
-
-
-def _sparse(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
-    """An array of which little may ever be used: not in large pages, as numpy asks for, so the rest takes no memory."""
-    size = math.prod(shape)
-    pages = mmap.mmap(-1, max(1, size * dtype.itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, dtype, size).reshape(shape)
 
 
 def _only_mentioned(workload: Workload) -> tuple[NDArray[Any], ...]:
