@@ -7,7 +7,6 @@ out of arrays of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def tables_of(world: World) -> dict[str, pa.Table]:
-    """Everything but the run record, tables side by side: numpy and Arrow let go of the interpreter as they copy."""
+    """Everything but the run record. One after the other: threads cost more than they save, so little is copied."""
     columns: dict[str, Callable[[], Mapping[str, Any]]] = {
         "tables": lambda: _sizes(world),
         "publications": lambda: _publications(world.get(a.PUBLICATIONS, c.PUBLICATIONS)),
@@ -49,8 +48,7 @@ def tables_of(world: World) -> dict[str, pa.Table]:
         found = columns[name]() if name in columns else {}
         return trace.to_table(name, found) if found else trace.empty(name)
 
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(trace.HASHED, pool.map(made, trace.HASHED), strict=True))
+    return {name: made(name) for name in trace.HASHED}
 
 
 def _transposed(name: str, rows: list[tuple[Any, ...]]) -> dict[str, Any]:
