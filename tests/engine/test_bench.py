@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from sim.bench.engines import verdicts
+from sim.bench.engines import RUNS, SIZES, SUBSCRIPTIONS, verdicts
+
+FAST = {"engine": "compiled", "case": "simple", "seconds": 1.0, "first_seconds": 2.0, "ratio": 40.0}
+ALONE = {"engine": "compiled", "case": "simple, no events", "seconds": 1.0, "first_seconds": 2.0}
+AT_FULL_SIZE = {"subscriptions": SUBSCRIPTIONS}
 
 
 def test_another_trace_or_a_slow_engine_is_not_what_was_aimed_at() -> None:
-    fast = {"engine": "compiled", "case": "simple", "seconds": 1.0, "first_seconds": 2.0, "ratio": 40.0}
+    fast = FAST | AT_FULL_SIZE
     rows = [fast | {"same_trace": True}, fast | {"same_trace": False}, fast | {"same_trace": True, "ratio": 29.0}]
     assert [row["met"] for row in verdicts(rows)] == [True, False, False]
     assert "first turn 20.0×" in str(verdicts(rows)[0]["measured"])
 
 
 def test_control_traffic_is_judged_by_its_rate() -> None:
-    alone = {"engine": "compiled", "case": "simple, no events", "seconds": 1.0, "first_seconds": 2.0}
-    rows = [alone | {"messages_per_s": rate} for rate in (2_000_000, 1_999_999)]
+    rows = [ALONE | AT_FULL_SIZE | {"messages_per_s": rate} for rate in (2_000_000, 1_999_999)]
     assert [row["met"] for row in verdicts(rows)] == [True, False]
     assert "first turn 1e+06/s" in str(verdicts(rows)[0]["measured"])
+
+
+def test_less_than_the_targets_are_meant_for_is_shown_but_not_judged() -> None:
+    """As `--quick` measures it. A trace that differs is wrong at any size."""
+    small = {"subscriptions": SUBSCRIPTIONS // 10}
+    bulk = {"engine": "compiled", "case": "bulk loading", "seconds": 1.0, "peak_bytes": 1.0}
+    sweep = {"engine": "simpy", "case": "sweep", "jobs": 2}
+    rows = [
+        FAST | small | {"same_trace": True},
+        FAST | small | {"same_trace": False},
+        ALONE | small | {"messages_per_s": 1.0},
+        bulk | {"subscriptions": SIZES[1] // 50, "times_the_half": 1.0},
+        bulk | {"subscriptions": SIZES[1], "times_the_half": 1.0},
+        sweep | {"runs": RUNS // 4, "ratio": 1.0},
+        sweep | {"runs": RUNS, "ratio": 1.0},
+    ]
+    assert [row["met"] for row in verdicts(rows)] == [None, False, None, None, True, None, False]
+    assert all(row["measured"] for row in verdicts(rows))
