@@ -163,7 +163,10 @@ class TopKIndex(ABC):
     # ---- queries ----------------------------------------------------------------------------------------
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        """The k best matches (all of them for None) as (id, score), best first, ties by ascending id."""
+        """The k best matches (all of them for None) as (id, score), best first, ties by ascending id.
+
+        An event is an array of a value per attribute, NaN for those that it lacks; with one attribute also a number.
+        """
         ids, scores = self._answer(self._event(event), self._count(k))
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
@@ -227,6 +230,8 @@ class TopKIndex(ABC):
 
     def _event(self, event: ArrayLike) -> Floats:
         point = np.asarray(event, dtype=np.float64)
+        if point.ndim == 0 and self.dimensions == 1:
+            point = point[None]
         if point.shape != (self.dimensions,):
             raise CoverlayError(f"an event must have shape ({self.dimensions},), not {point.shape}")
         return point

@@ -11,7 +11,7 @@
    intervals that matter: where scores make long intervals rare among the best, m is a few per cent of n.
    Only these have a record here.
 4. Where m is so small that the answers to all values take at most 64 bytes per subscription, they are made
-   in advance for up to 24 results, and an event is a look-up (`topk/ready.py`).
+   in advance for up to 20 results, and an event is a look-up (`topk/ready.py`).
 
 An event that is an interval takes the union of its cells' lists: an interval that is missing in a cell is
 beaten by 32 that meet the event as well. Each counts in the first cell it shares with the event.
@@ -34,6 +34,7 @@ from coverlay import CoverlayError
 from topk import canopy_build as build
 from topk import canopy_query as query
 from topk.base import Batch, Found, Match, Quick, Stats
+from topk.canopy_choose import Chooser, Grid
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
@@ -46,7 +47,6 @@ _DEPTH = 32  # results that lists are made for: a screen full, and more than the
 _ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entries per interval at most
 _READY = 64.0  # bytes per subscription: at most twice the intervals themselves, whatever the data
 _MAX_BITS = 22
-_BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
 _COARSE_BITS = 12  # cells in which is decided what matters at all: finer ones find 7 % fewer and take twice as long
 
 
@@ -84,18 +84,21 @@ class Canopy(OneAttribute):
 
         def top(event: Any, k: Any) -> list[Match] | None:
             try:
-                (value,) = event.tolist()
-                if 0 < k <= most and type(value) is float and value == value:
+                if isinstance(event, float):
+                    value = event
+                else:
+                    (value,) = event.tolist()
+                if 0 < k <= most and isinstance(value, float) and value == value:
                     answer: list[Match] = pairs(buffer, value, k)
                     return answer
             except (AttributeError, TypeError, ValueError):
-                pass  # not an array of one number, or k not a number
+                pass  # not a number or an array of one, or k not a number
             return None
 
         return top
 
-    def _lay_out(self, columns: Columns, order: Ints) -> None:
-        n = len(order)
+    def _lay_out(self, columns: Columns) -> None:
+        n = len(columns.ids)
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)
         # Room for the case that all matter, and two neighbouring cells have more than _ENDS endpoints. Pages that stay
@@ -103,59 +106,34 @@ class Canopy(OneAttribute):
         cells = min(1 << bits, 4 * n // _ENDS + 1)
         head = query.HEADER + table.size
         buffer = np.empty(head + 5 * n + (1 << bits) // 2 + (self._depth + 1) * (cells + 1) // 2)
-        shift = max(0, bits - _COARSE_BITS)
-        covers = np.zeros((1 << bits) >> shift, np.int32)
         ends = np.empty((n, 2), np.int32)
-        records = buffer[head : head + 4 * n].reshape(n, 4)
-        m = self._choose(columns, order, (table, 1 << bits), covers, records, ends)
+        chooser = Chooser(columns, Grid(table, 1 << bits, max(0, bits - _COARSE_BITS)), self._depth)
+        m = chooser.choose(buffer[head : head + 4 * n].reshape(n, 4), ends)
         buffer[: query.HEADER] = 0
         buffer[[query.N, query.BITS, query.ROWS, query.DEPTH, query.WHOLE]] = m, bits, len(table), self._depth, m == n
         views = query.unpack(buffer)
         views[0][:] = table
-        words = self._fill(ends[:m], covers, shift, views[2], views[3])
+        words = self._fill(ends[:m], chooser, views[2], views[3])
         self._buffer = buffer[: head + 4 * m + (1 << bits) // 2 + (words + 1) // 2]
 
-    def _choose(
-        self, columns: Columns, order: Ints, code: tuple[Floats, int], covers: Any, records: Any, ends: Any
-    ) -> int:
-        """The records of those that matter, and their ends in bins; returns how many. A block of ranks at a time."""
-        table, bins = code
-        shift = (bins // len(covers)).bit_length() - 1
-        following = np.arange(len(covers) + 1, dtype=np.int32)
-        size = min(_BLOCK, len(order))
-        sides, codes, keep = np.empty((size, 2)), np.empty((size, 2), np.int32), np.empty(size, np.int32)
-        found = 0
-        for begin in range(0, len(order), _BLOCK):
-            rows = order[begin : begin + _BLOCK]
-
-            def fetch(part: Ints, rows: Ints = rows) -> None:
-                build.fetch(columns, rows, sides, part)
-                build.encode_ends(table, bins, sides, codes, part)
-
-            def place(part: Ints, rows: Ints = rows, into: Any = records[found:]) -> None:
-                build.place(columns, rows, sides, keep, into, part)
-
-            in_threads(fetch, parts(len(rows), len(order)))
-            more = build.relevant(codes[: len(rows)], shift, self._depth, covers, following, keep, ends[found:])
-            in_threads(place, parts(more, more))
-            found += more
-            if following[0] == len(covers):
-                break  # everything is covered
-        return found
-
-    def _fill(self, ends: Any, covers: Any, shift: int, starts: Any, lists: Any) -> int:
+    def _fill(self, ends: Any, chooser: Chooser, starts: Any, lists: Any) -> int:
         """Make the lists; returns how many words they take."""
         cell_of = np.empty(len(starts), np.int32)
         cells = build.cut(ends, _ENDS, cell_of)
-        build.to_cells(ends, cell_of, cells)
         words, offsets = np.zeros(cells, np.int32), np.empty(cells + 1, np.int32)
-        build.mark_closed(covers, shift, self._depth, cell_of, words)
-        # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
-        shares = parts(cells, len(ends))
-        if not build.count_open(ends, self._depth, words):
-            in_threads(lambda part: build.count(ends, self._depth, words, part), shares)
-        build.offsets_of(words, offsets)
-        in_threads(lambda part: build.fill(ends, words, offsets, lists, part), shares)
+        build.mark_closed(chooser.covers, chooser.grid.shift, self._depth, cell_of, words)
+        shares = list(enumerate(parts(len(ends), len(ends))))
+        tallies = np.zeros((len(shares), cells + 2, 2), np.int32)
+        places = np.empty((len(shares), cells), np.int32)
+        in_threads(lambda share: build.to_cells(ends, cell_of, cells, share[1], tallies[share[0]]), shares)
+        if build.lay_whole(tallies, self._depth, words, offsets, lists, places):
+            in_threads(lambda share: build.fill_whole(ends, places[share[0]], lists, share[1]), shares)
+        else:
+            # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
+            ranges = parts(cells, len(ends))
+            in_threads(lambda part: build.count(ends, self._depth, words, part), ranges)
+            build.offsets_of(words, offsets)
+            in_threads(lambda part: build.fill(ends, words, offsets, lists, part), ranges)
         build.point_bins(cell_of, offsets, starts)
         return int(offsets[-1])
 

@@ -1,4 +1,4 @@
-"""Kernels of the canopy index that build it: what matters, cells, and a counting sort into their lists."""
+"""Kernels of the canopy index that build it from what matters: cells, and a counting sort into their lists."""
 
 from __future__ import annotations
 
@@ -7,75 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from topk.canopy_query import CLOSED, CUT, FLAGS, HI, ID, LO, SCORE
-from topk.position import encode
+from topk.canopy_choose import open_from
+from topk.canopy_query import CLOSED, CUT, FLAGS
 
-_FEW_CELLS = 8  # up to so many cells are walked one by one, more with `_open_from`
-
-
-@njit(cache=True, nogil=True)
-def fetch(columns: Any, rows: Any, sides: Any, part: Any) -> None:
-    """Bounds in rank order. Nothing else happens here, so that cache misses overlap."""
-    lo, hi = columns[0], columns[1]
-    for t in range(part[0], part[1]):
-        sides[t, LO] = lo[rows[t]]
-        sides[t, HI] = hi[rows[t]]
-
-
-@njit(cache=True, nogil=True)
-def encode_ends(table: Any, bins: int, sides: Any, codes: Any, part: Any) -> None:
-    """First and last bin of each; −1 and `bins` for unbounded sides, which are inside no bin."""
-    for t in range(part[0], part[1]):
-        lo, hi = sides[t, LO], sides[t, HI]
-        codes[t, 0] = -1 if lo == -np.inf else encode(table, lo)
-        codes[t, 1] = bins if hi == np.inf else encode(table, hi)
-
-
-@njit(cache=True, nogil=True)
-def place(columns: Any, rows: Any, sides: Any, keep: Any, records: Any, part: Any) -> None:
-    """The kept ones of a block into their records."""
-    scores, ids = columns[2], columns[3]
-    integers = records.view(np.int64)
-    for r in range(part[0], part[1]):
-        t = keep[r]
-        records[r, LO] = sides[t, LO]
-        records[r, HI] = sides[t, HI]
-        records[r, SCORE] = scores[rows[t]]
-        integers[r, ID] = ids[rows[t]]
-
-
-@njit(cache=True, nogil=True)
-def _open_from(following: Any, cell: int) -> Any:
-    """The first cell from `cell` on that is still open: union-find with path halving."""
-    while following[cell] != cell:
-        following[cell] = following[following[cell]]
-        cell = following[cell]
-    return cell
-
-
-@njit(cache=True, nogil=True)
-def relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, keep: Any, ends: Any) -> int:
-    """Which of the next ranks meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how many.
-
-    ends are their codes; covers[c] is how many cover cell c, up to depth; `following` is for `_open_from`.
-    """
-    cells = len(covers)
-    found = 0
-    for t in range(len(codes)):
-        first, last = codes[t, 0] >> shift, codes[t, 1] >> shift
-        cell = _open_from(following, max(first, 0))
-        if cell > last or cell == cells:
-            continue
-        keep[found] = t
-        ends[found, 0], ends[found, 1] = codes[t, 0], codes[t, 1]
-        found += 1
-        while cell <= last and cell < cells:
-            if first < cell and cell < last:
-                covers[cell] += 1
-                if covers[cell] == depth:
-                    following[cell] = cell + 1
-            cell = _open_from(following, cell + 1)
-    return found
+_FEW_CELLS = 8  # up to so many cells are walked one by one, more with `open_from`
 
 
 @njit(cache=True, nogil=True)
@@ -101,12 +36,18 @@ def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def to_cells(ends: Any, cell_of: Any, cells: int) -> None:
-    """Bins to cells, in place; −1 and `cells` beyond."""
-    for r in range(len(ends)):
+def to_cells(ends: Any, cell_of: Any, cells: int, part: Any, tally: Any) -> None:
+    """Bins to cells, in place, −1 and `cells` beyond; and how many begin and end in each cell, −1 the first.
+
+    For the ranks part[0] … part[1]−1.
+    """
+    for r in range(part[0], part[1]):
         first, last = ends[r, 0], ends[r, 1]
-        ends[r, 0] = cell_of[first] if first >= 0 else -1
-        ends[r, 1] = cell_of[last] if last < len(cell_of) else cells
+        first = cell_of[first] if first >= 0 else -1
+        last = cell_of[last] if last < len(cell_of) else cells
+        ends[r, 0], ends[r, 1] = first, last
+        tally[first + 1, 0] += 1
+        tally[last + 1, 1] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -115,35 +56,6 @@ def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -
     for b in range(len(cell_of)):
         if covers[b >> shift] == depth:
             words[cell_of[b]] = CUT
-
-
-@njit(cache=True, nogil=True)
-def count_open(spans: Any, depth: int, words: Any) -> bool:
-    """`count` where no cell is covered `depth` times, which makes it simple; False, and nothing done, elsewhere."""
-    cells = len(words)
-    starts = np.zeros(cells, np.int32)
-    ends = np.zeros(cells, np.int32)
-    within = np.zeros(cells, np.int32)  # both start and end
-    running = 0
-    for t in range(len(spans)):
-        first, last = spans[t, 0], spans[t, 1]
-        if first < 0:
-            running += 1
-        else:
-            starts[first] += 1
-        if last < cells:
-            ends[last] += 1
-        if first == last:
-            within[first] += 1
-    for c in range(cells):
-        running += starts[c]
-        if running - starts[c] - ends[c] + within[c] >= depth:
-            return False
-        within[c] = running << FLAGS
-        running -= ends[c]
-    for c in range(cells):
-        words[c] += within[c]
-    return True
 
 
 @njit(cache=True, nogil=True)
@@ -166,7 +78,7 @@ def count(spans: Any, depth: int, words: Any, part: Any) -> None:
                     if covers[cell] == depth:
                         words[cell] |= CLOSED | CUT
                         following[cell] = cell + 1
-            cell = cell + 1 if few else _open_from(following, cell + 1)
+            cell = cell + 1 if few else open_from(following, cell + 1)
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +112,52 @@ def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
                 place[cell] = at + 1
             elif not few:
                 following[cell] = cell + 1
-            cell = cell + 1 if few else _open_from(following, cell + 1)
+            cell = cell + 1 if few else open_from(following, cell + 1)
+
+
+@njit(cache=True, nogil=True)
+def lay_whole(tallies: Any, depth: int, words: Any, offsets: Any, lists: Any, places: Any) -> bool:
+    """Words and offsets if no cell can be covered `depth` times, so that lists hold all that meets their cells.
+
+    places[w, c] is then where share w of the ranks begins in the list of cell c. False: nothing was done.
+    """
+    cells, shares = len(words), len(tallies)
+    running = tallies[:, 0, 0].copy()
+    for c in range(cells):
+        covering = 0  # at most: what begins and ends here is counted once
+        begun, ended = 0, 0
+        for w in range(shares):
+            running[w] += tallies[w, c + 1, 0]
+            places[w, c] = running[w]
+            covering += running[w]
+            begun += tallies[w, c + 1, 0]
+            ended += tallies[w, c + 1, 1]
+            running[w] -= tallies[w, c + 1, 1]
+        if covering - max(begun, ended) >= depth:
+            return False
+    at = 0
+    for c in range(cells):
+        offsets[c] = at
+        following = at + 1
+        for w in range(shares):
+            meeting = places[w, c]
+            places[w, c] = following
+            following += meeting
+        words[c] += (following - at - 1) << FLAGS
+        lists[at] = words[c]
+        at = following
+    offsets[cells] = at
+    return True
+
+
+@njit(cache=True, nogil=True)
+def fill_whole(spans: Any, places: Any, lists: Any, part: Any) -> None:
+    """The ranks part[0] … part[1]−1 into the lists of all cells they meet, the next one of cell c at places[c]."""
+    cells = len(places)
+    for t in range(part[0], part[1]):
+        for cell in range(max(spans[t, 0], 0), min(spans[t, 1], cells - 1) + 1):
+            lists[places[cell]] = t
+            places[cell] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -32,11 +32,11 @@ class OneAttribute(RankedIndex):
                 f"{self.name} indexes one attribute, not {catalogue.dimensions}; use slices or auto"
             )
         columns, mentioned = self._columns()
-        order = ranked_order(columns.scores, columns.ids)
-        # What matches an event without the attribute; usually nothing, and then the gather is saved.
-        at = order[:0] if mentioned.all() else order[~mentioned[order]]
-        self._silent: Found = (columns.ids[at], columns.scores[at])
-        self._lay_out(columns, order)
+        # What matches an event without the attribute; usually nothing.
+        silent = np.flatnonzero(~mentioned)
+        silent = silent[ranked_order(columns.scores[silent], columns.ids[silent])]
+        self._silent: Found = (columns.ids[silent], columns.scores[silent])
+        self._lay_out(columns)
 
     def _columns(self) -> tuple[Columns, Any]:
         """The intervals that are scored, and which of them mention the attribute."""
@@ -47,8 +47,8 @@ class OneAttribute(RankedIndex):
         return Columns(given.lo[rows, 0], given.hi[rows, 0], scores, given.ids[rows]), given.mentioned[rows, 0]
 
     @abstractmethod
-    def _lay_out(self, columns: Columns, order: Ints) -> None:
-        """Build from columns and their rows in rank order."""
+    def _lay_out(self, columns: Columns) -> None:
+        """Build from columns."""
 
     @abstractmethod
     def _stab(self, value: float, k: int) -> Found:

@@ -30,6 +30,7 @@ from topk.base import Found, Stats
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
+from topk.ranked import ranked_order
 from topk.strata_query import GROUP_BITS
 from topk.threads import in_threads, parts
 
@@ -44,7 +45,8 @@ class Strata(OneAttribute):
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         super().__init__(catalogue, semantics)
 
-    def _lay_out(self, columns: Columns, order: Ints) -> None:
+    def _lay_out(self, columns: Columns) -> None:
+        order = ranked_order(columns.scores, columns.ids)
         n = len(order)
         bits = int(np.clip(np.log2(n + 1) - 2, 4, _MAX_BITS))
         positions = position_map(columns.lo, columns.hi, bits)

@@ -99,7 +99,8 @@ def test_the_rule_and_the_bytes() -> None:
     assert len(threads.parts(2 * matter, 2 * matter * READY_DEPTH)) == threads.WORKERS
     ready.check(index._listed)
     held = [pair for pair in ready._answers if pair is not None]
-    assert ready._pairs == len({id(pair) for pair in held}), "pairs are shared"
+    made = len({id(pair) for pair in held})
+    assert made <= ready._pairs <= made + READY_DEPTH, "pairs are shared; few are made in vain"
     assert ready.nbytes <= ready_module.most_bytes(matter, READY_DEPTH) + READY_DEPTH * 8
     rng = np.random.default_rng(1)
     lo = rng.random(20_000)
