@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -155,6 +156,8 @@ def small_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """
     size = math.prod(shape)
     pages = mmap.mmap(-1, max(1, size * np.dtype(dtype).itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(AttributeError, OSError):  # where there are no large pages
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, dtype, size).reshape(shape)
 
 

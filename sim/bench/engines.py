@@ -2,10 +2,10 @@
 
 Engines: the shipped `strategies` experiment at 50 brokers and 20,000 subscriptions, each supported case on both; the
 time is from the built workload to the finished trace tables, the same for both, and the hashes must agree. The
-compiled engine is done in half a second, of which a system that has to fetch fresh memory for the trace may take half;
-so it runs TURNS times, the median counts, and the first time stands beside it. Bulk: a
-random tree of 1,000 brokers, exact covering, Zipf in two attributes, until all tables are complete; every size in a
-process of its own, so that its peak memory is its own. Compiling is paid before, by a small run.
+compiled engine is done in a third of a second, which a busy host or fresh memory easily lengthens by half; so it runs
+TURNS times, the median counts, and the first time stands beside it. Bulk: a random tree of 1,000 brokers, exact
+covering, Zipf in two attributes, until all tables are complete; every size in a process of its own, so that its peak
+memory is its own. Compiling is paid before, by a small run.
 """
 
 from __future__ import annotations
