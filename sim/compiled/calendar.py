@@ -45,8 +45,7 @@ def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
             break
         if child + 1 < size:
             a, b = heap[child], heap[child + 1]
-            if b.time < a.time or (b.time == a.time and b.order < a.order):
-                child += 1
+            child += int((b.time < a.time) | ((b.time == a.time) & (b.order < a.order)))  # no branch to guess wrong
         below = heap[child]
         if time < below.time or (time == below.time and order < below.order):
             break

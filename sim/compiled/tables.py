@@ -39,7 +39,7 @@ def tables_of(world: World) -> dict[str, pa.Table]:
 
     blocks: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "control": lambda: [_control(part) for part in world.parts(a.CONTROL)],
-        "decisions": lambda: list(map(_decision, world.parts(a.DECISIONS), _searches(world))),
+        "decisions": lambda: _decisions(world),
     }
 
     def made(name: str) -> pa.Table:
@@ -70,25 +70,26 @@ def _control(part: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return {**part, "kind": _labels(part["kind"], KINDS)}
 
 
-def _searches(world: World) -> list[dict[str, NDArray[Any]]]:
-    """What belongs to each part of the decisions; in simple routing parts of one and the same."""
-    if world.n[c.STRATEGY] != SIMPLE:
-        return world.parts(a.SEARCHES)
-    lengths = [len(part["time"]) for part in world.parts(a.DECISIONS)]
-    same = {name: np.full(max(lengths), NO_SEARCH[name]) for name in NO_SEARCH.dtype.names or ()}
-    return [{name: column[:length] for name, column in same.items()} for length in lengths]
+def _decisions(world: World) -> list[dict[str, Any]]:
+    """Block by block; in simple routing what the searches found is everywhere the same, and made once."""
+    parts = world.parts(a.DECISIONS)
+    if world.n[c.STRATEGY] == SIMPLE:
+        longest = max(len(part["time"]) for part in parts)
+        same = _found({name: np.full(longest, NO_SEARCH[name]) for name in NO_SEARCH.dtype.names or ()})
+        found = [{name: column[: len(part["time"])] for name, column in same.items()} for part in parts]
+    else:
+        found = [_found(search) for search in world.parts(a.SEARCHES)]
+    return [{**part, **search, "at_home": part["at_home"] != 0} for part, search in zip(parts, found, strict=True)]
 
 
-def _decision(part: dict[str, NDArray[Any]], search: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _found(search: dict[str, NDArray[Any]]) -> dict[str, Any]:
     exact = search["exact"]
     return {
-        **part,
         **search,
         "outcome": _labels(search["outcome"], OUTCOMES),
         "runs": search["cubes"],  # the methods here merge no cubes into runs
-        "capped": search["capped"] != 0,
+        "capped": pa.array(search["capped"] != 0),
         "exact": pa.array(exact > 0, mask=exact < 0),
-        "at_home": part["at_home"] != 0,
     }
 
 
