@@ -9,8 +9,9 @@ Then 4 dimensions, events that are intervals, our index from a thousand to five 
 space of the papers' trees, and upkeep: the amortised cost of insertions (for the SOPT-R-tree by
 log-structured rebuilds), score updates and deletions.
 
-Everybody returns the same answer, a list of (id, score) best first; all are compared before anything is
-timed. Times are the least of interleaved rounds, because the machine is rarely ours alone.
+Everybody is asked with a number (arrays from two dimensions on) and returns the same answer, a list of (id, score)
+best first; all are compared before anything is timed. Times are the least of interleaved rounds, because the machine
+is rarely ours alone.
 """
 
 from __future__ import annotations
@@ -70,26 +71,24 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             continue
         for v, want in zip(values_list, expected, strict=False):
             assert search(v, K) == want, f"{name} disagrees at {v}"
-        single[name] = _of(0, search)
+        single[name] = asking(search)
     topk.create(OURS, topk.Catalogue.from_boxes(lo[:1000], hi[:1000], scores[:1000]))  # compile before timing
     for name in (OURS, *_PAPERS):
         index = add(name, partial(topk.create, name, catalogue))
         events = values[:, None]
-        for e, want in zip(events, expected, strict=False):
-            assert index.top(e, K) == want, f"{name} disagrees at {e}"
+        for v, want in zip(values_list, expected, strict=False):
+            assert index.top(v, K) == want, f"{name} disagrees at {v}"
         index.stats.reset()
         rows[name]["bytes"] = index.nbytes
-        single[name] = _of(1, index.top)
+        single[name] = asking(index.top)
         batch[name] = asking(index.top_many)
         index.top_many(events, K)
         rows[name]["nodes"] = index.stats.nodes / index.stats.queries
         rows[name]["entries"] = index.stats.entries / index.stats.queries
-    # A peer takes a number, an index an array of one attribute. Ours takes turns with the peers; the papers'
-    # structures, which touch far more memory, come after.
-    asked = list(zip(values_list, values[:, None], strict=True))
+    # Ours takes turns with the peers; the papers' structures, which touch far more memory, come after.
     rivals = {name: task for name, task in single.items() if name not in _PAPERS}
-    times = paced(rivals, asked, progress)
-    times |= paced({name: single[name] for name in _PAPERS}, asked, progress)
+    times = paced(rivals, values_list, progress)
+    times |= paced({name: single[name] for name in _PAPERS}, values_list, progress)
     batches = {name: mean_least({name: batch[name]}, [values[:, None]], 7)[name] for name in batch}
     ours = times[OURS]
     for name, seconds in times.items():
@@ -99,10 +98,6 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
             rows[name]["us_batch"] = batches[name] / len(values) * 1e6
     rows[OURS].update(_build_against_sort(catalogue, lo, hi))
     return list(rows.values())
-
-
-def _of(side: int, search: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
-    return lambda event: search(event[side], K)
 
 
 def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> dict[str, object]:

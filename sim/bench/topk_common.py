@@ -14,9 +14,10 @@ from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 
 K = 20
 OURS = "auto"
-ROUNDS = 15  # on a busy machine some of them run undisturbed
+ROUNDS = 50  # on a busy machine some of them run undisturbed; a neighbour on the same core slows one by half
 _QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
 _SLOW = 0.02
+_WARM_UP = 5  # times as many events as are measured, these included
 
 
 def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
@@ -45,7 +46,7 @@ def paced(
     for (count, rounds), group in paces.items():
         progress(f"timing {', '.join(group)}")
         # As in the paper's experiments: some queries to warm up, then others are measured.
-        seconds |= mean_least(group, events[:count], rounds, warm_up=events[count : 2 * count])
+        seconds |= mean_least(group, events[:count], rounds, warm_up=events[count : _WARM_UP * count])
     return seconds
 
 
