@@ -5,7 +5,7 @@
 2. So an event needs no comparison with any interval: the position of its value among the cuts, and a copy of the
    first k pairs that are there. All of that is the interpreter's own C code; turning 20 results of a kernel into
    Python objects takes longer.
-3. The range of the cuts is divided into equal buckets, 16 per cut. Arithmetic finds the bucket, and most have no
+3. The range of the cuts is divided into equal buckets, 32 per cut. Arithmetic finds the bucket, and most have no
    cut inside; in the others bisection finds it, in the worst case among all cuts in one bucket.
 
 All answers are made when the index is built, none when it is asked. They stand behind each other in one list: a list
@@ -36,7 +36,7 @@ from topk.threads import parts, results
 
 READY_DEPTH = 20  # results that answers are kept for, as in the papers; more make the index slower to build
 _NARROWEST = 1e300  # buckets per unit
-_BUCKETS = 16  # per cut: with 8, and bisection twice as often, an answer takes 8 % longer
+_BUCKETS = 32  # per cut: with 16, and bisection twice as often, an answer takes 8 % longer
 _POINTER = 8
 _PLACE = 8 + 4 * _BUCKETS  # bytes of a cut and its buckets
 _PAIR = getsizeof((0, 0.0)) + getsizeof(1 << 32) + getsizeof(0.0)

@@ -13,11 +13,10 @@ _WARM = 0.02  # seconds that a method warms up: an answer of 0.6 µs takes 0.9 r
 
 
 def _warm(task: Callable[[Any], Any], events: Sequence[Any]) -> None:
-    """All events once, and again while there is time."""
+    """As many events as there is time for, at least one."""
     until = time.perf_counter() + _WARM
-    while events:
-        for event in events:
-            task(event)
+    for event in events:
+        task(event)
         if time.perf_counter() > until:
             return
 
@@ -30,8 +29,8 @@ def mean_least(
     A process that is interrupted spoils single measurements, not the least of several; and each event is its own
     measurement, so that the least never picks the easiest event. Events that are answered in a few microseconds are
     measured some at a time, as many as the first round suggests. `warm_up` events are answered before each turn and
-    not timed, again and again for some milliseconds: a method in use finds caches, address translation and branch
-    prediction as its own calls leave them, not as another method did.
+    not timed, for some milliseconds: a method in use finds caches, address translation and branch prediction as its
+    own calls leave them, not as another method did.
     """
     events = list(events)
     groups = {name: [[event] for event in events] for name in tasks}

@@ -17,7 +17,6 @@ OURS = "auto"
 ROUNDS = 50  # on a busy machine some of them run undisturbed; a neighbour on the same core slows one by half
 _QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
 _SLOW = 0.02
-_WARM_UP = 5  # times as many events as are measured, these included
 
 
 def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
@@ -46,7 +45,7 @@ def paced(
     for (count, rounds), group in paces.items():
         progress(f"timing {', '.join(group)}")
         # As in the paper's experiments: some queries to warm up, then others are measured.
-        seconds |= mean_least(group, events[:count], rounds, warm_up=events[count : _WARM_UP * count])
+        seconds |= mean_least(group, events[:count], rounds, warm_up=events[count:])
     return seconds
 
 
