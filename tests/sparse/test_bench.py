@@ -15,7 +15,7 @@ def quiet(message: str) -> None:
 
 def test_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """That all give the same answers is asserted inside."""
-    for name, value in (("_EVENTS", 4), ("_ROUNDS", 1), ("_PEER_ROUNDS", 1), ("_BATCH", 2)):
+    for name, value in (("_EVENTS", 4), ("_WARM_UP", 1), ("_ROUNDS", 1), ("_PEER_ROUNDS", 1), ("_BATCH", 2)):
         monkeypatch.setattr(bench, name, value)
     monkeypatch.setattr(places, "_EVENTS", 3)
     rows = bench.expressions(400, quiet) + places.run(500, quiet)
