@@ -156,3 +156,17 @@ def test_one_row_is_what_from_boxes_makes() -> None:
     with pytest.raises(CoverlayError, match="without mentioning"):
         index.add(1, [0.0], [1.0], 1.0, mentioned=[False])
     assert len(index) == 0
+
+
+@pytest.mark.parametrize("name", topk.methods())
+def test_with_one_attribute_a_number_is_an_event(name: str) -> None:
+    catalogue = topk.Catalogue.from_boxes([[0.0], [1.0], [2.0]], [[2.0], [3.0], [4.0]], [1.0, 2.0, 3.0])
+    index = topk.create(name, catalogue)
+    for number in (1.5, np.float64(1.5), 2, np.array(2.0)):
+        assert index.top(number, 2) == index.top([float(number)], 2)
+        assert index.count_matches(number) == index.count_matches([float(number)])
+    assert index.top(float("nan"), 2) == []
+    square = topk.Catalogue.from_boxes([[0.0, 0.0]], [[2.0, 2.0]], [1.0])
+    if name not in ("canopy", "strata"):  # these know one attribute only
+        with pytest.raises(CoverlayError, match=r"shape \(2,\), not \(\)"):
+            topk.create(name, square).top(1.5, 2)
