@@ -109,7 +109,9 @@ class Bank:
         kept = [self.memory.get(place) for place in (_POINTS, _WORDS, _OWNERS, _TOPS, _TOP_WORDS)]  # until copied
         states = self.states
         rows, tops = int(states["room"].sum()), int(states["tops"].sum())
-        self._allocate(2 * rows + needed, 2 * tops + int(_tops_for(needed)) + len(states))
+        # Four times, since a region that doubles leaves a gap of half its new size: twice would be full when half of
+        # them have doubled, and what is never written takes no memory.
+        self._allocate(4 * rows + needed, 4 * tops + int(_tops_for(needed)) + len(states))
         _move(old.ctypes.data, self.memory.address)
         del kept
 

@@ -100,17 +100,12 @@ def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any)
     for w in range(guards.shape[0]):
         word = np.uint64(0)
         for j in range(w * per_word, min(dimensions, (w + 1) * per_word)):
-            # The code itself, not mirrored; see keys.mirror for the same case distinction.
-            code = 1
-            above = point[j] - offset[j]
-            if point[j] == np.inf:
-                code = top
-            elif above > 0.0:
-                scaled = above * scale[j]
-                if scaled >= top - 1:
-                    code = top - 1
-                elif scaled > 1.0:
-                    code = int(scaled)
+            # The code itself, not mirrored: the cases of keys.mirror without branches, since where a bound
+            # lies is unpredictable. Comparisons with NaN (see there) fail, which leaves the lowest code.
+            scaled = (point[j] - offset[j]) * scale[j]
+            scaled = scaled if scaled > 1.0 else 1.0
+            scaled = scaled if scaled < top - 1 else top - 1.0
+            code = top if point[j] == np.inf else np.int64(scaled)
             word |= np.uint64(code) << np.uint64((j - w * per_word) * width)
         packed[w] = word
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
 from broker import tables
+from covering.memory import on_stack
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     brokers_of,
@@ -46,6 +47,7 @@ from topk.select import in_order, push
 from topk.store import Columns
 
 _BLOCK = scan._BLOCK
+_MASK_WORDS = _BLOCK // 8  # of a byte per row
 _FILLED_AT_ONCE = 64  # rows: a few cache lines of bounds, more than most events look at
 _block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_relaxed, tables._first_match
 
@@ -54,7 +56,8 @@ _block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_rela
 def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool) -> Any:
     """(ids, scores) of the k best rows in first … first + count − 1, best first, ties by ascending id."""
     ids, scores = np.empty(k, np.int64), np.empty(k, np.float64)
-    mask, total = np.empty(_BLOCK, np.uint8), np.empty(_BLOCK, np.float64)
+    mask = carray(on_stack(_MASK_WORDS), (_BLOCK,), np.uint8)
+    total, hits = carray(on_stack(_BLOCK), (_BLOCK,), np.float64), carray(on_stack(_BLOCK), (_BLOCK,), np.int64)
     size = 0
     for start in range(first, first + count, _BLOCK):
         stop = min(start + _BLOCK, first + count)
@@ -62,16 +65,15 @@ def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool
             _block_relaxed(columns, event, event, start, stop, mask, total)
         else:
             _block_exact(columns, event, event, start, stop, mask)
-        hits = 0
-        for i in range(stop - start):
-            hits += mask[i]
-        if hits == 0:
-            continue
-        for i in range(stop - start):
-            if mask[i]:
-                score = total[i] if relaxed else columns.scores[start + i]
-                if size < k or score >= scores[0]:
-                    size = push(scores, ids, size, score, columns.ids[start + i])
+        found = 0
+        for i in range(stop - start):  # without a branch: which rows match is unpredictable
+            hits[found] = i
+            found += mask[i]
+        for at in range(found):
+            i = hits[at]
+            score = total[i] if relaxed else columns.scores[start + i]
+            if size < k or score >= scores[0]:
+                size = push(scores, ids, size, score, columns.ids[start + i])
     in_order(scores, ids, size)
     return ids[:size], scores[:size]
 
