@@ -72,8 +72,8 @@ class Ready:
         workers = len(parts(len(records), 2 * len(records) * depth))
         # Equal shares of the lists, each from the list of one cell to that of another.
         end = int(starts[-1]) + 1 + (int(lists[starts[-1]]) >> FLAGS)
-        edges = starts[np.searchsorted(starts, end * np.arange(workers) // workers)]
-        edges = np.append(edges, end).astype(np.int64)
+        bins = np.searchsorted(starts, end * np.arange(workers) // workers)
+        edges = np.append(starts[np.minimum(bins, len(starts) - 1)], end).astype(np.int64)
         # The (id, score) pairs of each share, and at the end the None that answers are filled up with.
         pairs = np.empty(workers * len(records) + 1, object)
 
@@ -84,19 +84,18 @@ class Ready:
             return kept[:places], rows[:places], records[used[:known]]
 
         swept = results(swept_share, list(range(workers)))
-        for w in range(workers):
-            kept, rows, used = swept[w]
+        for w, (_, _, used) in enumerate(swept):
             ids, scores = used.view(np.int64)[:, ID].tolist(), used[:, SCORE].tolist()
             at = w * len(records)
             pairs[at : at + len(used)] = np.fromiter(zip(ids, scores, strict=True), object, len(used))
-            following = swept[w + 1][0] if w + 1 < workers else kept[:0]
-            if len(kept) and len(following) and kept[-1] == following[0]:  # one cut, seen from both sides
-                swept[w] = kept[:-1], rows[:-1], used
+        cuts, rows = (np.concatenate([share[i] for share in swept]) for i in (0, 1))
+        again = np.flatnonzero(cuts[1:] == cuts[:-1])  # a cut between two shares that both have seen: the latter knows
+        if len(again):
+            cuts, rows = np.delete(cuts, again), np.delete(rows, again, axis=0)
         self.depth = depth
         self._pairs = sum(len(used) for _, _, used in swept)
-        all_rows = np.concatenate([rows for _, rows, _ in swept])
-        self._answers: list[Match | None] = np.take(pairs, all_rows.ravel(), mode="wrap").tolist()
-        self._set_buckets(np.concatenate([kept for kept, _, _ in swept]), all_rows)
+        self._answers: list[Match | None] = np.take(pairs, rows.ravel(), mode="wrap").tolist()
+        self._set_buckets(cuts, rows)
         self.top, self.take_calls = self._searcher(otherwise)
 
     def _set_buckets(self, cuts: Floats, rows: Any) -> None:

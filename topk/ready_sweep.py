@@ -90,6 +90,17 @@ def _number(numbers: Any, rank: int, used: Any, count: int, base: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _keep(value: float, best: Any, found: int, kept: Any, answers: Any, places: int) -> Any:
+    """A cut and the answer from it on; how many there are then."""
+    if abs(value) > WIDEST:
+        return places
+    kept[places] = value
+    answers[places, :found] = best[1, :found]
+    answers[places, found:] = -1
+    return places + 1
+
+
+@njit(cache=True, nogil=True)
 def sweep(views: Any, cells: Any, part: Any, base: int, kept: Any, answers: Any, used: Any) -> Any:
     """Cuts and answers from the cell whose list is at part[0] to the one before part[1]; how many, and ranks used.
 
@@ -99,7 +110,7 @@ def sweep(views: Any, cells: Any, part: Any, base: int, kept: Any, answers: Any,
     numbers = np.full(len(records), -1, np.int64)
     best = np.full((2, depth + 1), -1, np.int64)  # ranks and their numbers
     inside, values, entries = np.empty(0, np.bool_), np.empty(0), np.empty(0, np.int64)
-    places = 0
+    places: Any = 0
     known: Any = 0
     found: Any = 0
     changed = False
@@ -117,20 +128,10 @@ def sweep(views: Any, cells: Any, part: Any, base: int, kept: Any, answers: Any,
                     known = _number(numbers, ranks[p], used, known, base)
                     found = _enter(best, found, ranks[p], numbers[ranks[p]])
         at += 1 + size
-        for e in range(cuts + 1):
-            if e == cuts and at < part[1]:
-                break  # the next cell may begin with the same value
-            if changed and (e == cuts or values[e] > value):
+        for e in range(cuts):
+            if changed and values[e] > value:  # only now: the next cell may have begun with the same value
+                places = _keep(value, best, found, kept, answers, places)
                 changed = False
-                if abs(value) <= WIDEST:
-                    kept[places] = value
-                    for t in range(found):
-                        answers[places, t] = best[1, t]
-                    for t in range(found, depth):
-                        answers[places, t] = -1
-                    places += 1
-            if e == cuts:
-                break
             value = values[e]
             p = entries[e]
             enters = p >= 0
@@ -153,4 +154,6 @@ def sweep(views: Any, cells: Any, part: Any, base: int, kept: Any, answers: Any,
                 if p < size:
                     known = _number(numbers, ranks[p], used, known, base)
                     found = _enter(best, found, ranks[p], numbers[ranks[p]])
+    if changed:
+        places = _keep(value, best, found, kept, answers, places)
     return places, known

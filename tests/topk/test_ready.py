@@ -40,11 +40,16 @@ def ready_of(index: Canopy) -> Any:
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("workers", [1, 2, 5])
 @QUIET
 @given(data=st.data())
-def test_agrees_with_the_oracle(semantics: str, data: st.DataObject) -> None:
+def test_agrees_with_the_oracle(semantics: str, workers: int, data: st.DataObject) -> None:
+    """Also where so few intervals are shared among threads."""
     catalogue = data.draw(catalogues(1))
-    index = Canopy(catalogue, semantics, depth=data.draw(st.sampled_from([1, 2, 32])), ready=ALWAYS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "WORKERS", workers)
+        patch.setattr(threads, "_WORTH_IT", -1)
+        index = Canopy(catalogue, semantics, depth=data.draw(st.sampled_from([1, 2, 32])), ready=ALWAYS)
     index.check()
     ends = np.concatenate((catalogue.lo, catalogue.hi, [[3.0]]))[:, 0]
     ends = ends[np.isfinite(ends)]
