@@ -1,11 +1,23 @@
-"""What all packages share: the version and the one error type that reaches a user as a sentence."""
+"""What all packages share: the version, the one error type that reaches a user as a sentence, and `kernel`."""
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import os
+import pickle
+import shutil
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
+
+KEPT_VERSIONS = 12  # of the compiled code of a module: a few branches or clones side by side, and no more
 
 
 class CoverlayError(ValueError):
@@ -26,3 +38,139 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     """A hint at the one name that looks like a misspelt one, to end a sentence with; nothing if there is none."""
     close = get_close_matches(str(name), names, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def kernel(function: Any = None, /, *, cached: bool = True, **options: Any) -> Any:
+    """The one decorator of every compiled function: numba's `njit` that releases the GIL, with a cache of our own.
+
+    numba's cache looks at the file of the function only. A kernel contains the kernels it calls, so an edit of one of
+    those would have no effect. Here the key holds a digest of every source of this repository that a kernel can
+    contain. `cached=False` is for a function that is only ever compiled into others. `options` are those of `njit`.
+    """
+    if function is None:
+        return partial(kernel, cached=cached, **options)
+    from numba import njit  # not at the top: `coverlay list` and `--help` need no compiler
+
+    compiled = njit(nogil=True, **options)(function)
+    if cached:
+        compiled._cache = _KernelCache(function)
+    return compiled
+
+
+class _KernelCache:
+    """What numba asks for machine code before it compiles (the interface of `numba.core.caching._Cache`).
+
+    A file per signature, in a folder per module and digest. Nothing is ever rewritten, so processes that compile at
+    the same time cannot mix up each other's files, as they can with numba's numbered files behind one index.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._enabled = True
+
+    @cached_property
+    def _folder(self) -> Path:
+        file = Path(self._function.__code__.co_filename)
+        module = _folder_of_kernels() / self._function.__module__
+        folder = module / _digest_of_sources(file)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        versions = sorted(module.iterdir(), key=lambda version: version.stat().st_mtime, reverse=True)
+        for old in versions[KEPT_VERSIONS:]:
+            shutil.rmtree(old, ignore_errors=True)
+        return folder
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._folder)
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        import numba
+        from numba.core.serialize import dumps
+
+        code, cells = self._function.__code__, self._function.__closure__ or ()
+        closure = dumps([cell.cell_contents for cell in cells]) if cells else b""
+        checks = numba.config.BOUNDSCHECK, numba.config.OPT, numba.config.DEBUGINFO_DEFAULT
+        key = (numba.__version__, sys.version_info, codegen.magic_tuple(), checks, code.co_firstlineno, signature)
+        digest = hashlib.sha256(repr(key).encode() + closure).hexdigest()[:24]
+        return self._folder / f"{self._function.__qualname__.replace('<locals>', '')}-{digest}"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        from numba.core.compiler import CompileResult
+
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        try:
+            kept = self._file(signature, target_context.codegen()).read_bytes()
+        except OSError:  # not compiled yet, or no folder to keep it in
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(kept))
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        from numba.core.serialize import dumps
+
+        if not self._enabled or compiled.library.has_dynamic_globals:
+            return
+        try:
+            file = self._file(signature, compiled.codegen)
+            file.parent.mkdir(parents=True, exist_ok=True)  # another process may have cleared old versions
+            part = file.with_suffix(f".{os.getpid()}")
+            part.write_bytes(dumps(compiled._reduce()))
+            part.replace(file)
+        except OSError as problem:
+            warnings.warn(f"compiled code is not kept, every process compiles it again: {problem}", stacklevel=2)
+            self._enabled = False
+
+    def enable(self) -> None:
+        self._enabled = True
+
+    def disable(self) -> None:
+        self._enabled = False
+
+    def flush(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _folder_of_kernels() -> Path:
+    """Where compiled code is kept: $NUMBA_CACHE_DIR, else the user's cache, which all clones share."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / "coverlay"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlay" / "kernels"
+
+
+@cache
+def _digest_of_sources(file: Path) -> str:
+    """Of a source file and all files of this repository that it imports, directly or not."""
+    seen: set[Path] = set()
+    todo = {file}
+    while todo:
+        seen |= todo
+        todo = {source for one in todo for source in _imported(one)} - seen
+    texts = hashlib.sha256()
+    for source in sorted(seen):
+        texts.update(f"{source.name}\n".encode() + source.read_bytes())
+    return texts.hexdigest()[:16]
+
+
+@cache
+def _imported(file: Path) -> frozenset[Path]:
+    """The files of this repository that one of its files imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(found for name in names if (found := _source(name)))
+
+
+def _source(name: str) -> Path | None:
+    """The file that a dotted name is taken from: a module, or the module or package that holds it."""
+    path = Path(__file__).parent.joinpath(*name.split("."))
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    parent = name.rpartition(".")[0]
+    return _source(parent) if parent else None

@@ -12,16 +12,16 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from broker.ranking import Match, Ranking
+from coverlay import kernel
 from routing.filter import Filter
 
 Floats = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_match(
     named: NDArray[np.int32], lo: Floats, hi: Floats, event: Floats, start: int, stop: int, relaxed: bool
 ) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numpy.typing import NDArray
 
 from covering import fields, kdtree, layered, packed
@@ -29,6 +29,7 @@ from covering.kdtree import FRONT
 from covering.memory import WORDS, Memory, call, linkable, matrix_of, on_stack, pointer, rows_of, words_at
 from covering.packed import volumes
 from covering.scan import scan_one
+from coverlay import kernel
 
 SCAN, PACKED, KDTREE, EMULATED = 0, 1, 2, 3
 
@@ -125,45 +126,45 @@ class Bank:
         self.table[_USED] = self.table[_TOPS_USED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fields_in(b: int) -> Any:
     """Offsets, scales and guards: what Fields.kernel hands to kernels."""
     grid = _grid(b)
     return grid[0], grid[1], _guards(b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def points_in(b: int, s: int) -> Any:
     """The region of dominance points of index s."""
     state, width = states_of(b)[s], words_at(b)[WORDS * _POINTS + 2]
     return carray(pointer(words_at(b)[WORDS * _POINTS] + 8 * width * state.row), (state.room, width), np.float64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def words_in(b: int, s: int) -> Any:
     state, width = states_of(b)[s], words_at(b)[WORDS * _GUARDS + 1]
     return carray(pointer(words_at(b)[WORDS * _WORDS] + 8 * width * state.row), (width, state.room), np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def owners_in(b: int, s: int) -> Any:
     state = states_of(b)[s]
     return carray(pointer(words_at(b)[WORDS * _OWNERS] + 4 * state.row), (state.room,), np.int32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tops_in(b: int, s: int) -> Any:
     state, width = states_of(b)[s], words_at(b)[WORDS * _TOPS + 2]
     return carray(pointer(words_at(b)[WORDS * _TOPS] + 8 * width * state.top), (state.tops, width), np.float64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _top_words_in(b: int, s: int, nodes: int) -> Any:
     state, width = states_of(b)[s], words_at(b)[WORDS * _GUARDS + 1]
     return carray(pointer(words_at(b)[WORDS * _TOP_WORDS] + 8 * width * state.top), (width, nodes), np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _level_starts(count: int, room: Any) -> Any:
     """kd_build.level_starts, in a kernel, written into `room`: _STARTS numbers suffice."""
     room[0], levels = 0, 0
@@ -174,20 +175,20 @@ def _level_starts(count: int, room: Any) -> Any:
     return room[: levels + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tops_for(room: int) -> int:
     """Rows that suffice for the tree over so many slots: a node per bucket, per 64 buckets, …, and one for all."""
     return room // (BUCKET - 1) + 8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_room(b: int, s: int, more: int) -> int:
     """The room that index s gets when `more` entries do not fit."""
     state = states_of(b)[s]
     return max(_LEAST_ROOM, 2 * np.int64(state.room), state.used + more)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reserve(b: int, s: int, more: int) -> bool:
     """Make sure that index s can take `more` entries; False if the arrays have to grow first."""
     state = states_of(b)[s]
@@ -223,7 +224,7 @@ def _resettle(b: int, s: int, room: int, tops: int, source: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(old: int, b: int) -> None:
     states = states_of(b)
     for s in range(len(states)):
@@ -231,13 +232,13 @@ def _move(old: int, b: int) -> None:
             call(b, _RESETTLE, s, np.int64(states[s].room), np.int64(states[s].tops), old)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_limit(built: int) -> int:
     """As LayeredIndex.tail_limit."""
     return max(_TAIL_LEAST, int(_TAIL_FACTOR * np.sqrt(built)))
 
 
-@njit(nogil=True, inline="always")  # for one caller: compiled once less
+@kernel(cached=False, inline="always")  # for one caller: compiled once less
 def search(b: int, s: int, query: Floats, epsilon: float) -> Any:
     """(slot that dominates the (1, D) query or −1, probes, fraction searched) in a non-empty index but EMULATED."""
     state = states_of(b)[s]
@@ -261,7 +262,7 @@ def search(b: int, s: int, query: Floats, epsilon: float) -> Any:
     return slot, probes, 1.0 - skipped
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exists(b: int, s: int, query: Floats) -> bool:
     """Does any stored point dominate the (1, D) query? What the exact twin of an approximate search says."""
     used, guards = np.int64(states_of(b)[s].used), _guards(b)
@@ -272,7 +273,7 @@ def exists(b: int, s: int, query: Floats) -> bool:
     return slot >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add(b: int, s: int, owner: int, query: Floats) -> None:
     """Store the (1, D) point under `owner`; there is room, see `reserve`."""
     state, owners = states_of(b)[s], owners_in(b, s)
@@ -296,7 +297,7 @@ def add(b: int, s: int, owner: int, query: Floats) -> None:
         rebuild(b, s)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove(b: int, s: int, slot: int) -> None:
     """Forget what is in a slot. An emptied index begins anew, as FilterIndex drops an empty partition."""
     state, owners = states_of(b)[s], owners_in(b, s)
@@ -322,7 +323,7 @@ def remove(b: int, s: int, slot: int) -> None:
         rebuild(b, s)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered(b: int, s: int, query: Floats) -> Any:
     """All slots whose point the (1, D) query dominates."""
     used = np.int64(states_of(b)[s].used)
@@ -331,7 +332,7 @@ def covered(b: int, s: int, query: Floats) -> Any:
     return covered_by_fields(points_in(b, s), words_in(b, s), used, fields_in(b), query[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compact(b: int, s: int) -> None:
     """Move what is stored to the front, in slot order, as one tail without a static part; words are left to pack."""
     state, points, owners, slot_of = states_of(b)[s], points_in(b, s), owners_in(b, s), slots_of(b)
@@ -346,7 +347,7 @@ def compact(b: int, s: int) -> None:
     state.used, state.built, state.dead, state.free = count, 0, 0, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rebuild(b: int, s: int) -> None:
     """Everything into the static part, in the order of the method: LayeredIndex._rebuild."""
     call(b, _REBUILD, s, 0, 0, 0)
@@ -386,7 +387,7 @@ def _rebuild(b: int, s: int, _1: int, _2: int, _3: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _taken(points: Floats, order: Any) -> Floats:
     rows = np.empty((order.shape[0], points.shape[1]))
     for i in range(order.shape[0]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering import auto
 from covering.bank import (
@@ -19,11 +18,12 @@ from covering.bank import (
     words_in,
 )
 from covering.fields import pack_stored
+from coverlay import kernel
 
 _REVIEW, _ATTRIBUTES, _STAY, _MANY, _FEW = auto.REVIEW, auto.ATTRIBUTES, auto.STAY, auto.MANY, auto.FEW
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begin(b: int, s: int, checks: int, hits: int) -> None:
     """An index that is about to get its first entry starts to count from here."""
     state = states_of(b)[s]
@@ -31,7 +31,7 @@ def begin(b: int, s: int, checks: int, hits: int) -> None:
     state.next_review = checks + _REVIEW
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def review(b: int, s: int, checks: int, hits: int, epsilon: float) -> None:
     """Decide again which method works, from what happened since the last time: AutoIndex._review."""
     state = states_of(b)[s]
@@ -61,7 +61,7 @@ def review(b: int, s: int, checks: int, hits: int, epsilon: float) -> None:
         _go_over(b, s, KDTREE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _go_over(b: int, s: int, kind: int) -> None:
     state = states_of(b)[s]
     state.kind, state.fallbacks = kind, 0

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from covering import emulated
 from covering.bank import fields_in, points_in, states_of, words_in
 from covering.base import Floats
 from covering.fields import dominating
 from covering.keys import mirror
+from coverlay import kernel
 
 WIDEST = 52  # bits of a count; a float64 has 53
 _FINEST = 62  # bits of the denominator of ε
@@ -33,7 +33,7 @@ def asked_share(epsilon: float) -> tuple[int, int]:
     return whole - part, whole.bit_length() - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_of(numerator: int, shift: int, total: int) -> Any:
     """⌈numerator · total / 2^shift⌉ by a product of 128 bits."""
     a, b = np.uint64(numerator), np.uint64(total)
@@ -50,7 +50,7 @@ def share_of(numerator: int, shift: int, total: int) -> Any:
     return np.int64(quotient) + (1 if rest else 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: bool, prefix: Any) -> int:
     """theory.cells_before with coordinates and limits shifted down by `level`; limits made even if asked."""
     total = 0
@@ -73,7 +73,7 @@ def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: bool, pr
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) -> int:
     """1 + theory.rank_of."""
     level = bits
@@ -88,7 +88,7 @@ def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) 
     return 1 + larger + within - _cells_before(cell, level, bits - level, lengths, True, scratch)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_emulated(
     b: int, s: int, offset: Floats, scale: Floats, bits: int, numerator: int, shift: int, query: Floats, cap: int
 ) -> Any:

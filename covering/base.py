@@ -16,12 +16,11 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from covering.ids import Ids
 from covering.stats import Stats
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 Id = Any  # any hashable; whole numbers are stored most compactly
 Floats = NDArray[np.float64]
@@ -35,7 +34,7 @@ _GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bo
 _FINE, _NAN, _INVERTED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _to_point(box: Floats, point: Floats) -> int:
     """Write the dominance point of `box`; report what is wrong with the box, if anything."""
     for j in range(box.shape[0]):
@@ -49,7 +48,7 @@ def _to_point(box: Floats, point: Floats) -> int:
     return _FINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
     """Write the dominance points of all boxes; (what is wrong, which box) of the first bad one."""
     for i in range(boxes.shape[0]):
@@ -313,7 +312,7 @@ def ordered(ids: list[Id]) -> list[Id]:
         return ids
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered_slots(points: Floats, used: int, query: Floats) -> Slots:
     """Slots below `used` whose point is ≤ `query` everywhere; NaN rows are never reported."""
     found = np.empty(used, np.int64)

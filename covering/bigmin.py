@@ -16,7 +16,6 @@ row visited.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
@@ -24,11 +23,12 @@ from covering.curve import CurveIndex
 from covering.fields import dominates
 from covering.keys import Words, interleave, mirror
 from covering.sfc_array import BLOCK, Arrays, locate
+from coverlay import kernel
 
 _INSIDE, _JUMP, _END = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: Words) -> int:
     """_INSIDE if the key is in the region; else _JUMP with the next key that is in `target`, or _END."""
     free = np.uint64(0)  # bit j: coordinate j is below the corner already
@@ -67,7 +67,7 @@ def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: W
     return _JUMP
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def jump_search(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats
 ) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def jump_search(
     return -1, visited
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_many(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
 ) -> tuple[Slots, int]:

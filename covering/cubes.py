@@ -11,13 +11,13 @@ Cost: O(D·k) steps of O(D) per cube, at any D; no list of cubes is kept.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering.hilbert_keys import cube_range
 from covering.keys import Codes, Words
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> bool:
     """Set up the walk over the cubes of side 2^level; False if there is none."""
     some, odd = True, False
@@ -31,7 +31,7 @@ def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Cod
     return some and odd
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> int:
     """Advance `cell` to the next cube of the level; the new depth, or −1 when there are no more.
 
@@ -76,7 +76,7 @@ def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, 
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cube_rows(lengths: Codes, bits: int, hilbert: bool, quota: int) -> tuple[Words, Codes]:
     """First keys (as rows with slot 0) and levels of the first `quota` cubes in greedy order."""
     dimensions = lengths.shape[0]

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from covering import theory
@@ -25,10 +24,10 @@ from covering.base import CoveringIndex, Floats, Slots
 from covering.fields import Fields, covered_by_fields, dominating, pack_stored
 from covering.keys import Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.sfc_array import compare
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(
     points: Floats, candidates: Slots, offset: Floats, scale: Floats, bits: int, lengths: Codes, cell: Codes
 ) -> int:

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numpy.typing import NDArray
 
 from covering.base import Floats, Slots
 from covering.keys import Quantiser
 from covering.memory import on_stack
+from coverlay import kernel
 
 SCAN_BLOCK = 64  # entries tested between two branches
 _WORD = 64
@@ -39,7 +40,7 @@ _DE_BRUIJN = np.uint64(_SEQUENCE)
 _BIT_OF = np.argsort([(_SEQUENCE << i) % 2**64 >> 58 for i in range(64)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fields_per_word(dimensions: int) -> int:
     """Coordinates are spread evenly over as few words as hold them at a byte each.
 
@@ -52,7 +53,7 @@ def fields_per_word(dimensions: int) -> int:
     return per_word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def field_width(dimensions: int) -> int:
     """Bits of a field, its guard included: what an even share of a word allows."""
     return int(_WIDTHS[fields_per_word(dimensions)])
@@ -90,7 +91,7 @@ class Fields:
         return self.quantiser.offset, self.quantiser.scale, self.guards
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any) -> None:
     """Write the query words (guards clear) of a point; a stored word is this | guards."""
     dimensions = point.shape[0]
@@ -110,7 +111,7 @@ def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any)
         packed[w] = word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_stored(points: Floats, first: int, stop: int, fields: Any, words: Any) -> None:
     """Fill words[:, first:stop] from the points of these slots."""
     offset, scale, guards = fields
@@ -123,7 +124,7 @@ def pack_stored(points: Floats, first: int, stop: int, fields: Any, words: Any) 
             words[w, slot] = packed[w] | guards[w]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def dominates(points: Floats, slot: int, query: Floats) -> bool:
     """Exact test, without branches: which coordinate fails is unpredictable."""
     covers = True
@@ -132,7 +133,7 @@ def dominates(points: Floats, slot: int, query: Floats) -> bool:
     return covers
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> int:
     """Start of the next whole block of 64 entries of which one passes in word 0, or of what is left after them.
 
@@ -149,7 +150,7 @@ def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> i
     return start
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _next_block_of_two(words: Any, start: int, stop: int, packed: Any, guards: Any) -> int:
     """The same where an entry has two words or more: the first two must pass together."""
     wanted, guard, wanted2, guard2 = packed[0], guards[0], packed[1], guards[1]
@@ -166,7 +167,7 @@ def _next_block_of_two(words: Any, start: int, stop: int, packed: Any, guards: A
     return start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _passing_in(words: Any, w: int, start: int, count: int, wanted: Any, guard: Any) -> Any:
     """Which of up to 64 entries from `start` on pass in word w: bit i for entry start + i."""
     mask = np.uint64(0)
@@ -176,7 +177,7 @@ def _passing_in(words: Any, w: int, start: int, count: int, wanted: Any, guard: 
     return mask
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def passing(words: Any, guards: Any, packed: Any, start: int, stop: int) -> Any:
     """The same for all words, entries `start` to `stop`."""
     mask = _passing_in(words, 0, start, stop - start, packed[0], guards[0])
@@ -185,14 +186,14 @@ def passing(words: Any, guards: Any, packed: Any, start: int, stop: int) -> Any:
     return mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lowest(mask: Any) -> int:
     """Position of the lowest set bit."""
     single = mask & (~mask + np.uint64(1))
     return _BIT_OF[(single * _DE_BRUIJN) >> np.uint64(58)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_fields(
     points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int
 ) -> tuple[int, int]:
@@ -217,7 +218,7 @@ def scan_fields(
     return slot, (stop if slot < 0 else slot + 1) - first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats) -> Any:
     """All slots below `used` whose point dominates the query, ascending."""
     offset, scale, guards = fields
@@ -239,7 +240,7 @@ def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats
     return found[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _within(words: Any, start: int, count: int, most: Any, guard: Any) -> Any:
     """Which of up to 64 stored entries are alive and ≤ the query word `most` (guards set) in word 0, as bits."""
     mask = np.uint64(0)
@@ -251,7 +252,7 @@ def _within(words: Any, start: int, count: int, most: Any, guard: Any) -> Any:
     return mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered_in(
     points: Floats, words: Any, query: Floats, most: Any, guard: Any, first: int, stop: int, found: Slots, count: int
 ) -> int:
@@ -269,7 +270,7 @@ def covered_in(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered_by_fields(points: Floats, words: Any, used: int, fields: Any, query: Floats) -> Any:
     """All slots below `used` whose point the query dominates, ascending: the mirrored comparison."""
     offset, scale, guards = fields

@@ -11,13 +11,13 @@ Cost: O(D·k) per key.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering.base import Floats
 from covering.keys import Codes, Words, interleave, mirror
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def to_hilbert(codes: Codes, bits: int) -> None:
     """Transform coordinates in place; interleaving the result gives the Hilbert index."""
     dimensions = codes.shape[0]
@@ -44,7 +44,7 @@ def to_hilbert(codes: Codes, bits: int) -> None:
         codes[j] ^= flip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hilbert_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int) -> Words:
     """As keys.key_rows, in Hilbert order."""
     dimensions = offset.shape[0]
@@ -59,7 +59,7 @@ def hilbert_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cube_range(corner: Codes, level: int, bits: int, hilbert: bool, low: Words, high: Words) -> None:
     """First and last key of the standard cube of side 2^level at `corner`, which is overwritten."""
     if hilbert:

@@ -15,10 +15,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 Ints = NDArray[np.int64]
 Table = NDArray[np.int32]
@@ -30,13 +29,13 @@ _EMPTY = -1
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads consecutive ids evenly
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _home(id: int, size: int) -> int:
     mixed = np.uint64(id) * np.uint64(_MULTIPLIER)
     return np.int64(((mixed >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))  # type: ignore[return-value]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(table: Table, ids: Ints, id: int) -> int:
     """Table position of an id, or of the empty cell where it would go, as −1 − position."""
     at = _home(id, table.shape[0])
@@ -49,7 +48,7 @@ def _find(table: Table, ids: Ints, id: int) -> int:
     return -1 - at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_range(table: Table, ids: Ints, first: int, stop: int) -> int:
     """Enter the ids of slots first … stop−1; the slot of the first one that is already there, or −1."""
     for slot in range(first, stop):
@@ -60,7 +59,7 @@ def _put_range(table: Table, ids: Ints, first: int, stop: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _drop(table: Table, ids: Ints, id: int) -> None:
     size = table.shape[0]
     hole = _find(table, ids, id)
@@ -77,7 +76,7 @@ def _drop(table: Table, ids: Ints, id: int) -> None:
     table[hole] = _EMPTY
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_known(table: Table, ids: Ints, fresh: Ints) -> int:
     """Index of the first of `fresh` that is stored already, or −1."""
     for i in range(fresh.shape[0]):
@@ -259,7 +258,7 @@ class Ids:
         _put_slots(self._table, self._array, held.astype(np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_slots(table: Table, ids: Ints, slots: Ints) -> None:
     for i in range(slots.shape[0]):
         table[-1 - _find(table, ids, ids[slots[i]])] = slots[i]

@@ -12,9 +12,9 @@ last, the number of all nodes. Cost: O(n log n).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering.base import Floats, Slots
+from coverlay import kernel
 
 BUCKET = 64  # points per leaf and children per node: one vectorised block
 _NARROWEST = 0.02  # width, relative to the domain, below which narrower makes no difference
@@ -22,7 +22,7 @@ _SAMPLE = 32  # points that decide the split coordinate
 _STACK = 128  # a path of at most 64 nodes, and a sibling for each
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _split_on(points: Floats, order: Slots, low: int, high: int, box: Floats) -> int:
     """The coordinate to split on: widest spread of a sample, divided by the mean width of its attribute.
 
@@ -52,7 +52,7 @@ def _split_on(points: Floats, order: Slots, low: int, high: int, box: Floats) ->
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _select(values: Floats, order: Slots, low: int, high: int, middle: int) -> None:
     """Rearrange [low, high) so that values before `middle` are ≤ and from it on are ≥ values[middle]."""
     high -= 1
@@ -77,7 +77,7 @@ def _select(values: Floats, order: Slots, low: int, high: int, middle: int) -> N
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bucket_order(points: Floats, box: Floats) -> Slots:
     """The order of points, bucket after bucket; `box`: least and largest value of each coordinate in the domain."""
     n = points.shape[0]
@@ -115,7 +115,7 @@ def level_starts(count: int) -> Slots:
     return np.array(starts)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_extremes(points: Floats, starts: Slots, least: Floats, most: Floats) -> None:
     """Least and largest coordinates of the points under each node."""
     below = 0  # number of the first child of a level: of points, then of nodes

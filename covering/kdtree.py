@@ -30,7 +30,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
@@ -51,7 +51,7 @@ from covering.keys import mirror
 from covering.layered import LayeredIndex
 from covering.memory import on_stack
 from covering.packed import volumes
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
@@ -60,7 +60,7 @@ _CAP_LEAST = 64
 LEVELS = 12  # of a tree in which a node has 64 children: more than there are numbers of 64 bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, corner: Slots, codes: Slots) -> float:
     """Fraction of the search region (mirrored codes 0 … corner) that lies below the node's maximum."""
     mirror(maxima[node], offset, scale, bits, codes)
@@ -70,7 +70,7 @@ def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, 
     return share
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(
     state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats, found: Slots
 ) -> tuple[int, int, float, int]:
@@ -150,7 +150,7 @@ def _find(
     return slot, probes, skipped, fallbacks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floats) -> Slots:
     """All slots that the query dominates, ascending."""
     points, words, _, _, starts, grid, guards = state

@@ -19,11 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from covering.base import Floats
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int64]
@@ -78,7 +77,7 @@ def default_bits(dimensions: int) -> int:
     return max(_COARSEST_DEFAULT, min(_FINEST_DEFAULT, WORD // dimensions))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mirror(point: Floats, offset: Floats, scale: Floats, bits: int, codes: Codes) -> None:
     """Mirrored codes of a dominance point: 0 for +∞, 2^bits − 1 for the lowest finite code and below."""
     top = (1 << bits) - 1
@@ -100,7 +99,7 @@ def mirror(point: Floats, offset: Floats, scale: Floats, bits: int, codes: Codes
             codes[j] = top - np.int64(scaled)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def interleave(codes: Codes, bits: int, row: Words) -> None:
     """Write the key of `codes` into the first words of `row`."""
     dimensions = codes.shape[0]
@@ -115,7 +114,7 @@ def interleave(codes: Codes, bits: int, row: Words) -> None:
             t += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def key_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int) -> Words:
     """Key words and, as last word, the slot of the points in slots first, first + 1, …"""
     dimensions = offset.shape[0]

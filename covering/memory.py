@@ -26,9 +26,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from coverlay import kernel
 
 WORDS = 3  # of an entry: address, rows, columns
 
@@ -63,7 +65,7 @@ def on_stack(typingctx: Any, words: Any) -> Any:
     return types.voidptr(words), codegen
 
 
-@njit(nogil=True)
+@kernel(cached=False)
 def words_at(table: int) -> Any:
     """The words of a table; nobody asks for its length."""
     return carray(pointer(table), (1 << 16,), np.int64)
@@ -81,7 +83,7 @@ def _call(typingctx: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) 
     return word(word, word, word, word, word, word), codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def call(table: int, place: int, a: int, b: int, c: int, d: int) -> int:
     """Call the linkable function whose address stands at a place of the table (Memory.link)."""
     return _call(words_at(table)[place], table, np.int64(a), np.int64(b), np.int64(c), np.int64(d))
@@ -139,7 +141,7 @@ def rows_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     """A function for kernels: the array at a place of a table, of one dimension."""
     at = WORDS * place
 
-    @njit(nogil=True)
+    @kernel(cached=False)
     def view(table: int) -> Any:
         words = words_at(table)
         return carray(pointer(words[at]), (words[at + 1],), dtype)
@@ -180,7 +182,7 @@ def column_of(place: int, layout: np.dtype[Any], name: str) -> Callable[[Any], A
     fields: Any = layout.fields
     dtype, offset, *_ = fields[name]
 
-    @njit(nogil=True)
+    @kernel(cached=False)
     def view(table: int) -> Any:
         words = words_at(table)
         return carray(pointer(words[at] + offset * words[at + 1]), (words[at + 1],), dtype)
@@ -192,7 +194,7 @@ def matrix_of(place: int, dtype: Any) -> Callable[[Any], Any]:
     """The same, of two dimensions."""
     at = WORDS * place
 
-    @njit(nogil=True)
+    @kernel(cached=False)
     def view(table: int) -> Any:
         words = words_at(table)
         return carray(pointer(words[at]), (words[at + 1], words[at + 2]), dtype)

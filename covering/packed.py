@@ -13,18 +13,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
 from covering.fields import SCAN_BLOCK, SCRATCH, SCRATCH_WORDS, pack, scan_fields
 from covering.layered import LayeredIndex
 from covering.memory import on_stack
+from coverlay import kernel
 
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def volume(point: Floats, domain: Floats) -> float:
     """Monotone in the dominance order: a larger box never has a smaller volume."""
     product = 1.0
@@ -37,7 +38,7 @@ def volume(point: Floats, domain: Floats) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def volumes(points: Floats, domain: Floats) -> Floats:
     """`volume` of each point."""
     result = np.empty(points.shape[0])
@@ -46,7 +47,7 @@ def volumes(points: Floats, domain: Floats) -> Floats:
     return result
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> tuple[int, int]:
     """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
     points, words, grid, guards, domain, largest = state

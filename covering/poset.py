@@ -16,13 +16,13 @@ A probe is a root compared.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from covering.base import NO_SLOT, CoveringIndex, Floats, Slots, covered_slots
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _covering_slots(points: Floats, used: int, query: Floats) -> Slots:
     """Slots below `used` whose point is ≥ `query` everywhere."""
     found = np.empty(used, np.int64)
@@ -39,7 +39,7 @@ def _covering_slots(points: Floats, used: int, query: Floats) -> Slots:
     return found[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_root(points: Floats, roots: Slots, count: int, query: Floats) -> int:
     """Index in `roots` of the first root that covers the query, or −1."""
     for r in range(count):

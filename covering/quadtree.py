@@ -13,7 +13,6 @@ that hold entries, O(log n) each. A probe is a look-up or an entry compared.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
@@ -21,11 +20,12 @@ from covering.curve import CurveIndex
 from covering.fields import dominates
 from covering.keys import Words, interleave, mirror
 from covering.sfc_array import BLOCK, Arrays, locate
+from coverlay import kernel
 
 _FEW = 8  # rows that are compared directly; measured flat from 4 to 16
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same_prefix(left: Words, right: Words, bits: int) -> bool:
     words, rest = bits >> 6, bits & 63
     for w in range(words):
@@ -34,7 +34,7 @@ def _same_prefix(left: Words, right: Words, bits: int) -> bool:
     return rest == 0 or (left[words] ^ right[words]) >> np.uint64(64 - rest) == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats) -> tuple[int, int]:
     """(slot or −1, probes)."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
@@ -94,7 +94,7 @@ def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: i
     return -1, probes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_many(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
 ) -> tuple[Slots, int]:

@@ -8,12 +8,12 @@ entry looked at.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering.base import CoveringIndex, Floats, Slots
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_one(points: Floats, used: int, query: Floats) -> int:
     """First slot below `used` whose point dominates `query`, or −1."""
     for i in range(used):
@@ -27,7 +27,7 @@ def scan_one(points: Floats, used: int, query: Floats) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_many(points: Floats, used: int, queries: Floats) -> Slots:
     found = np.empty(queries.shape[0], np.int64)
     for i in range(queries.shape[0]):

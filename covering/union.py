@@ -23,11 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from covering.base import CoveringIndex, Floats, Id
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 MAX_PIECES = 100_000  # left-over pieces the exact test handles, about a second
 MAX_SAMPLES = 1_000_000
@@ -180,7 +179,7 @@ def _subtract(piece: Floats, other: Floats, whole: NDArray[np.bool_]) -> list[Fl
     return rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_uncovered(values: Floats, boxes: Floats) -> int:
     """Index of the first value vector that lies in no box, or −1."""
     for i in range(values.shape[0]):

@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from covering import theory
@@ -31,12 +30,12 @@ from covering.curve import CurveIndex
 from covering.hilbert_keys import cube_range
 from covering.keys import WORD, Codes, Words, greedy_bits
 from covering.sfc_array import BLOCK, Arrays, locate
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 
 PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Words) -> int:
     """A slot with key in [low, high] that dominates the query, or −1. `low` is a row with slot 0."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
@@ -62,7 +61,7 @@ def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Word
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _greedy(
     arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, hilbert: bool, quota: int
 ) -> tuple[int, int]:

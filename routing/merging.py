@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from routing.covering_strategy import Covering
 from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger, Message
@@ -26,7 +26,7 @@ from routing.link_strategy import RoutingOptions, Search, group_of
 Floats = NDArray[np.float64]
 
 
-@njit(cache=True)
+@kernel
 def volume(box: Floats, domain: Floats) -> float:
     """The share of the domain that a box takes; sides beyond the domain count up to its bounds."""
     share = 1.0
@@ -37,7 +37,7 @@ def volume(box: Floats, domain: Floats) -> float:
     return share
 
 
-@njit(cache=True)
+@kernel
 def _is_perfect(a: Floats, b: Floats) -> bool:
     """Equal in all attributes but one, where the two ranges overlap or touch: the hull is the union."""
     differing = 0
@@ -50,7 +50,7 @@ def _is_perfect(a: Floats, b: Floats) -> bool:
     return differing <= 1
 
 
-@njit(cache=True)
+@kernel
 def best_partner(
     box: Floats, filled: float, label: int, boxes: Floats, fills: Floats, labels: NDArray[np.int64], domain: Floats,
     waste: float

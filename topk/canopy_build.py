@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.canopy_choose import open_from
 from topk.canopy_query import CLOSED, CUT, FLAGS
 
 _FEW_CELLS = 8  # up to so many cells are walked one by one, more with `open_from`
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
     """Join neighbouring bins into cells with at most so many of these endpoints; returns how many cells."""
     bins = len(cell_of)
@@ -35,7 +35,7 @@ def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
     return cell + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def to_cells(ends: Any, cell_of: Any, cells: int, part: Any, tally: Any) -> None:
     """Bins to cells, in place, −1 and `cells` beyond; and how many begin and end in each cell, −1 the first.
 
@@ -50,7 +50,7 @@ def to_cells(ends: Any, cell_of: Any, cells: int, part: Any, tally: Any) -> None
         tally[last + 1, 1] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -> None:
     """A cell that `relevant` has left ranks out of cannot answer for more than `depth`."""
     for b in range(len(cell_of)):
@@ -58,7 +58,7 @@ def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -
             words[cell_of[b]] = CUT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(spans: Any, depth: int, words: Any, part: Any) -> None:
     """The words of the lists of the cells part[0] … part[1]−1."""
     begin, stop = part[0], part[1]
@@ -81,7 +81,7 @@ def count(spans: Any, depth: int, words: Any, part: Any) -> None:
             cell = cell + 1 if few else open_from(following, cell + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offsets_of(words: Any, offsets: Any) -> None:
     """Where each cell's list begins: its word, then its ranks."""
     at = 0
@@ -91,7 +91,7 @@ def offsets_of(words: Any, offsets: Any) -> None:
     offsets[len(words)] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
     """The ranks into the lists of their cells, best first, until a list has its length."""
     begin, stop = part[0], part[1]
@@ -115,7 +115,7 @@ def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
             cell = cell + 1 if few else open_from(following, cell + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_whole(tallies: Any, depth: int, words: Any, offsets: Any, lists: Any, places: Any) -> bool:
     """Words and offsets if no cell can be covered `depth` times, so that lists hold all that meets their cells.
 
@@ -150,7 +150,7 @@ def lay_whole(tallies: Any, depth: int, words: Any, offsets: Any, lists: Any, pl
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_whole(spans: Any, places: Any, lists: Any, part: Any) -> None:
     """The ranks part[0] … part[1]−1 into the lists of all cells they meet, the next one of cell c at places[c]."""
     cells = len(places)
@@ -160,7 +160,7 @@ def fill_whole(spans: Any, places: Any, lists: Any, part: Any) -> None:
             places[cell] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def point_bins(cell_of: Any, offsets: Any, starts: Any) -> None:
     for b in range(len(cell_of)):
         starts[b] = offsets[cell_of[b]]

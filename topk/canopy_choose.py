@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.canopy_query import HI, ID, LO, SCORE
 from topk.catalogue import Floats, Ints
 from topk.one_attribute import Columns
@@ -29,7 +29,7 @@ class Grid(NamedTuple):
     shift: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fetch(columns: Any, rows: Any, sides: Any, part: Any) -> None:
     """Bounds in rank order. Nothing else happens here, so that cache misses overlap."""
     lo, hi = columns[0], columns[1]
@@ -38,7 +38,7 @@ def _fetch(columns: Any, rows: Any, sides: Any, part: Any) -> None:
         sides[t, HI] = hi[rows[t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _encode_ends(table: Any, bins: int, sides: Any, codes: Any, part: Any) -> None:
     """First and last bin of each; −1 and `bins` for unbounded sides, which are inside no bin."""
     for t in range(part[0], part[1]):
@@ -47,7 +47,7 @@ def _encode_ends(table: Any, bins: int, sides: Any, codes: Any, part: Any) -> No
         codes[t, 1] = bins if hi == np.inf else encode(table, hi)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(columns: Any, rows: Any, sides: Any, keep: Any, records: Any, part: Any) -> None:
     """The kept ones of a block into their records."""
     scores, ids = columns[2], columns[3]
@@ -60,7 +60,7 @@ def _place(columns: Any, rows: Any, sides: Any, keep: Any, records: Any, part: A
         integers[r, ID] = ids[rows[t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_from(following: Any, cell: int) -> Any:
     """The first cell from `cell` on that is still open: union-find with path halving."""
     while following[cell] != cell:
@@ -69,7 +69,7 @@ def open_from(following: Any, cell: int) -> Any:
     return cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, keep: Any, ends: Any) -> int:
     """Which of the next ranks meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how many.
 

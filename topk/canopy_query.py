@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.interval.heaps import keep_best
 from topk.position import encode
 
@@ -22,7 +22,7 @@ CLOSED = 2  # `depth` of the list cover the whole cell; matters only while lists
 FLAGS = 2  # bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack(buffer: Any) -> Any:
     """(table, records, starts, lists): views into the buffer."""
     n, bins, rows = np.int64(buffer[N]), np.int64(1) << np.int64(buffer[BITS]), np.int64(buffer[ROWS])
@@ -34,7 +34,7 @@ def unpack(buffer: Any) -> Any:
     return buffer[HEADER : HEADER + 2 * rows].reshape(rows, 2), records, starts, lists
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stab(views: Any, depth: int, value: float, k: int, out: Any) -> Any:
     """Ranks of the k best into out, which has room for one more; (found, compared), found −1 if the list is too
     short.
@@ -56,7 +56,7 @@ def stab(views: Any, depth: int, value: float, k: int, out: Any) -> Any:
     return found, word >> FLAGS
 
 
-@njit(cache=True)
+@kernel
 def pairs(buffer: Any, value: float, k: int) -> Any:
     """The k best as Python's own (id, score) pairs, k ≤ depth: one call from value to answer."""
     views = unpack(buffer)
@@ -72,7 +72,7 @@ def pairs(buffer: Any, value: float, k: int) -> Any:
     return answer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> bool:
     """All values; `silent` and `answers` are (ids, scores[, counts]). False if a list was too short."""
     views = unpack(buffer)
@@ -99,7 +99,7 @@ def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) ->
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     """Ranks of the len(out) best that meet [low, high], in order; (found, compared, cells), found −1 as in `stab`.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from coverlay import kernel
 
 EMPTY, DEAD = -1, -2  # instead of a key
 
@@ -20,17 +21,17 @@ def emptied(size: int, dtype: Any = np.int64) -> tuple[NDArray[np.int64], Any]:
     return np.full(size, EMPTY, np.int64), np.zeros(size, dtype)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def _key(owner: int, attribute: int) -> Any:
     return (np.int64(owner) << 24) | attribute
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def _slot(key: int, size: int) -> Any:
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
     """What is filed under the owner and attribute, −1 if nothing is."""
     key = _key(owner, attribute)
@@ -42,7 +43,7 @@ def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
     """File a value under a key that is not there; returns how many more slots are used, 0 or 1."""
     key = _key(owner, attribute)
@@ -54,7 +55,7 @@ def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
     return fresh
 
 
-@njit(cache=True)
+@kernel
 def drop(keys: Any, owner: int, attribute: int) -> None:
     """Forget a key that is there."""
     key = _key(owner, attribute)
@@ -64,7 +65,7 @@ def drop(keys: Any, owner: int, attribute: int) -> None:
     keys[at] = DEAD
 
 
-@njit(cache=True)
+@kernel
 def refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
     """File all entries of another table; returns how many there are."""
     count = 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heap_push(keys: Any, items: Any, size: int, key: float, item: int) -> None:
     i = size
     while i > 0 and keys[(i - 1) >> 1] < key:
@@ -16,7 +16,7 @@ def heap_push(keys: Any, items: Any, size: int, key: float, item: int) -> None:
     keys[i], items[i] = key, item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heap_pop(keys: Any, items: Any, size: int) -> None:
     """Remove the top of a heap of `size`."""
     key, item = keys[size - 1], items[size - 1]

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Floats
 
 _SAMPLE = 1 << 16  # endpoints that the map is learned from
@@ -29,7 +29,7 @@ _FEW = 64  # … if that is at least so many of the sample
 _DEEPEST = 5  # tables within tables: 4096·256⁴ resolves what a float64 does
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode(table: Any, value: float) -> Any:
     """The monotone map: value → code in 0 … 2^B − 1."""
     low, scale = table[0, 0], table[0, 1]

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from coverlay import kernel
 from topk.base import Batch, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.threads import WORKERS, in_threads
@@ -16,7 +16,7 @@ from topk.threads import WORKERS, in_threads
 # ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keys(scores: Any, index_bits: int, keys: Any) -> None:
     """Keys that ascend as scores descend: the upper bits of a score, then the row."""
     sign = np.uint64(1) << np.uint64(63)
@@ -29,7 +29,7 @@ def _keys(scores: Any, index_bits: int, keys: Any) -> None:
         bits[i] = (word & ~low) | np.uint64(i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _repair(keys: Any, index_bits: int, scores: Any, ids: Any, order: Any) -> None:
     """Rows out of sorted keys; where the upper bits tie, by score and ascending id."""
     shift = np.uint64(index_bits)

@@ -26,8 +26,8 @@ from sys import getsizeof
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.base import Match, Quick
 from topk.canopy_query import FLAGS, ID, SCORE
 from topk.catalogue import Floats
@@ -47,7 +47,7 @@ def most_bytes(intervals: int, depth: int) -> int:
     return intervals * (2 * (_PLACE + _POINTER * depth) + _PAIR)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_buckets(cuts: Any, rows: Any, low: float, scale: float, buckets: Any) -> None:
     """Per bucket where the answer to its values is, if all have the same, and a full one; else ~cuts before it.
 

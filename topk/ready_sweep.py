@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.canopy_query import FLAGS, HI, LO
 from topk.position import encode
 
@@ -19,7 +19,7 @@ _MANY = 64  # cuts in one cell that are worth a real sort
 _NOWHERE = np.iinfo(np.int32).max
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cells_of(views: Any, cells: Any) -> None:
     """Where the lists of the cells are in which each record begins and ends; −1 and _NOWHERE if it does not."""
     table, records, starts, _ = views
@@ -29,7 +29,7 @@ def cells_of(views: Any, cells: Any) -> None:
         cells[r, 1] = _NOWHERE if hi == np.inf else starts[encode(table, hi)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cuts_of_cell(at: int, ranks: Any, records: Any, cells: Any, inside: Any, values: Any, entries: Any) -> Any:
     """Where the intervals of a cell's list begin (entry p) and have ended (entry ~p) in it, ascending; how many.
 
@@ -58,7 +58,7 @@ def _cuts_of_cell(at: int, ranks: Any, records: Any, cells: Any, inside: Any, va
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter(best: Any, found: int, rank: int, number: int) -> Any:
     """Put a rank and its number among the best; how many there are then. There is room for one too many."""
     t = found
@@ -69,7 +69,7 @@ def _enter(best: Any, found: int, rank: int, number: int) -> Any:
     return min(found + 1, best.shape[1] - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leave(best: Any, found: int, rank: int) -> None:
     """Take a rank out of the best."""
     at = 0
@@ -79,7 +79,7 @@ def _leave(best: Any, found: int, rank: int) -> None:
         best[0, t], best[1, t] = best[0, t + 1], best[1, t + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(numbers: Any, rank: int, used: Any, count: int, base: int) -> Any:
     """A rank's number, from `base` on in the order of first use; how many have one."""
     if numbers[rank] < 0:
@@ -89,7 +89,7 @@ def _number(numbers: Any, rank: int, used: Any, count: int, base: int) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep(value: float, best: Any, found: int, kept: Any, answers: Any, places: int) -> Any:
     """A cut and the answer from it on; how many there are then."""
     if abs(value) > WIDEST:
@@ -100,7 +100,7 @@ def _keep(value: float, best: Any, found: int, kept: Any, answers: Any, places: 
     return places + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(views: Any, cells: Any, part: Any, base: int, kept: Any, answers: Any, used: Any) -> Any:
     """Cuts and answers from the cell whose list is at part[0] to the one before part[1]; how many, and ranks used.
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats
 from topk.select import best_first, push
@@ -22,7 +22,7 @@ from topk.store import Store
 _BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay in the first-level cache
 
 
-@njit(cache=True, fastmath=False)
+@kernel
 def _block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any) -> None:
     """mask[i] = 1 where row start+i matches exactly. A missing value (NaN) passes only unmentioned rows."""
     for i in range(stop - start):
@@ -40,7 +40,7 @@ def _block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask:
                 mask[i] &= np.uint8(lo[i] <= w) & np.uint8(v <= hi[i])
 
 
-@njit(cache=True)
+@kernel
 def _block_relaxed(
     columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any
 ) -> None:
@@ -62,7 +62,7 @@ def _block_relaxed(
             total[i] += weight[i] if held else 0.0
 
 
-@njit(cache=True)
+@kernel
 def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool) -> Any:
     """The k best, unsorted, as (ids, scores); k = 0 only counts. Third: the number of matches.
 

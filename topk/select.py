@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Floats, Ints
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def worse(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sink(scores: Any, ids: Any, size: int, score: float, id: int) -> None:
     """Put a pair in place of the top of a heap of `size` pairs."""
     i = 0
@@ -37,7 +37,7 @@ def _sink(scores: Any, ids: Any, size: int, score: float, id: int) -> None:
     ids[i] = id
 
 
-@njit(cache=True)
+@kernel
 def push(scores: Any, ids: Any, size: int, score: float, id: int) -> int:
     """Offer a pair to the heap of capacity len(ids) holding `size` pairs; returns the new size."""
     if size < len(ids):
@@ -58,7 +58,7 @@ def push(scores: Any, ids: Any, size: int, score: float, id: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_order(scores: Any, ids: Any, size: int) -> int:
     """Turn the heap of `size` pairs into the order of an answer, in place; returns the size."""
     for last in range(size - 1, 0, -1):

@@ -28,8 +28,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk import slices_query as query
 from topk.base import Found
 from topk.bits import ONE, ZERO, count_bits
@@ -44,7 +44,7 @@ _MIN_CELLS, _MAX_CELLS = 16, 128
 _GROUP = 8  # blocks built together: one cache line of a slice
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> None:
     """Fill the slices of one attribute from each rank's first and last cell, eight blocks at a time."""
     n = len(cells)
@@ -79,7 +79,7 @@ def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> N
                 slices[g, group + b] = current[b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_counts(slices: Any, filled: Any) -> None:
     for g in range(slices.shape[0]):
         for b in range(slices.shape[1]):
@@ -187,7 +187,7 @@ def _totals(weights: Floats) -> Floats:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _encode_all(table: Any, lo: Any, hi: Any) -> Any:
     cells = np.empty((len(lo), 2), np.int32)
     for r in range(len(lo)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.bits import FULL, ONE, ZERO, lowest_bit
 from topk.catalogue import Floats, Ints
 from topk.position import encode
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
     units: Floats  # (d,): what one such part is worth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cells(layout: Any, event: Any, cells: Any) -> None:
     """The first and last cell of the event in every attribute."""
     tables, missing = layout.tables, layout.slices.shape[1] - 1
@@ -37,7 +37,7 @@ def _cells(layout: Any, event: Any, cells: Any) -> None:
             cells[j, side] = missing if np.isnan(v) else encode(tables[j], v)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
     """The bits of block b that may hold in attribute j: one slice for a value, several for an interval."""
     word = slices[j, cells[j, 0], b]
@@ -46,7 +46,7 @@ def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
     return word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
     share = np.zeros(len(cells), np.int64)
     for j in range(len(cells)):
@@ -58,7 +58,7 @@ def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
         order[t] = j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _inside(bounds: Any, event: Any, r: int) -> Any:
     """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
     for j in range(event.shape[1]):
@@ -68,7 +68,7 @@ def _inside(bounds: Any, event: Any, r: int) -> Any:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
     """Ranks of the k best into out; returns how many."""
     bounds, slices, filled = layout.bounds, layout.slices, layout.filled
@@ -98,7 +98,7 @@ def exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _total(bounds: Any, event: Any, r: int) -> Any:
     """(score, predicates that hold) of rank r; NaN compares false."""
     total = 0.0
@@ -110,7 +110,7 @@ def _total(bounds: Any, event: Any, r: int) -> Any:
     return total, held
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
     slices, named = layout.slices, layout.named
@@ -139,7 +139,7 @@ def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     return -1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
     """The bits of block b that may still reach the floor, by the limits of the block."""
     d = len(held)
@@ -160,7 +160,7 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
     return word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
     """The k best into a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
@@ -197,7 +197,7 @@ def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, wo
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
     ids, scores = named
     out_ids, out_scores, counts = answers
@@ -211,7 +211,7 @@ def exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) ->
             out_scores[e, t] = scores[ranks[t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
     out_ids, out_scores, counts = answers
     event = np.empty((2, events.shape[1]))

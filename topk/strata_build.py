@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.position import encode
 from topk.strata_query import BITS, END, FULL, GROUP_BITS, START, unpack
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _level(low: int, high: int) -> Any:
     """The bits of half the width: on that level [low, high] touches at most three cells. Branch-free."""
     width = np.int64(high - low) >> 1
@@ -23,7 +23,7 @@ def _level(low: int, high: int) -> Any:
     return s + np.int64(width > 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(columns: Any, order: Any, buffer: Any, part: Any) -> None:
     """Columns into rank order. Nothing else happens here, so that cache misses overlap."""
     lo, hi, scores, ids = columns
@@ -36,7 +36,7 @@ def gather(columns: Any, order: Any, buffer: Any, part: Any) -> None:
         ranked_ids[r] = ids[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place(buffer: Any, cells: Any, part: Any) -> None:
     """First and last cell of the ranks part[0] … part[1]−1; parts run on separate threads."""
     table, bounds, _, _, _, _, _, _ = unpack(buffer)
@@ -49,13 +49,13 @@ def place(buffer: Any, cells: Any, part: Any) -> None:
         cells[r, 1] = start + (b >> s)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_of(cell: int, first: int, last: int) -> Any:
     kind = FULL if (cell != first and cell != last) or first == last else START if cell == first else END
     return 3 * cell + kind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(cells: Any, offsets: Any, part: Any) -> None:
     """offsets[l + 1] = copies in list l, for the lists of the cells part[0] … part[1]−1."""
     for r in range(len(cells)):
@@ -64,13 +64,13 @@ def count(cells: Any, offsets: Any, part: Any) -> None:
             offsets[list_of(cell, first, last) + 1] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def accumulate(offsets: Any) -> None:
     for cell in range(len(offsets) - 1):
         offsets[cell + 1] += offsets[cell]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(cells: Any, views: Any, place: Any, part: Any) -> None:
     """The second half of a counting sort: ranks into the lists of their cells, in rank order.
 

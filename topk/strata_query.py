@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.interval.heaps import keep_best, push_int, sift_down
 from topk.position import encode
 
@@ -27,7 +27,7 @@ N, BITS, ROWS, USED, COMPARED, OPENED = 0, 1, 2, 3, 4, 5  # places in the header
 HEADER = 6
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack(buffer: Any) -> Any:
     """(table, bounds, scores, ids, offsets, lists, left ends, right ends): views into the buffer."""
     n, bits, rows = np.int64(buffer[N]), np.int64(buffer[BITS]), np.int64(buffer[ROWS])
@@ -58,7 +58,7 @@ def room(n: int, bits: int, rows: int) -> int:
     return HEADER + 2 * rows + 4 * n + 2 * groups + (lists >> 1) + 1 + (3 * n + 1) // 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forward(views: Any, value: float, t: int, end: int) -> Any:
     """The next entry of a list worth the heap: a hit, or where patience ends. Returns (entry, steps)."""
     bounds, lists, left, right = views[1], views[5], views[6], views[7]
@@ -77,7 +77,7 @@ def _forward(views: Any, value: float, t: int, end: int) -> Any:
     return min(t, end), steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _merge(
     views: Any, bits: int, levels: int, value: float, k: int, out: Any, found: int, done: int
 ) -> Any:
@@ -133,7 +133,7 @@ def _merge(
     return found, compared, opened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any) -> Any:
     """Ranks of the k best into out; returns (found, entries compared, lists opened)."""
     bounds = views[1]
@@ -158,7 +158,7 @@ def _one(views: Any, bits: int, levels: int, value: float, k: int, out: Any) -> 
     return found, done + compared, opened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def single(buffer: Any, value: float, ids: Any, scores: Any) -> int:
     """One event: the best len(ids) ids and scores. Returns how many; work is counted in the header."""
     views = unpack(buffer)
@@ -172,7 +172,7 @@ def single(buffer: Any, value: float, ids: Any, scores: Any) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> None:
     """All values; `silent` and `answers` are (ids, scores[, counts])."""
     views = unpack(buffer)
@@ -196,7 +196,7 @@ def many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> None
             out_ids[e, t] = views[3][ranks[t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_overlap(bounds: Any, low: float, high: float, out: Any) -> Any:
     found = 0
     for r in range(len(bounds)):
@@ -208,7 +208,7 @@ def _scan_overlap(bounds: Any, low: float, high: float, out: Any) -> Any:
     return found, len(bounds)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     """Ranks of the len(out) best that meet [low, high], in order; (found, entries compared, lists opened).
 

@@ -23,9 +23,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, kernel, unknown_name
 from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.interval.base import Cursor, Entries, IntervalIndex
@@ -37,7 +36,7 @@ _LARGEST_BLOCK = 1 << 16
 _COMBINATIONS = ("sum", "max")
 
 
-@njit(cache=True)
+@kernel
 def _absorb(block: Any, counts: Any, needs: Any, hits: Any, size: int) -> int:
     """Count the rows of a block; those that are complete become hits."""
     for t in range(len(block)):
@@ -49,7 +48,7 @@ def _absorb(block: Any, counts: Any, needs: Any, hits: Any, size: int) -> int:
     return size
 
 
-@njit(cache=True)
+@kernel
 def _within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
     """How many hits are not worse than (score, id)."""
     count = 0
@@ -59,7 +58,7 @@ def _within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _threshold_rounds(
     buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
 ) -> Any:

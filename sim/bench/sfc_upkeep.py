@@ -15,19 +15,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from covering.sfc_array import SfcArray
 from covering.sfc_array import insert as tiered_insert
 from covering.sfc_array import locate as tiered_locate
+from coverlay import kernel
 
 Keys = NDArray[np.uint64]
 BUFFER = 256
 _INSERTIONS, _SEARCHES = 4000, 4000
 
 
-@njit(cache=True)
+@kernel
 def _sorted_insert(keys: Keys, held: int, fresh: Keys) -> int:
     for key in fresh:
         at = np.searchsorted(keys[:held], key)
@@ -37,7 +37,7 @@ def _sorted_insert(keys: Keys, held: int, fresh: Keys) -> int:
     return held
 
 
-@njit(cache=True)
+@kernel
 def _sorted_search(keys: Keys, held: int, wanted: Keys) -> int:
     total = 0
     for key in wanted:
@@ -45,7 +45,7 @@ def _sorted_search(keys: Keys, held: int, wanted: Keys) -> int:
     return total
 
 
-@njit(cache=True)
+@kernel
 def _log_insert(runs: Keys, sizes: NDArray[np.int64], fresh: Keys) -> None:
     """Level i of `runs` holds up to BUFFER·2^i keys; level 0 is the buffer."""
     levels = sizes.shape[0]
@@ -72,7 +72,7 @@ def _log_insert(runs: Keys, sizes: NDArray[np.int64], fresh: Keys) -> None:
             level += 1
 
 
-@njit(cache=True)
+@kernel
 def _log_search(runs: Keys, sizes: NDArray[np.int64], wanted: Keys) -> int:
     total = 0
     for key in wanted:
@@ -82,7 +82,7 @@ def _log_search(runs: Keys, sizes: NDArray[np.int64], wanted: Keys) -> int:
     return total
 
 
-@njit(cache=True)
+@kernel
 def _tiered_insert(arrays: Any, rows: Keys) -> int:
     """Insert rows until there is no room; how many were inserted."""
     for i in range(rows.shape[0]):
@@ -91,7 +91,7 @@ def _tiered_insert(arrays: Any, rows: Keys) -> int:
     return rows.shape[0]
 
 
-@njit(cache=True)
+@kernel
 def _tiered_search(arrays: Any, rows: Keys) -> int:
     total = 0
     for i in range(rows.shape[0]):

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from coverlay import kernel
 
 Floats = NDArray[np.float64]
 Search = Callable[[float, int], Any]
@@ -42,7 +43,7 @@ def numpy_scan(lo: Floats, hi: Floats) -> Search:
     return search
 
 
-@njit(cache=True)
+@kernel
 def _early_exit(lo: Any, hi: Any, value: float, k: int) -> Any:
     out = np.empty(k, np.int64)
     found = 0
@@ -55,7 +56,7 @@ def _early_exit(lo: Any, hi: Any, value: float, k: int) -> Any:
     return out[:found]
 
 
-@njit(cache=True)
+@kernel
 def _branch_free(lo: Any, hi: Any, value: float, k: int) -> Any:
     """Blocks of 64: count hits without a branch, and look for them only in blocks that have some."""
     out = np.empty(k, np.int64)

@@ -10,8 +10,8 @@ Calls are numbered: wires first, then the servers of the brokers, then the clien
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     brokers_of,
@@ -36,7 +36,7 @@ from sim.compiled.records import NO_SERVICE
 from sim.compiled.room import dry, lacks_room
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_sample(w: int) -> None:
     """The present size of every table: the clients' of each broker, then by wire."""
     n, samples, brokers, wires = counters_of(w), samples_of(w), brokers_of(w), wires_of(w)
@@ -49,7 +49,7 @@ def take_sample(w: int) -> None:
         samples[at, len(brokers) + wire] = wires[wire].entries
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clients_go_on(w: int) -> int:
     """Let the clients do the next line of the timeline, or wait for it; ROOM if an array is too short."""
     n, now = counters_of(w), numbers_of(w)[c.NOW]
@@ -69,7 +69,7 @@ def clients_go_on(w: int) -> int:
     return c.DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sampler_goes_on(w: int) -> None:
     n, now, due = counters_of(w), numbers_of(w)[c.NOW], due_of(w)
     at = n[c.SAMPLE]
@@ -82,7 +82,7 @@ def sampler_goes_on(w: int) -> None:
         take_sample(w)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(w: int) -> int:
     """Go on until nothing is under way, or until an array is too short: DONE or ROOM."""
     n, wires, brokers, heap = counters_of(w), wires_of(w), brokers_of(w), heap_of(w)

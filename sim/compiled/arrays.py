@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from covering.memory import WORDS, matrix_of, rows_of, words_at
+from coverlay import kernel
 from sim.compiled import records as r
 
 (
@@ -68,7 +68,7 @@ out_first_of, homed_of = rows_of(OUT_FIRST, np.int64), rows_of(HOMED, np.int64)
 homed_first_of = rows_of(HOMED_FIRST, np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bank_of(w: int) -> Any:
     """The table of the bank of covering indexes."""
     return words_at(w)[WORDS * BANK]

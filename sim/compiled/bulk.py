@@ -15,9 +15,9 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
 from sim.compiled import records as r
@@ -122,7 +122,7 @@ def subscriptions_behind(routes: NDArray[Any], own: NDArray[np.int64]) -> NDArra
     return behind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter_clients(w: int, homes: Any) -> None:
     """The requests themselves: their rows of the trace, the brokers' own tables, and nodes on the first routes."""
     n, learn_first, learn = counters_of(w), learn_first_of(w), learn_of(w)
@@ -137,7 +137,7 @@ def _enter_clients(w: int, homes: Any) -> None:
             new_node(w, subscription, learn[at])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_of(w: int, route: int, source: int, position: int) -> Any:
     """The operation at a position of what a route passed on, or of what a broker's clients asked; −1: the end."""
     if route == CLIENTS:
@@ -147,7 +147,7 @@ def _next_of(w: int, route: int, source: int, position: int) -> Any:
     return np.int64(out_operation_of(w)[first + position]) if first + position < last else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place_among(w: int, route: int, came_from: int) -> int:
     """Which of the nodes that a subscription has at the route's source is the one on this route."""
     n, routes, learn_first, learn = counters_of(w), routes_of(w), learn_first_of(w), learn_of(w)
@@ -163,7 +163,7 @@ def _place_among(w: int, route: int, came_from: int) -> int:
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass_on(w: int, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
     """Decide about everything that reaches a route's source; ROOM where an array is too short, to be called again."""
     n, nodes, source = counters_of(w), nodes_of(w), np.int64(routes_of(w)[route].source)
@@ -203,7 +203,7 @@ def _pass_on(w: int, route: int, inputs: Any, cursor: Any, heap: Any) -> int:
     return c.DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_in(w: int, route: int) -> None:
     """The target of a route takes in what was passed on: its table, and nodes for the routes that lead on."""
     n, nodes, learn_first, learn = counters_of(w), nodes_of(w), learn_first_of(w), learn_of(w)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from coverlay import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(heap: Any, size: int, time: float, order: int, what: int) -> int:
     """Add a call to a heap of `size`; the new size."""
     i = size
@@ -26,7 +26,7 @@ def push(heap: Any, size: int, time: float, order: int, what: int) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop(heap: Any, size: int) -> int:
     """Take the first call away (read heap[0] before); the new size."""
     size -= 1
@@ -35,7 +35,7 @@ def pop(heap: Any, size: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
     """Put a call in the place of the first one of a heap of `size`."""
     i = 0

@@ -7,9 +7,8 @@ table of addresses, and it would read every address again.
 
 from __future__ import annotations
 
-from numba import njit
-
 from covering.memory import column_of
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import CONTROL, DECISIONS, SEARCHES, counters_of, home_of, nodes_of, numbers_of, routes_of
 from sim.compiled.records import CONTROL_ROW, DECISION_ROW, SEARCH_ROW
@@ -25,7 +24,7 @@ _witness, _probes, _cubes, _volume, _outcome, _capped, _exact = (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_control(
     w: int, sent: float, source: int, target: int, tree: int, kind: int, subscription: int, operation: int,
     sequence: int, hop: int,
@@ -42,7 +41,7 @@ def write_control(
     trees[row], hops[row], kinds[row] = tree, hop, kind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_decision(w: int, node: int, operation: int) -> None:
     """A ledger decides about a node now."""
     n, now, nodes = counters_of(w), numbers_of(w)[c.NOW], nodes_of(w)
@@ -56,7 +55,7 @@ def write_decision(w: int, node: int, operation: int) -> None:
     neighbours[row], trees[row], homes[row] = neighbour, tree, at_home
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_search(
     w: int, witness: int, probes: int, cubes: int, volume: float, outcome: int, capped: bool, exact: int
 ) -> None:

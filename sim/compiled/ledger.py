@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from covering import bank_auto, ids
 from covering.bank import (
@@ -28,6 +27,7 @@ from covering.bank import (
 )
 from covering.bank_emulated import search_emulated
 from covering.memory import call, linkable
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     DECIDE,
@@ -67,13 +67,13 @@ from sim.compiled.records import (
 _slot_in, _enter, _leave = ids._find, ids._put_range, ids._drop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def index_of_route(w: int, route: int, subscription: int) -> int:
     """The index of the bank in which a subscription would be on a route."""
     return route * counters_of(w)[c.GROUPS] + groups_of(w)[subscription]
 
 
-@njit(nogil=True, inline="always")  # this and `choose` have one caller: a search is compiled twice less
+@kernel(cached=False, inline="always")  # this and `choose` have one caller: a search is compiled twice less
 def look(w: int, route: int, subscription: int) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
     n, b, link = counters_of(w), bank_of(w), routes_of(w)[route]
@@ -110,7 +110,7 @@ def look(w: int, route: int, subscription: int) -> Any:
     return witness, probes, cubes, link.volume - before, capped, exact
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room_for(w: int, route: int, subscription: int, more: int) -> bool:
     """Can a route take so many more sent entries of this subscription's group? The bank makes room if it can;
 
@@ -126,7 +126,7 @@ def room_for(w: int, route: int, subscription: int, more: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _store(w: int, node: int) -> None:
     """A node is sent from now on."""
     n, nodes = counters_of(w), nodes_of(w)
@@ -145,7 +145,7 @@ def _store(w: int, node: int) -> None:
         _enter(equal_of(w), keys, node, node + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unstore(w: int, node: int) -> None:
     """A node is no longer sent."""
     n, nodes = counters_of(w), nodes_of(w)
@@ -158,7 +158,7 @@ def _unstore(w: int, node: int) -> None:
         _leave(equal_of(w), keys_of(w), keys_of(w)[node])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def suppress(w: int, node: int, coverer: int) -> None:
     """`node` is held back because of `coverer`, last in its list."""
     standings = standings_of(w)
@@ -173,7 +173,7 @@ def suppress(w: int, node: int, coverer: int) -> None:
     standings[coverer].count += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forget_dependant(w: int, node: int) -> None:
     standings = standings_of(w)
     coverer, before, after = standings[node].coverer, standings[node].previous, standings[node].next
@@ -188,7 +188,7 @@ def _forget_dependant(w: int, node: int) -> None:
     standings[coverer].count -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _detach(w: int, node: int) -> Any:
     """The first of what a node suppressed; the list is no longer its own."""
     standings = standings_of(w)
@@ -197,13 +197,13 @@ def _detach(w: int, node: int) -> Any:
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dependants(w: int, node: int) -> Any:
     """How many others a node holds back."""
     return 0 if counters_of(w)[c.STRATEGY] == SIMPLE else np.int64(standings_of(w)[node].count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _record(
     w: int, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
     exact: int,
@@ -215,7 +215,7 @@ def _record(
     write_search(w, name, probes, cubes, volume, outcome, capped, exact)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tell(w: int, node: int, kind: int, operation: int, hop: int) -> None:
     n, request = counters_of(w), operations_of(w)[operation]
     request.messages += 1
@@ -228,7 +228,7 @@ def _tell(w: int, node: int, kind: int, operation: int, hop: int) -> None:
     send(w, wire, np.int64(kind), node, operation, hop, -1, 0.0, -1)
 
 
-@njit(nogil=True, inline="always")
+@kernel(cached=False, inline="always")
 def choose(w: int, node: int) -> Any:
     """What `look` answers, by any strategy that may hold something back."""
     n, nodes = counters_of(w), nodes_of(w)
@@ -242,7 +242,7 @@ def choose(w: int, node: int) -> Any:
     return -1, 1, 0, 1.0, False, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide(w: int, node: int, outcome: int, operation: int, hop: int) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     n = counters_of(w)
@@ -276,7 +276,7 @@ def decide_linked(w: int, node: int, outcome: int, operation: int, hop: int) -> 
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _covered_by(w: int, node: int) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
     nodes, b = nodes_of(w), bank_of(w)
@@ -293,7 +293,7 @@ def _covered_by(w: int, node: int) -> Any:
     return others[np.argsort(names)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _retract(w: int, node: int, coverer: int, operation: int, hop: int) -> None:
     _unstore(w, node)
     dependant = _detach(w, node)
@@ -306,7 +306,7 @@ def _retract(w: int, node: int, coverer: int, operation: int, hop: int) -> None:
     _tell(w, node, UNSUBSCRIBE, operation, hop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unsubscribe(w: int, node: int, operation: int, hop: int) -> None:
     """LinkLedger.unsubscribe: first send what the leaving entry exposes, then that it leaves."""
     if counters_of(w)[c.STRATEGY] == SIMPLE:

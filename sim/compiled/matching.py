@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from broker import tables
 from covering.memory import on_stack
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     brokers_of,
@@ -52,7 +53,7 @@ _FILLED_AT_ONCE = 64  # rows: a few cache lines of bounds, more than most events
 _block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_relaxed, tables._first_match
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool) -> Any:
     """(ids, scores) of the k best rows in first … first + count − 1, best first, ties by ascending id."""
     ids, scores = np.empty(k, np.int64), np.empty(k, np.float64)
@@ -78,7 +79,7 @@ def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool
     return ids[:size], scores[:size]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def columns_of(w: int) -> Any:
     """The rows of all brokers' clients, as the block scan takes them."""
     return Columns(
@@ -86,7 +87,7 @@ def columns_of(w: int) -> Any:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_local(w: int, broker: int, subscription: int) -> None:
     """A client of the broker subscribes."""
     lo, hi, mentioned, weights, home = lo_of(w), hi_of(w), mentioned_of(w), weights_of(w), brokers_of(w)[broker]
@@ -101,7 +102,7 @@ def enter_local(w: int, broker: int, subscription: int) -> None:
     places_of(w)[subscription] = row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave_local(w: int, broker: int, subscription: int) -> None:
     """A client of the broker leaves; the last row takes the free place."""
     places, home, columns = places_of(w), brokers_of(w)[broker], columns_of(w)
@@ -115,12 +116,12 @@ def leave_local(w: int, broker: int, subscription: int) -> None:
     places[columns.ids[row]] = row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room_after(room: int) -> int:
     return max(16, 2 * room)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_table(w: int, node: int) -> None:
     """A neighbour subscribes. A full table moves to the end of all rows, with twice the room: there is some."""
     row, who = nodes_of(w)[node], row_node_of(w)
@@ -139,7 +140,7 @@ def enter_table(w: int, node: int) -> None:
     brokers_of(w)[table.target].entries += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave_table(w: int, node: int) -> None:
     """A neighbour unsubscribes; the last row takes the free place."""
     nodes, who = nodes_of(w), row_node_of(w)
@@ -155,7 +156,7 @@ def leave_table(w: int, node: int) -> None:
     table.filled = min(table.filled, table.entries)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(w: int, start: int, stop: int) -> None:
     """Copy the bounds of the subscriptions in these rows into them."""
     nodes, who, named, low, high = nodes_of(w), row_node_of(w), row_named_of(w), row_lo_of(w), row_hi_of(w)
@@ -167,7 +168,7 @@ def _fill(w: int, start: int, stop: int) -> None:
             low[row, j], high[row, j] = lo[subscription, j], hi[subscription, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def behind(w: int, route: int, event: Any) -> bool:
     """Does anything in the table of a route match?"""
     table, relaxed = routes_of(w)[route], counters_of(w)[c.RELAXED] != 0

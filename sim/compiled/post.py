@@ -8,9 +8,8 @@ the call says when, the queue says which, as in the reference.
 
 from __future__ import annotations
 
-from numba import njit
-
 from broker.messages import HEADER_BYTES
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     brokers_of,
@@ -28,7 +27,7 @@ from sim.compiled.calendar import pop, push, replace
 from sim.compiled.records import CONSTANT, EXPONENTIAL, PUBLISH, SUBSCRIBE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def allocate(w: int) -> int:
     """A free row of messages; whoever starts to process a message has made sure that there is one."""
     n = counters_of(w)
@@ -41,7 +40,7 @@ def allocate(w: int) -> int:
     return n[c.POOL] - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def release(w: int, m: int) -> None:
     n = counters_of(w)
     messages_of(w)[m].next = n[c.FREE]
@@ -49,14 +48,14 @@ def release(w: int, m: int) -> None:
     n[c.IN_FLIGHT] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def schedule(w: int, time: float, what: int) -> None:
     n = counters_of(w)
     n[c.ORDER] += 1
     n[c.HEAP] = push(heap_of(w), n[c.HEAP], time, n[c.ORDER], what)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _size(kind: int, attributes: int) -> int:
     """Bytes of a message, as Control.size and Publication.size count them."""
     if kind == SUBSCRIBE:
@@ -64,7 +63,7 @@ def _size(kind: int, attributes: int) -> int:
     return HEADER_BYTES + (8 * attributes if kind == PUBLISH else 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def send(
     w: int, wire: int, kind: int, node: int, operation: int, hop: int, parent: int, published: float, plane: int
 ) -> None:
@@ -103,7 +102,7 @@ def send(
     schedule(w, now + (arrival - now), wire)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_off(w: int, wire: int) -> int:
     """The message that arrives now on a wire, whose call is the first of the calendar."""
     n, messages, link = counters_of(w), messages_of(w), wires_of(w)[wire]
@@ -117,7 +116,7 @@ def take_off(w: int, wire: int) -> int:
     return m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enqueue(w: int, broker: int, m: int, what: int) -> None:
     """A message begins to wait for service."""
     n, numbers, messages, server = counters_of(w), numbers_of(w), messages_of(w), brokers_of(w)[broker]
@@ -141,7 +140,7 @@ def enqueue(w: int, broker: int, m: int, what: int) -> None:
     schedule(w, now + (server.busy_until - now), what)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dequeue(w: int, broker: int) -> int:
     server = brokers_of(w)[broker]
     m = server.head

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from covering.memory import call, linkable
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     CONTROL_MESSAGE,
@@ -93,7 +93,7 @@ def control_message(w: int, m: int, broker: int, _1: int, _2: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_node(w: int, subscription: int, route: int) -> None:
     n = counters_of(w)
     fresh = nodes_of(w)[n[c.NODES]]
@@ -139,12 +139,12 @@ def publication(w: int, m: int, broker: int, _1: int, _2: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def process(w: int, m: int, broker: int) -> None:
     call(w, PUBLICATION if messages_of(w)[m].kind == PUBLISH else CONTROL_MESSAGE, m, broker, 0, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrive(w: int, m: int, broker: int) -> None:
     """Server.arrive: process at once, wait for service, or find no room."""
     n, message = counters_of(w), messages_of(w)[m]
@@ -160,7 +160,7 @@ def arrive(w: int, m: int, broker: int) -> None:
         enqueue(w, broker, m, len(wires_of(w)) + broker)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def client_acts(w: int, position: int) -> None:
     """One line of the timeline: Network.subscribe, unsubscribe or publish."""
     n, now = counters_of(w), numbers_of(w)[c.NOW]
@@ -177,7 +177,7 @@ def client_acts(w: int, position: int) -> None:
     arrive(w, m, broker)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_operation(w: int, kind: int, subscription: int, broker: int) -> int:
     n, now = counters_of(w), numbers_of(w)[c.NOW]
     number = n[c.OPERATIONS]

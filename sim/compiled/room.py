@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from covering.memory import WORDS, call, linkable, words_at
+from coverlay import kernel
 from sim.compiled import counters as c
 from sim.compiled.arrays import (
     CONTROL,
@@ -37,13 +37,13 @@ from sim.compiled.matching import room_after
 from sim.compiled.records import EXPONENTIAL, PUBLISH, SIMPLE, SUBSCRIBE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dry(w: int, broker: int) -> bool:
     """No service time is left of those drawn in advance."""
     return counters_of(w)[c.SERVICE] == EXPONENTIAL and service_drawn_of(w)[broker] == service_draws_of(w).shape[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lacks_room(w: int, kind: int, node: int, wire: int, broker: int) -> bool:
     """Is an array too short for all that processing a message may write? Then the counters say how much that is."""
     n = counters_of(w)
@@ -114,7 +114,7 @@ def lacks_room_linked(w: int, kind: int, node: int, wire: int, broker: int) -> i
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _credit(w: int) -> int:
     """For how many messages after this one there is room, whichever they are (table rows and events apart).
 
@@ -129,11 +129,11 @@ def _credit(w: int) -> int:
     return min(answers // n[c.WIDEST], _control_rows(w) - n[c.CONTROL]) - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _control_rows(w: int) -> Any:
     return words_at(w)[WORDS * CONTROL + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _decision_rows(w: int) -> Any:
     return words_at(w)[WORDS * DECISIONS + 1]

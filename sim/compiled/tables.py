@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from broker import trace
 from broker.network import overlay_rows
+from coverlay import kernel
 from sim.compiled import arrays as a
 from sim.compiled import counters as c
 from sim.compiled.records import KINDS, NO_SEARCH, OUTCOMES, SIMPLE
@@ -115,7 +115,7 @@ def _publications(rows: NDArray[Any]) -> dict[str, Any]:
     return {**_plain("publications", rows), "useful": useful}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark_useful(useful: Any, parents: Any) -> None:
     """Did the hop, or one that followed from it, deliver? A message is processed after the one that caused it."""
     for row in range(len(parents) - 1, -1, -1):

@@ -24,10 +24,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 from sim.streams import Stream, streams
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.sparse import Events, SparseCatalogue
@@ -131,7 +130,7 @@ def _distinct(random: np.random.Generator, law: Floats, rows: int, size: int) ->
     return chosen
 
 
-@njit(cache=True)
+@kernel
 def _draw_distinct(random: Any, cumulative: Any, chosen: Any) -> None:
     """Draw until enough are distinct: rejection is drawing without replacement."""
     taken = np.full(len(cumulative), -1, np.int64)

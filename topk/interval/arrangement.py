@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.interval.heaps import push_int, sift_down
 
@@ -25,7 +25,7 @@ _EMPTY = np.uint64(0)
 _FULL = ~np.uint64(0)
 
 
-@njit(cache=True)
+@kernel
 def _leading(word: Any) -> Any:
     """The highest set bit of a non-zero word."""
     n = np.int64(0)
@@ -37,14 +37,14 @@ def _leading(word: Any) -> Any:
     return n
 
 
-@njit(cache=True)
+@kernel
 def _set(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
         words[starts[level] + (item >> 6)] |= np.uint64(1) << np.uint64(item & 63)
         item >>= 6
 
 
-@njit(cache=True)
+@kernel
 def _clear(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
         at = starts[level] + (item >> 6)
@@ -54,7 +54,7 @@ def _clear(words: Any, starts: Any, item: int) -> None:
         item >>= 6
 
 
-@njit(cache=True)
+@kernel
 def _predecessor(words: Any, starts: Any, item: int) -> int:
     """The largest member ≤ item; slot 0 is always a member, so there is one."""
     level = 0
@@ -71,7 +71,7 @@ def _predecessor(words: Any, starts: Any, item: int) -> int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def constraint_graph(first: Any, last: Any, slots: int) -> Any:
     """Algorithm 2 over slot ranges in score order: edges as (tails, heads), in order of their heads."""
     n = len(first)
@@ -118,7 +118,7 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
     return tails[:edges], heads[:edges]
 
 
-@njit(cache=True)
+@kernel
 def arrange(first: Any, tails: Any, heads: Any) -> Any:
     """Algorithm 1: repeatedly the leftmost interval without an unplaced predecessor."""
     n = len(first)

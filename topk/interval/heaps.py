@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from coverlay import kernel
 
 LANE_BITS = 31  # ranks and lanes are 32-bit integers
 LANE_MASK = (1 << LANE_BITS) - 1
 _PATH = 64  # lanes made room for at first: the path of a value; an interval may need more
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sift_down(heap: Any, size: int, i: int) -> None:
     item = heap[i]
     while True:
@@ -31,13 +32,13 @@ def sift_down(heap: Any, size: int, i: int) -> None:
     heap[i] = item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heapify(heap: Any, size: int) -> None:
     for i in range(size // 2 - 1, -1, -1):
         sift_down(heap, size, i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_int(heap: Any, size: int, item: int) -> int:
     i = size
     while i > 0:
@@ -50,7 +51,7 @@ def push_int(heap: Any, size: int, item: int) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drain(heap: Any, size: Any, rows: Any, out: Any) -> int:
     """Pop ranks from a heap whose size is in size[0] and write their rows; returns how many."""
     found = 0
@@ -66,13 +67,13 @@ def drain(heap: Any, size: Any, rows: Any, out: Any) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_lanes() -> Any:
     """(heap, next position per lane, end per lane)."""
     return np.empty(_PATH, np.int64), np.empty(_PATH, np.int64), np.empty(_PATH, np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_lane(lanes: Any, lane: int, key: int, at: int, stop: int) -> Any:
     """Open one more lane, whose first element is `key`; returns the lanes, grown where needed."""
     heap, places, stops = lanes
@@ -86,7 +87,7 @@ def add_lane(lanes: Any, lane: int, key: int, at: int, stop: int) -> Any:
     return heap, places, stops
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance_top(heap: Any, size: int, places: Any, stops: Any, members: Any) -> int:
     """The top lane has moved to places[lane]: its next key, or one lane less; returns how many are left."""
     lane = heap[0] & LANE_MASK
@@ -100,7 +101,7 @@ def advance_top(heap: Any, size: int, places: Any, stops: Any, members: Any) -> 
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_best(best: Any, size: int, rank: int) -> int:
     """Offer a rank to the len(best) smallest, kept negated, from then on that they are full as a heap: worst on top.
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
 from topk.interval.heaps import drain, heapify
 
 
-@njit(cache=True)
+@kernel
 def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, work: Any) -> Any:
     """The ranks of what meets [low, high], as a heap."""
     offsets, by_lo, by_hi = lists

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval import score_forest, skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes, branching_factor
@@ -28,7 +28,7 @@ _LANES = 96  # the longest path we let the skeleton have; see _too_deep
 _SLACK = 16  # levels above 2·log2(n) before a rebuild: sorted insertions then pay O(b) rebuilt entries each
 
 
-@njit(cache=True)
+@kernel
 def _locate(centre: Any, left: Any, right: Any, lo: float, hi: float) -> Any:
     """The node that must hold [lo, hi], or (parent, side) of a node to be made, and the depth."""
     node, depth = 0, 0
@@ -43,7 +43,7 @@ def _locate(centre: Any, left: Any, right: Any, lo: float, hi: float) -> Any:
         node = child
 
 
-@njit(cache=True)
+@kernel
 def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, work: Any) -> int:
     """Move one lane's traversal to its next entry that meets [low, high]; returns the new depth, −1 at the end."""
     while depth >= 0:
@@ -68,7 +68,7 @@ def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, w
     return -1
 
 
-@njit(cache=True)
+@kernel
 def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: Any) -> Any:
     """(node path, slot path, depth) of a traversal per R-tree that [low, high] reaches, and how many they are."""
     nodes = np.empty((_LANES, MAX_DEPTH), np.int32)
@@ -93,7 +93,7 @@ def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: An
     return nodes, slots, depths, lane
 
 
-@njit(cache=True)
+@kernel
 def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, work: Any) -> int:
     """Take the best head over all lanes; for a value a few dozen at most, so a linear search beats a heap."""
     nodes, slots, depths = paths
@@ -118,7 +118,7 @@ def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, wo
     return found
 
 
-@njit(cache=True)
+@kernel
 def _plant(f: Any, offsets: Any, members: Any, data: Any, roots: Any) -> None:
     rows, lo, hi, scores, ids = data
     for v in range(len(roots)):

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Floats, Ints
 
 MAX_LEVELS = 32  # b ≥ 2 and fewer than 2³¹ intervals
@@ -28,7 +28,7 @@ class Packed(NamedTuple):
     b: int
 
 
-@njit(cache=True)
+@kernel
 def _extents(lo: Any, hi: Any, starts: Any, b: int) -> None:
     for level in range(1, len(starts) - 1):
         below, end = starts[level - 1], starts[level]
@@ -55,7 +55,7 @@ def pack(lo: Floats, hi: Floats, b: int) -> Packed:
     return Packed(lows, highs, starts, b)
 
 
-@njit(cache=True)
+@kernel
 def traverse(tree: Any, low: float, high: float, state: Any, out: Any, work: Any, explored: Any) -> int:
     """Positions of the next intervals that meet [low, high], in arrangement order. state = (level, position).
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.catalogue import Floats, Ints
 
 CLASSES = 11  # free chunks by power of two, up to b = 1024
@@ -70,13 +70,13 @@ def with_room(forest: Forest, slots: int, nodes: int) -> Forest:
     return Forest(*columns)
 
 
-@njit(cache=True)
+@kernel
 def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
     """Does a come after b (is it worse)?"""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
-@njit(cache=True)
+@kernel
 def _chunk_class(capacity: int, up: bool) -> int:
     c = 0
     while (1 << (c + 1)) <= capacity:
@@ -84,7 +84,7 @@ def _chunk_class(capacity: int, up: bool) -> int:
     return c + 1 if up and (1 << c) < capacity else c
 
 
-@njit(cache=True)
+@kernel
 def _new_node(f: Any, leaf: int, capacity: int) -> int:
     node = f.meta[FREE_NODE]
     if node != NOTHING:
@@ -98,7 +98,7 @@ def _new_node(f: Any, leaf: int, capacity: int) -> int:
     return node
 
 
-@njit(cache=True)
+@kernel
 def _new_chunk(f: Any, node: int, capacity: int) -> None:
     c = _chunk_class(capacity, True)
     if c < CLASSES and f.meta[c] != NOTHING:
@@ -111,21 +111,21 @@ def _new_chunk(f: Any, node: int, capacity: int) -> None:
         f.capacity[node] = capacity
 
 
-@njit(cache=True)
+@kernel
 def _free_chunk(f: Any, start: int, capacity: int) -> None:
     c = _chunk_class(capacity, False)
     f.ref[start] = f.meta[c]
     f.meta[c] = start
 
 
-@njit(cache=True)
+@kernel
 def _free_node(f: Any, node: int) -> None:
     _free_chunk(f, f.start[node], f.capacity[node])
     f.start[node] = f.meta[FREE_NODE]
     f.meta[FREE_NODE] = node
 
 
-@njit(cache=True)
+@kernel
 def _move(f: Any, source: int, target: int) -> None:
     f.ref[target] = f.ref[source]
     f.lo[target] = f.lo[source]
@@ -134,7 +134,7 @@ def _move(f: Any, source: int, target: int) -> None:
     f.id[target] = f.id[source]
 
 
-@njit(cache=True)
+@kernel
 def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: int) -> None:
     f.ref[at] = ref
     f.lo[at] = lo
@@ -143,7 +143,7 @@ def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: in
     f.id[at] = id
 
 
-@njit(cache=True)
+@kernel
 def _open_slot(f: Any, node: int, slot: int) -> int:
     """Make room for one slot of a node that is not full; returns where it is."""
     if f.filled[node] == f.capacity[node]:
@@ -159,7 +159,7 @@ def _open_slot(f: Any, node: int, slot: int) -> int:
     return begin + slot
 
 
-@njit(cache=True)
+@kernel
 def _summarise(f: Any, at: int, child: int) -> None:
     """Recompute slot `at` from its child."""
     low, high = np.inf, -np.inf
@@ -170,7 +170,7 @@ def _summarise(f: Any, at: int, child: int) -> None:
     _write(f, at, child, low, high, f.score[end - 1], f.id[end - 1])
 
 
-@njit(cache=True)
+@kernel
 def _split(f: Any, parent: int, slot: int) -> None:
     """Split the full child in `slot` of a parent that is not full."""
     child = f.ref[f.start[parent] + slot]
@@ -185,7 +185,7 @@ def _split(f: Any, parent: int, slot: int) -> None:
     _summarise(f, f.start[parent] + slot, child)
 
 
-@njit(cache=True)
+@kernel
 def _route(f: Any, node: int, score: float, id: int) -> Any:
     """The first slot whose last key is not before (score, id); count where all are before."""
     begin = f.start[node]
@@ -200,7 +200,7 @@ def _route(f: Any, node: int, score: float, id: int) -> Any:
     return low
 
 
-@njit(cache=True)
+@kernel
 def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: int) -> int:
     """Add an entry; returns the root, which changes when it splits. NOTHING is the empty tree."""
     if root == NOTHING:
@@ -229,7 +229,7 @@ def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: 
     return root
 
 
-@njit(cache=True)
+@kernel
 def delete(f: Any, root: int, score: float, id: int) -> int:
     """Remove the entry with this key, which must be there; returns the root, NOTHING when it was the last."""
     path = np.empty(MAX_DEPTH, np.int64)
@@ -264,7 +264,7 @@ def delete(f: Any, root: int, score: float, id: int) -> int:
     return root
 
 
-@njit(cache=True)
+@kernel
 def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any) -> int:
     """A packed tree over entries that are already in score order; returns its root."""
     n = len(rows)

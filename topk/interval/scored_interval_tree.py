@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
 from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
 
 
-@njit(cache=True)
+@kernel
 def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: Any) -> int:
     lo, hi, _, members, _, _ = data
     while at < stop:
@@ -31,7 +31,7 @@ def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: 
     return at
 
 
-@njit(cache=True)
+@kernel
 def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any:
     """Lanes of all nodes that [low, high] reaches, each at its first hit, and their number."""
     _, _, offsets, members, least, most = data
@@ -50,7 +50,7 @@ def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any
     return lanes, lane
 
 
-@njit(cache=True)
+@kernel
 def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any, out: Any, work: Any) -> int:
     members = data[3]
     heap, at, stop = lanes

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval.base import Entries, IntervalIndex, array_bytes
 from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
@@ -23,7 +23,7 @@ from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new
 _NONE = -1
 
 
-@njit(cache=True)
+@kernel
 def _fill(first: Any, last: Any, slots: int) -> Any:
     """Lists of ranks per node; first and last are each interval's slots."""
     offsets = np.zeros(2 * slots + 1, np.int64)
@@ -60,7 +60,7 @@ def _fill(first: Any, last: Any, slots: int) -> Any:
     return offsets, members
 
 
-@njit(cache=True)
+@kernel
 def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) -> Any:
     """Lanes of the nodes above the slots first … last, and their number; for a single slot, a path."""
     lanes = new_lanes()
@@ -78,7 +78,7 @@ def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) ->
     return lanes, lane
 
 
-@njit(cache=True)
+@kernel
 def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) -> int:
     """Copies of an interval in several lanes come out one after the other: last[0] is the rank before."""
     heap, at, stop = lanes

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.catalogue import Floats
 
 NO_NODE = -1
@@ -29,7 +29,7 @@ class Skeleton(NamedTuple):
     right: NDArray[np.int32]
 
 
-@njit(cache=True)
+@kernel
 def _grow(lo: Any, hi: Any, ends: Any, bucket: int) -> Any:
     """ends: interval*2 + side, sorted by endpoint. Returns the skeleton arrays and each interval's node."""
     n = len(lo)
@@ -86,7 +86,7 @@ def _grow(lo: Any, hi: Any, ends: Any, bucket: int) -> Any:
     return centre[:nodes].copy(), left[:nodes].copy(), right[:nodes].copy(), node_of
 
 
-@njit(cache=True)
+@kernel
 def group(node_of: Any, order: Any, nodes: int) -> Any:
     """Intervals by node, each node's in the order of `order`: (offsets, members)."""
     offsets = np.zeros(nodes + 1, np.int64)
@@ -103,14 +103,14 @@ def group(node_of: Any, order: Any, nodes: int) -> Any:
     return offsets, members
 
 
-@njit(cache=True)
+@kernel
 def start(tree: Any) -> Any:
     """A stack with the root on it (if there is one), and its height."""
     stack = np.zeros(DEEPEST, np.int32)
     return stack, min(len(tree.centre), 1)
 
 
-@njit(cache=True)
+@kernel
 def step(tree: Any, low: float, high: float, stack: Any, waiting: int) -> Any:
     """Take the next node whose subtree [low, high] reaches, and put its children on the stack; for a value, a path."""
     waiting -= 1

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, kernel, unknown_name
 from topk.base import Batch, Found, Match
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
 from topk.select import best_first
@@ -31,13 +30,13 @@ class Placed(NamedTuple):
     place: Floats  # (rows, 3)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def nearness(dx: float, dy: float, max_distance: float) -> Any:
     """ψ_s (Eq. 4), cut at 0."""
     return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plain_similarity(
     attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, spot: Any, low: Any, high: Any,
     x: float, y: float, far: float, need: int,
@@ -54,7 +53,7 @@ def plain_similarity(
     return (1.0 - spot[2]) * total + spot[2] * nearness(spot[0] - x, spot[1] - y, far)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     """ψ_t (Eq. 2 and 3): the weights of the predicates that hold, exceptions included, in attribute order."""
     total, held = 0.0, 0
@@ -71,7 +70,7 @@ def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
     """Whether what the row says beyond intervals about one attribute holds."""
     at = rows.odd[row]
@@ -83,7 +82,7 @@ def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
         at += 1
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float, need: int) -> float:
     """ψ (Eq. 1), or NOT_ELIGIBLE."""
     alpha = placed.place[row, 2]
@@ -92,7 +91,7 @@ def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_dis
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def row_similarity(
     placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
     row: int, event: Any, low: Any, high: Any, x: float, y: float, far: float, need: int,

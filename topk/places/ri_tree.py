@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.places.base import Placed, nearness, row_similarity
@@ -30,7 +30,7 @@ from topk.sparse.store import clear, spread
 _SLACK = 1.0 + 1e-9  # sums are added in another order than ψ adds them
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
     """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t."""
     dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
@@ -43,7 +43,7 @@ def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
     return ((1.0 - text) * near + text) * _SLACK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0
@@ -55,7 +55,7 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(
     t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
     total: Any, counts: Any,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.places.base import Placed, nearness, row_similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
@@ -22,7 +22,7 @@ from topk.sparse.store import clear, spread
 _SLACK = 1.0 + 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(
     t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
     total: Any, counts: Any,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.places.base import Placed
 from topk.places.forest import (
     ATTRIBUTE,
@@ -48,7 +48,7 @@ class RTree(NamedTuple):
     forest: Forest
 
 
-@njit(cache=True)
+@kernel
 def new_node(t: RTree, parent: int, leaf: int) -> int:
     n = t.meta[FREE]
     if n >= 0:
@@ -60,14 +60,14 @@ def new_node(t: RTree, parent: int, leaf: int) -> int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def free_node(t: RTree, n: int) -> None:
     t.node[n, SIZE] = -1
     t.node[n, PARENT] = t.meta[FREE]
     t.meta[FREE] = n
 
 
-@njit(cache=True)
+@kernel
 def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
     at = t.node[n, SIZE]
     t.child[n, at] = child
@@ -79,7 +79,7 @@ def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
         t.node[child, PARENT] = n
 
 
-@njit(cache=True)
+@kernel
 def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
     if t.node[n, LEAF]:
         out[X_LO] = out[X_HI] = t.spot[n, i, 0]
@@ -89,14 +89,14 @@ def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
         out[:] = t.rect[t.child[n, i], :]
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def grow_rect(rect: Any, other: Any) -> None:
     for low, high in ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI)):
         rect[low] = min(rect[low], other[low])
         rect[high] = max(rect[high], other[high])
 
 
-@njit(cache=True)
+@kernel
 def measure(t: RTree, n: int) -> None:
     """Recompute a node's rectangle and range of α."""
     one = np.empty(6)
@@ -111,7 +111,7 @@ def measure(t: RTree, n: int) -> None:
 # ---- the forest of a node -------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@kernel
 def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
     """The intervals of a subscription in its leaf, weights times 1 − α."""
     rows = placed.rows
@@ -120,7 +120,7 @@ def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
         set_child(t.forest, leaf, rows.attribute[p], row, rows.lo[p], rows.hi[p], share * rows.weight[p])
 
 
-@njit(cache=True)
+@kernel
 def lift(t: RTree, n: int, attribute: int) -> None:
     """Show a node's summary of an attribute to its ancestors, as far as that changes anything."""
     f = t.forest
@@ -140,7 +140,7 @@ def lift(t: RTree, n: int, attribute: int) -> None:
         n = up
 
 
-@njit(cache=True)
+@kernel
 def fill_forest(t: RTree, placed: Placed, n: int) -> None:
     """All intervals of a node that has none yet, from its children, in one go."""
     f, rows = t.forest, placed.rows
@@ -174,7 +174,7 @@ def fill_forest(t: RTree, placed: Placed, n: int) -> None:
     fill_groups(f, n, attribute, child, bounds)
 
 
-@njit(cache=True)
+@kernel
 def hide(t: RTree, n: int) -> None:
     """Take a node's summaries out of its parent's forest, not further up."""
     up = t.node[n, PARENT]
@@ -184,7 +184,7 @@ def hide(t: RTree, n: int) -> None:
         g = t.forest.group[g, NEXT]
 
 
-@njit(cache=True)
+@kernel
 def show(t: RTree, n: int) -> None:
     up = t.node[n, PARENT]
     f = t.forest

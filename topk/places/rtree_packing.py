@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.places.base import Placed
 from topk.places.forest import forest_has_room
 from topk.places.rtree import FAN, RTree, attach, fill_forest, measure, new_node
@@ -26,7 +26,7 @@ _ROOMY = 2 * _PACKED**2  # subscriptions in a layer below which its parents of l
 _NEARNESS = 0.75  # mean α from which leaves are divided by place too; anything from 0.6 to 0.9 is much the same
 
 
-@njit(cache=True)
+@kernel
 def fill_from(t: RTree, placed: Placed, order: Any, begin: int, widest: int) -> int:
     """Forests of the nodes order[begin:], children before parents; stops where the arrays must grow."""
     for i in range(begin, len(order)):
@@ -36,7 +36,7 @@ def fill_from(t: RTree, placed: Placed, order: Any, begin: int, widest: int) -> 
     return len(order)
 
 
-@njit(cache=True)
+@kernel
 def load_level(t: RTree, placed: Placed, order: Any, ends: Any, below: Any, leaf: int, nodes: Any) -> None:
     """Make the nodes of a packed level: node i has order[ends[i − 1] : ends[i]], rows or positions in `below`."""
     begin = 0
@@ -113,7 +113,7 @@ def text_ranks(expressions: SparseCatalogue) -> Ints | None:
     return ranks
 
 
-@njit(cache=True)
+@kernel
 def heaviest(offsets: Any, attribute: Any, lo: Any, weight: Any, named: Any, low: Any, top: Any) -> None:
     """Attribute, low end and weight of each row's heaviest predicate."""
     for row in range(len(offsets) - 1):

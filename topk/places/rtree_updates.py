@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.places.base import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
@@ -43,7 +43,7 @@ from topk.places.rtree import (
 )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel
 def spans(t: RTree) -> Any:
     """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
     r = t.rect[t.meta[ROOT]]
@@ -54,7 +54,7 @@ def spans(t: RTree) -> Any:
     return unit
 
 
-@njit(cache=True)
+@kernel
 def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
     x, y, alpha = placed.place[row, 0], placed.place[row, 1], placed.place[row, 2]
     n = t.meta[ROOT]
@@ -89,7 +89,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
         n = t.node[n, PARENT]
 
 
-@njit(cache=True)
+@kernel
 def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
     size = t.node[n, SIZE]
@@ -131,7 +131,7 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     measure(t, up)
 
 
-@njit(cache=True)
+@kernel
 def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
     """Take a row out; rows that must be inserted again are left in `again`, their number is returned."""
     n = t.home[row]
@@ -163,7 +163,7 @@ def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def detach(t: RTree, n: int, child: int) -> None:
     at = 0
     while t.child[n, at] != child:
@@ -174,7 +174,7 @@ def detach(t: RTree, n: int, child: int) -> None:
     t.node[n, SIZE] = last
 
 
-@njit(cache=True)
+@kernel
 def dissolve(t: RTree, n: int, token: bool) -> int:
     """Remove a node, and ancestors that become empty; returns the lowest that stays."""
     while True:

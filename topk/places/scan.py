@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.base import Found
 from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, Scratch, nearness, similarity
 from topk.select import push
 from topk.sparse.store import clear, spread
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_all(
     placed: Placed, used: int, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int
 ) -> Any:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from coverlay import kernel
 from topk.directory import lookup
 from topk.places.forest import COUNT, HI, LO, MOST_HI, MOST_WEIGHT, START, WEIGHT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any) -> float:
     """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
     if end - begin <= 4:  # no tree to speak of
@@ -46,7 +45,7 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stac
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread_weights(
     keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
 ) -> None:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.base import Found
 from topk.heap import heap_pop, heap_push
 from topk.places.base import Placed, Scratch, nearness, row_similarity
@@ -43,7 +43,7 @@ class Cells(NamedTuple):
     cuts: Floats
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cell_of(cells: Cells, a: int, value: float) -> int:
     low, high = 0, cells.number[a] - 1
     first = cells.first[a]
@@ -56,7 +56,7 @@ def cell_of(cells: Cells, a: int, value: float) -> int:
     return low
 
 
-@njit(cache=True)
+@kernel
 def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
     """The lists whose segments make up the interval's cells."""
     left = cell_of(cells, a, lo) + cells.number[a]
@@ -76,7 +76,7 @@ def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
     """How many entries each list gets."""
     nodes = np.empty(_COVER + 2, np.int64)
@@ -86,7 +86,7 @@ def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
                 count[nodes[i]] += 1
 
 
-@njit(cache=True)
+@kernel
 def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: Any, bound: Any, block: Any) -> None:
     """Put predicates, which come by descending gain, at the end of their lists; at[l] is where that is."""
     nodes = np.empty(_COVER + 2, np.int64)
@@ -96,7 +96,7 @@ def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: A
             at[nodes[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
     """Cursors (position, end) of all lists on the event's paths, and where each attribute's begin."""
     room = 1
@@ -123,7 +123,7 @@ def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
     return at, end, begins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, waiting: int) -> Any:
     """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
@@ -149,7 +149,7 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
     return keys, items, waiting
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def threshold(
     t: RTree, placed: Placed, cells: Cells, postings: Lists, columns: Any, event: Any, x: float, y: float, far: float,
     k: int, need: int, seen: Any, counts: Any,

@@ -16,10 +16,9 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 from topk.catalogue import Floats, Ints
 from topk.interval.base import Entries, IntervalIndex, Ready, array_bytes
 
@@ -66,7 +65,7 @@ def list_bytes(lists: Lists) -> int:
     return array_bytes(lists.head, lists.row[:used], lists.next[:used])
 
 
-@njit(cache=True)
+@kernel
 def prepend(lists: Any, which: int, row: int) -> None:
     """Insert at the head, as in the paper."""
     cell = lists.meta[1]
@@ -80,7 +79,7 @@ def prepend(lists: Any, which: int, row: int) -> None:
     lists.head[which] = cell
 
 
-@njit(cache=True)
+@kernel
 def unlink(lists: Any, which: int, row: int) -> None:
     """Remove a row from a list that holds it: half the list is walked on average."""
     cell = lists.head[which]
@@ -96,7 +95,7 @@ def unlink(lists: Any, which: int, row: int) -> None:
     lists.meta[1] = cell
 
 
-@njit(cache=True)
+@kernel
 def room_for(found: Any, size: int) -> Any:
     if size < len(found):
         return found

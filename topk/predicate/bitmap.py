@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.bits import ONE, ZERO, lowest_bit
 from topk.catalogue import Ints
 from topk.interval.base import array_bytes
@@ -29,13 +29,13 @@ class Bitmaps(NamedTuple):
     clipped: bool
 
 
-@njit(cache=True)
+@kernel
 def _first_bit(s: Any, clipped: bool, j: int) -> int:
     """The coordinate of bit 0 of vector j."""
     return covering_segment(s, j, False)[0] if clipped else 0
 
 
-@njit(cache=True)
+@kernel
 def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
     """set_bitmap and reset_bitmap: bit c of the vectors a … b."""
     for j in range(a, min(b + 1, bitmaps.words.shape[0])):
@@ -46,7 +46,7 @@ def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
             bitmaps.words[j, bit >> 6] &= ~(ONE << np.uint64(bit & 63))
 
 
-@njit(cache=True)
+@kernel
 def _link(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)
@@ -57,7 +57,7 @@ def _link(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
         x = end
 
 
-@njit(cache=True)
+@kernel
 def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)
@@ -68,13 +68,13 @@ def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
         x = end
 
 
-@njit(cache=True)
+@kernel
 def _load(s: Any, bitmaps: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
     for i in range(len(rows)):
         _link(s, bitmaps, lists, rows[i], x[i], y[i])
 
 
-@njit(cache=True)
+@kernel
 def _is_set(s: Any, bitmaps: Any, j: int, c: int) -> Any:
     bit = c - _first_bit(s, bitmaps.clipped, j)
     if bit < 0 or bit >= 64 * bitmaps.words.shape[1]:
@@ -82,7 +82,7 @@ def _is_set(s: Any, bitmaps: Any, j: int, c: int) -> Any:
     return (bitmaps.words[j, bit >> 6] >> np.uint64(bit & 63)) & ONE != 0
 
 
-@njit(cache=True)
+@kernel
 def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
     """The coordinates of the active construct intervals that cover a position, or the gap behind it."""
     words = bitmaps.words

@@ -17,9 +17,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, kernel
 from topk.catalogue import Ints
 
 
@@ -38,7 +37,7 @@ def shape(logarithmic: bool, longest: int) -> Shape:
     return Shape(logarithmic, longest, longest.bit_length() if logarithmic else longest)
 
 
-@njit(cache=True)
+@kernel
 def _log2(length: int) -> int:
     bits = 0
     while (1 << (bits + 1)) <= length:
@@ -46,7 +45,7 @@ def _log2(length: int) -> int:
     return bits
 
 
-@njit(cache=True)
+@kernel
 def find_coordinate(s: Any, a: int, b: int) -> int:
     """Eq. 1 and Eq. 2."""
     if s.logarithmic:
@@ -54,7 +53,7 @@ def find_coordinate(s: Any, a: int, b: int) -> int:
     return a * s.per_start + (b - a) - 1
 
 
-@njit(cache=True)
+@kernel
 def decode(s: Any, c: int) -> Any:
     """The construct interval [a, b] of a coordinate: one division, as in section 4."""
     a = c // s.per_start
@@ -62,7 +61,7 @@ def decode(s: Any, c: int) -> Any:
     return a, a + ((1 << rest) if s.logarithmic else rest + 1)
 
 
-@njit(cache=True)
+@kernel
 def piece(s: Any, x: int, y: int) -> int:
     """Where the first construct interval of the decomposition of [x, y] ends."""
     if y - x > s.longest:
@@ -70,7 +69,7 @@ def piece(s: Any, x: int, y: int) -> int:
     return x + (1 << _log2(y - x)) if s.logarithmic else y
 
 
-@njit(cache=True)
+@kernel
 def covering_segment(s: Any, j: int, between: bool) -> Any:
     """(C_min, C_max) of position j, or of the gap behind it; C_min may be negative for j < L."""
     back = s.longest - 1 if between else s.longest

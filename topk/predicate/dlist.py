@@ -8,33 +8,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval.base import Entries
 from topk.predicate.base import END, PredicateIndex, list_bytes, new_lists, prepend, room_for, unlink, with_cells
 from topk.predicate.pieces import load_known
 
 
-@njit(cache=True)
+@kernel
 def _link(lists: Any, row: int, x: int, y: int) -> None:
     for z in range(x, y + 1):
         prepend(lists, z, row)
 
 
-@njit(cache=True)
+@kernel
 def _load(lists: Any, rows: Any, x: Any, y: Any) -> None:
     for i in range(len(rows)):
         _link(lists, rows[i], x[i], y[i])
 
 
-@njit(cache=True)
+@kernel
 def _unlink(lists: Any, row: int, x: int, y: int) -> None:
     for z in range(x, y + 1):
         unlink(lists, z, row)
 
 
-@njit(cache=True)
+@kernel
 def _search(lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
     found = np.empty(64, np.int64)
     size = 0
@@ -51,7 +51,7 @@ def _search(lists: Any, known: Any, value: float, where: float, work: Any) -> An
     return found[:size]
 
 
-@njit(cache=True)
+@kernel
 def _meeting(lists: Any, known: Any, low: float, high: float, first: int, last: int, work: Any) -> Any:
     """Rows that meet [low, high]: those of the first position, and of the others what starts there."""
     found = np.empty(64, np.int64)

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.interval.base import Entries, array_bytes
 from topk.predicate.base import (
@@ -50,7 +50,7 @@ class SkipList(NamedTuple):
     meta: Ints
 
 
-@njit(cache=True)
+@kernel
 def _draw_height(meta: Any) -> int:
     """Geometric with one half, from a counter run through a 64-bit mixer: the same list every time."""
     meta[_DRAWN] += 1
@@ -64,7 +64,7 @@ def _draw_height(meta: Any) -> int:
     return height
 
 
-@njit(cache=True)
+@kernel
 def _find(s: Any, key: float, before: Any) -> int:
     """The node with this key or NIL; before[i] is the last node of level i with a smaller key."""
     x = HEADER
@@ -76,7 +76,7 @@ def _find(s: Any, key: float, before: Any) -> int:
     return x if x != NIL and s.key[x] == key else NIL
 
 
-@njit(cache=True)
+@kernel
 def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> None:
     """Lay or lift the markers of an interval. List TALL·node+i is edge i, node lists lie behind all edges."""
     nodes = s.key.shape[0]
@@ -98,7 +98,7 @@ def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> Non
         x = s.link[x, i]
 
 
-@njit(cache=True)
+@kernel
 def _collect(marks: Any, which: int, found: Any, size: int) -> Any:
     cell = marks.head[which]
     while cell != END:
@@ -109,13 +109,13 @@ def _collect(marks: Any, which: int, found: Any, size: int) -> Any:
     return found, size
 
 
-@njit(cache=True)
+@kernel
 def _relay(s: Any, marks: Any, ends: Any, rows: Any, lay: bool) -> None:
     for t in range(len(rows)):
         _walk(s, marks, rows[t], ends[rows[t], 0], ends[rows[t], 1], lay)
 
 
-@njit(cache=True)
+@kernel
 def _new_node(s: Any, key: float) -> int:
     node = s.meta[_FREE]
     if node != NIL:
@@ -129,7 +129,7 @@ def _new_node(s: Any, key: float) -> int:
     return node
 
 
-@njit(cache=True)
+@kernel
 def _break_edges(s: Any, marks: Any, ends: Any, key: float, before: Any) -> Any:
     """A new node for `key`, linked in; returns it and the intervals whose markers were lifted for it."""
     node = _new_node(s, key)
@@ -145,7 +145,7 @@ def _break_edges(s: Any, marks: Any, ends: Any, key: float, before: Any) -> Any:
     return node, rows
 
 
-@njit(cache=True)
+@kernel
 def _insert(s: Any, marks: Any, ends: Any, row: int, lo: float, hi: float) -> None:
     before = np.empty(TALL, np.int64)
     for side in range(2):
@@ -159,7 +159,7 @@ def _insert(s: Any, marks: Any, ends: Any, row: int, lo: float, hi: float) -> No
     _walk(s, marks, row, ends[row, 0], ends[row, 1], True)
 
 
-@njit(cache=True)
+@kernel
 def _delete(s: Any, marks: Any, ends: Any, row: int) -> None:
     before = np.empty(TALL, np.int64)
     _walk(s, marks, row, ends[row, 0], ends[row, 1], False)
@@ -179,7 +179,7 @@ def _delete(s: Any, marks: Any, ends: Any, row: int) -> None:
         _relay(s, marks, ends, rows, True)
 
 
-@njit(cache=True)
+@kernel
 def _load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last: Any) -> None:
     """All endpoints first, then all markers: nothing needs to be lifted."""
     tails = np.zeros(TALL, np.int64)
@@ -197,7 +197,7 @@ def _load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last:
         _walk(s, marks, rows[t], first[t] + 1, last[t] + 1, True)
 
 
-@njit(cache=True)
+@kernel
 def _search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
     """Rows that hold, or with `heads` only the marker lists that have them."""
     found = np.empty(64, np.int64)
@@ -226,7 +226,7 @@ def _search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
     return found[:size]
 
 
-@njit(cache=True)
+@kernel
 def _starting(s: Any, marks: Any, ends: Any, low: float, high: float, work: Any) -> Any:
     """The rows whose left end lies in (low, high]: they have a marker on its node."""
     found = np.empty(64, np.int64)

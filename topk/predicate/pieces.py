@@ -14,15 +14,15 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval.base import Entries
 from topk.predicate.base import END, PredicateIndex, list_bytes, new_lists, room_for, with_cells
 from topk.predicate.construct import Shape, covering_segment, decode, find_coordinate, piece, shape
 
 
-@njit(cache=True)
+@kernel
 def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where: float, work: Any) -> Any:
     """The rows in the lists of these coordinates whose true bounds hold, each once.
 
@@ -49,7 +49,7 @@ def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where
     return found[:size]
 
 
-@njit(cache=True)
+@kernel
 def read_range(s: Any, lists: Any, known: Any, event: Any, where: float, last: int, work: Any) -> Any:
     """The rows that meet the event (low, high), each once; `where` is the position of low, `last` that before high.
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval.base import array_bytes
 from topk.predicate.base import END, prepend, unlink
@@ -21,7 +21,7 @@ from topk.predicate.construct import covering_segment, decode, distance_table, f
 from topk.predicate.pieces import ConstructIndex
 
 
-@njit(cache=True)
+@kernel
 def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)
@@ -29,7 +29,7 @@ def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
         x = end
 
 
-@njit(cache=True)
+@kernel
 def _unlink(s: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)
@@ -37,13 +37,13 @@ def _unlink(s: Any, lists: Any, row: int, x: int, y: int) -> None:
         x = end
 
 
-@njit(cache=True)
+@kernel
 def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
     for i in range(len(rows)):
         _link(s, lists, rows[i], x[i], y[i])
 
 
-@njit(cache=True)
+@kernel
 def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
     """Active coordinates of the covering segment that do cover the position, or the gap behind it."""
     j = np.int64(np.floor(where))
@@ -60,7 +60,7 @@ def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
     return found[:size]
 
 
-@njit(cache=True)
+@kernel
 def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) -> Any:
     """The same, with the distance table in place of the divisions."""
     j = np.int64(np.floor(where))

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.directory import drop, emptied, lookup, put, refill
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring
@@ -101,7 +101,7 @@ def allocate(
     return tree
 
 
-@njit(cache=True)
+@kernel
 def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
     """Room for so many more, without counting what could be reused."""
     return (
@@ -141,17 +141,17 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
     return t
 
 
-@njit(cache=True)
+@kernel
 def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
     return lookup(t.keys, t.values, bucket, attribute)
 
 
-@njit(cache=True)
+@kernel
 def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
     t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
 
 
-@njit(cache=True)
+@kernel
 def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
     b = t.meta[FREE_BUCKET]
     if b >= 0:
@@ -173,7 +173,7 @@ def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
     return b
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def show_active(t: Tree, b: int, k: int) -> None:
     """Copy dimension k of a bucket's box to where searches read it."""
     node = t.node[b]
@@ -181,7 +181,7 @@ def show_active(t: Tree, b: int, k: int) -> None:
     node.all_lo, node.all_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
 
 
-@njit(cache=True)
+@kernel
 def free_bucket(t: Tree, b: int) -> None:
     give_room(t, b)
     t.bucket[b].up = t.meta[FREE_BUCKET]
@@ -189,7 +189,7 @@ def free_bucket(t: Tree, b: int) -> None:
     t.meta[FREE_BUCKET] = b
 
 
-@njit(cache=True)
+@kernel
 def give_room(t: Tree, b: int) -> None:
     """Return the entry room of a bucket, kept by size."""
     node, bucket = t.node[b], t.bucket[b]
@@ -203,12 +203,12 @@ def give_room(t: Tree, b: int) -> None:
     node.count = 0
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def attribute_bit(a: int) -> Any:
     return np.uint64(1) << np.uint64(a & 63)
 
 
-@njit(cache=True)
+@kernel
 def needed_bits(rows: Rows, row: int) -> Any:
     """The bits of the row's attributes."""
     bits = np.uint64(0)
@@ -217,7 +217,7 @@ def needed_bits(rows: Rows, row: int) -> Any:
     return bits
 
 
-@njit(cache=True)
+@kernel
 def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
     """Append a row to an l-node."""
     node, bucket = t.node[b], t.bucket[b]
@@ -246,7 +246,7 @@ def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
     t.home[row] = b
 
 
-@njit(cache=True)
+@kernel
 def relink(t: Tree) -> None:
     """Point the entries to the packed copies, after those have moved."""
     for b in range(t.meta[BUCKETS]):
@@ -255,7 +255,7 @@ def relink(t: Tree) -> None:
                 t.entries[i, BLOCK] = t.at[t.entries[i, ROW]]
 
 
-@njit(cache=True)
+@kernel
 def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     p = t.meta[FREE_PNODE]
     if p >= 0:
@@ -281,7 +281,7 @@ def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     return p
 
 
-@njit(cache=True)
+@kernel
 def free_pnode(t: Tree, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
     owner = t.pnode[p].owner

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
@@ -36,7 +36,7 @@ from topk.sparse.be_split import approximate, centre, exhaustive, halve
 from topk.sparse.store import Rows
 
 
-@njit(cache=True)
+@kernel
 def settle(t: Tree, rows: Rows) -> int:
     """Split and partition until nothing overflows. −1 when done, else the size of the bucket that needs room."""
     while t.meta[WORK]:
@@ -55,7 +55,7 @@ def settle(t: Tree, rows: Rows) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def split(t: Tree, rows: Rows, b: int) -> None:
     """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
     k = t.bucket[b].level - 1
@@ -101,7 +101,7 @@ def split(t: Tree, rows: Rows, b: int) -> None:
     refresh(t, rows, b)
 
 
-@njit(cache=True)
+@kernel
 def set_cells(
     t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float
 ) -> None:
@@ -117,7 +117,7 @@ def set_cells(
     show_active(t, right, k)
 
 
-@njit(cache=True)
+@kernel
 def partition(t: Tree, rows: Rows, b: int) -> None:
     """Algorithm 4: new p-nodes for the most popular unused attributes until the l-node fits."""
     attributes = np.empty(LEVELS, np.int64)
@@ -149,7 +149,7 @@ def partition(t: Tree, rows: Rows, b: int) -> None:
     refresh_scores(t, rows, b)
 
 
-@njit(cache=True)
+@kernel
 def most_popular(t: Tree, rows: Rows, members: Any) -> int:
     best, count = -1, 0
     if 8 * len(members) > len(t.tally):
@@ -165,7 +165,7 @@ def most_popular(t: Tree, rows: Rows, members: Any) -> int:
     return best
 
 
-@njit(cache=True)
+@kernel
 def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
     """Move those of members[:count] that have p's attribute below p; returns how many stay, at the front."""
     attribute = t.pnode[p].attr

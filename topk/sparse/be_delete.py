@@ -5,14 +5,14 @@ bucket returns to its parent only if that has no p-directory, empty p-nodes go.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.sparse.be_arena import ALPHA, BLOCK, CAPACITY, ROW, Tree, free_bucket, free_pnode, put_row
 from topk.sparse.be_bounds import refresh, widen
 from topk.sparse.store import Rows
 
 
-@njit(cache=True)
+@kernel
 def delete_row(t: Tree, rows: Rows, row: int) -> None:
     """Take a row out, shrink every box on the way up, merge what underflows, drop empty p-nodes."""
     b = t.home[row]
@@ -42,7 +42,7 @@ def delete_row(t: Tree, rows: Rows, row: int) -> None:
         b = owner
 
 
-@njit(cache=True)
+@kernel
 def merge(t: Tree, rows: Rows, b: int) -> None:
     """Merge rule: descendants that are leaves return to b if b is open, one underflows and all fit."""
     left, right = t.node[b].left, t.node[b].right
@@ -65,7 +65,7 @@ def merge(t: Tree, rows: Rows, b: int) -> None:
     t.bucket[b].split = 0
 
 
-@njit(cache=True)
+@kernel
 def remove_buckets(t: Tree, p: int) -> None:
     """Free all (empty) buckets of a c-directory."""
     b = t.pnode[p].root

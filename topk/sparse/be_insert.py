@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
@@ -30,7 +30,7 @@ from topk.sparse.be_cluster import settle
 from topk.sparse.store import Rows
 
 
-@njit(cache=True)
+@kernel
 def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> int:
     """Insert rows which[begin:]; returns how far it came before the arrays must grow."""
     for i in range(begin, len(which)):
@@ -48,7 +48,7 @@ def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> int:
     return len(which)
 
 
-@njit(cache=True)
+@kernel
 def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
     b = 0
@@ -68,14 +68,14 @@ def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
         b = descend(t, best, rows.lo[at], rows.hi[at])
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def rank_of(t: Tree, p: int) -> Any:
     """gain − loss: expressions filed there, less the predicate evaluations an event wastes there (§V-B)."""
     seen = t.pnode[p].seen
     return t.pnode[p].count - (t.pnode[p].loss / seen if seen > 0.0 else 0.0)
 
 
-@njit(cache=True)
+@kernel
 def descend(t: Tree, p: int, lo: float, hi: float) -> int:
     """Algorithm 2 (InsertCDir): the bucket for [lo, hi] in the c-directory of p."""
     b = t.pnode[p].root
@@ -112,7 +112,7 @@ def descend(t: Tree, p: int, lo: float, hi: float) -> int:
         b = left if meets_left else right
 
 
-@njit(cache=True)
+@kernel
 def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shorter: bool) -> bool:
     """Where a range that meets neither goes: to the side it lies beyond, so that the sides keep repelling each other.
 
@@ -131,7 +131,7 @@ def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shor
     return shorter
 
 
-@njit(cache=True)
+@kernel
 def expand_upwards(t: Tree, b: int) -> int:
     """Bottom-up expansion: a new parent for b that hosts what is β times larger; its other descendant is empty."""
     up, p, level = t.bucket[b].up, t.bucket[b].pnode, t.bucket[b].level

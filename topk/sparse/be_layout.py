@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.directory import emptied
 from topk.sparse.be_arena import (
     BUCKETS,
@@ -32,7 +32,7 @@ from topk.sparse.catalogue import Ints
 _SPARE = 64  # nodes that can be added before the arrays grow
 
 
-@njit(cache=True)
+@kernel
 def visiting_order(t: Tree, buckets: Any, pnodes: Any) -> Any:
     """Fill in the live buckets and p-nodes in the order of a search; returns how many there are of each."""
     roots, waiting, done = np.zeros(t.meta[PNODES] + 1, np.int64), 1, 0  # c-directories, first come first served
@@ -114,13 +114,13 @@ def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> tuple[Any, Any]:
     return entries, needs
 
 
-@njit(cache=True)
+@kernel
 def _hash_all(t: Tree) -> None:
     for p in range(t.meta[PNODES]):
         put_pnode(t, t.pnode[p].owner, t.pnode[p].attr, p)
 
 
-@njit(cache=True)
+@kernel
 def rows_in_order(t: Tree, out: Any) -> None:
     """The rows of all l-nodes, bucket by bucket."""
     count = 0

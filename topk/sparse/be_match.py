@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.directory import lookup
 from topk.heap import heap_pop, heap_push
 from topk.select import in_order, push
@@ -30,7 +30,7 @@ from topk.sparse.store import Rows, clear, holds, row_score, spread
 _FEW = 16  # expressions that are compared as quickly as the weight bound of their l-node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     """uscore: the score that the event's weights and the largest weights of the attributes can give."""
     total = score.start
@@ -39,14 +39,14 @@ def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     return raised(total)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -> Any:
     """Whether a bucket of a c-directory, or what is below it, can hold what is looked for; 0 or 1."""
     meets = here.own_lo <= high and low <= here.own_hi if rigid else here.all_lo <= high and low <= here.all_hi
     return 1 if meets and not here.all_score < least_usual else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match(
     t: Tree, rows: Rows, packed: Packed, columns: Any, extra: Any, event: Any, codes: Any, k: int, prune: bool,
     learn: bool, best: Any, ids: Any, counts: Any,

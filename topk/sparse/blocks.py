@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from coverlay import kernel
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring, combine, raised
 from topk.sparse.store import Rows, Store
@@ -30,14 +30,14 @@ class Packed(NamedTuple):
     step: Floats  # (1,) weight per unit of a weight code
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def code(scale: Any, a: int, value: float) -> Any:
     scaled = (value - scale[a, 0]) * scale[a, 1]
     # ±inf minus the origin is ±inf; inf · 0 cannot happen, codes per unit are positive.
     return np.uint32(min(max(scaled, 0.0), _TOP))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
     scale = packed.scale
     for i in range(len(columns[0])):
@@ -46,7 +46,7 @@ def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
         codes[a, 1] = code(scale, a, columns[2][i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Scoring, least: float) -> int:
     """MAY_MATCH if the block may match (its attributes being present) and score at least `least`.
 
@@ -62,7 +62,7 @@ def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Sc
     return TOO_LOW if raised(total) < least else MAY_MATCH
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
     # Arrays by name: taking them out of the tuples in the loop would count references at every access.
     start, length, attribute, lo, hi, weight = rows.start, rows.length, rows.attribute, rows.lo, rows.hi, rows.weight
@@ -162,7 +162,7 @@ def _scales(rows: Rows, dimensions: int) -> Floats:
     return np.stack([origin, _TOP / np.where(usable, width, 1.0)], axis=1)
 
 
-@njit(cache=True)
+@kernel
 def _extremes(attribute: Int32s, lo: Floats, hi: Floats, low: Floats, high: Floats) -> None:
     """The least and the largest finite bound per attribute."""
     for i in range(len(attribute)):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.sparse.catalogue import Floats
 from topk.sparse.store import Rows
 
@@ -35,7 +35,7 @@ class Grid(NamedTuple):
     cuts: Floats
 
 
-@njit(cache=True)
+@kernel
 def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
     """Number of cuts ≤ value, so equal values get equal cells and the order is kept; `low` are known to be."""
     first = attribute[a].first_cut
@@ -51,14 +51,14 @@ def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
     return low
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def cell_bit(a: int, cell: int) -> Any:
     """The bit of a value cell among 64; multiplicative hashing spreads neighbours."""
     mixed = np.uint64(a * 4096 + cell + 1) * np.uint64(0x9E3779B97F4A7C15)
     return np.uint64(1) << (mixed >> np.uint64(58))
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def list_at(attribute: Any, a: int, level: int, cell: int) -> int:
     """The list of a leaf cell's ancestor at `level`."""
     before = ((1 << (FAN_BITS * level)) - 1) // ((1 << FAN_BITS) - 1)
@@ -105,7 +105,7 @@ def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
     return Grid(grid, np.concatenate(cuts) if cuts else np.empty(0))
 
 
-@njit(cache=True)
+@kernel
 def tally(rows: Rows, used: int, frequency: Any, weights: Any) -> None:
     """Predicates per attribute and the sum of their weights, of all rows that are not gaps."""
     start, length, attribute, weight = rows.start, rows.length, rows.attribute, rows.weight
@@ -115,7 +115,7 @@ def tally(rows: Rows, used: int, frequency: Any, weights: Any) -> None:
             weights[attribute[p]] += weight[p]
 
 
-@njit(cache=True)
+@kernel
 def sample(rows: Rows, used: int, step: Any, begins: Any, out: Any) -> None:
     """A bound of every step-th predicate of each attribute: the low one where that is finite."""
     start, length, attribute, lo, hi = rows.start, rows.length, rows.attribute, rows.lo, rows.hi

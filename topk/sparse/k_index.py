@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.select import in_order, push
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.catalogue import Ints, SparseCatalogue
@@ -35,7 +35,7 @@ from topk.sparse.store import Rows, clear, holds, row_score, spread
 _LATER = 1024  # rows that are scanned before they become a run
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_possible(weight: Any, event_weight: Any, count: int, take: int, score: Scoring) -> float:
     """The largest score that `take` of the lists can give."""
     if score.code == SUM:
@@ -47,7 +47,7 @@ def best_possible(weight: Any, event_weight: Any, count: int, take: int, score: 
     return raised(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def conjunctions(
     rows: Rows, lists: Lists, run_of: Any, run: int, largest: int, columns: Any, extra: Any, event: Any, k: int,
     score: Scoring, best: Any, ids: Any, size: int, counts: Any,
@@ -99,7 +99,7 @@ def conjunctions(
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_these(
     rows: Rows, which: Any, extra: Any, event: Any, k: int, score: Scoring, best: Any, ids: Any, size: int, counts: Any
 ) -> int:

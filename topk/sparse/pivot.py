@@ -32,8 +32,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.base import Batch
 from topk.select import in_order, push
 from topk.sparse.base import Scratch, SparseIndex, columns_of
@@ -61,7 +61,7 @@ ENTRY = np.dtype([
 ])  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pivots(rows: Rows, grid: Grid, score: Scoring, which: Any, home: Any, entries: Any) -> None:
     """The list and the entry (but for its block) of these rows."""
     # Arrays by name: taking them out of the tuples in the loop would count references at every access.
@@ -102,7 +102,7 @@ def pivots(rows: Rows, grid: Grid, score: Scoring, which: Any, home: Any, entrie
         entries[i].even = np.float32(even + abs(even) * _UP)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
     """The lists that the event visits with the bounds of their first entries, and the cells that it covers."""
     attribute, cuts, attributes, low, high = grid.attribute, grid.cuts, columns[0], columns[1], columns[2]
@@ -130,7 +130,7 @@ def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
     return chosen, heads, visited, coarse, fine
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reach_even(weights: Any, score: Scoring) -> float:
     """`reach` for the scores from weight 1 everywhere."""
     top = 0.0
@@ -141,7 +141,7 @@ def reach_even(weights: Any, score: Scoring) -> float:
     return 1.0 if top <= 1.0 else np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(
     rows: Rows, grid: Grid, postings: Lists, packed: Packed, columns: Any, extra: Any, event: Any, codes: Any, k: int,
     score: Scoring, best: Any, ids: Any, counts: Any,
@@ -195,7 +195,7 @@ def search(
     return in_order(scores, found, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_many(
     rows: Rows, grid: Grid, postings: Lists, packed: Packed, offsets: Any, columns: Any, extra: Any, first: int,
     step: int, event: Any, codes: Any, score: Scoring, scores: Any, ids: Any, found: Any, counts: Any,

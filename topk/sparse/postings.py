@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from coverlay import kernel
 
 _FIRST_ROOM = 4
 _ARENA = 1024
@@ -27,7 +28,7 @@ class Lists(NamedTuple):
     entries: Any
 
 
-@njit(cache=True)
+@kernel
 def insert_entry(lists: Any, entries: Any, at: int, fresh: Any, used: int) -> int:
     """Insert fresh[0] into list `at`; returns the new end of the arena, or −1 when the arena must grow first."""
     count = lists[at].count
@@ -51,7 +52,7 @@ def insert_entry(lists: Any, entries: Any, at: int, fresh: Any, used: int) -> in
     return used
 
 
-@njit(cache=True)
+@kernel
 def delete_entry(lists: Any, entries: Any, at: int, block: int) -> bool:
     begin = lists[at].start
     end = begin + lists[at].count

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from numba import njit
-
+from coverlay import kernel
 from topk.select import in_order, push
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
@@ -18,7 +17,7 @@ from topk.sparse.scores import HELP, Scoring
 from topk.sparse.store import Rows, clear, exactly, row_score, spread
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_rows(
     rows: Rows, used: int, columns: Any, extra: Any, event: Any, k: int, score: Scoring, best: Any, ids: Any
 ) -> int:

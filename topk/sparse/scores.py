@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import cfunc, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, kernel, unknown_name
 
 SUM, MAX, MIN, PRODUCT, NOISY_OR = range(5)  # codes; anything larger is the address of a function
 _SLACK = 1e-9  # relative: the same fold with other operands may round otherwise
@@ -58,7 +58,7 @@ def _call(_: Any, address: Any, total: Any, weight: Any, event_weight: Any) -> A
     return types.float64(types.int64, types.float64, types.float64, types.float64), code
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def combine(score: Scoring, total: float, weight: float, event_weight: float) -> Any:
     """f: take one more predicate into the score."""
     if score.code == SUM:
@@ -66,7 +66,7 @@ def combine(score: Scoring, total: float, weight: float, event_weight: float) ->
     return _combine_other(score.code, total, weight, event_weight)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _combine_other(code: int, total: float, weight: float, event_weight: float) -> float:
     both = weight * event_weight
     if code == MAX:
@@ -80,25 +80,25 @@ def _combine_other(code: int, total: float, weight: float, event_weight: float) 
     return _call(code, total, weight, event_weight)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def at_most(score: Scoring, total: float, weight: float, event_weight: float) -> Any:
     """Fact 2: a bound of the fold, whether or not it has this predicate."""
     taken = combine(score, total, weight, event_weight)
     return taken if taken > total else total
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def raised(total: float) -> Any:
     """A little above: still an upper bound when the fold was computed in another way."""
     return total + abs(total) * _SLACK
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def lowered(total: float) -> Any:
     return total - abs(total) * _SLACK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reach(columns: Any, usual: Any, score: Scoring) -> Any:
     """How far the event's weights exceed the usual ones: what to multiply a usual score by to bound the score.
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from coverlay import kernel
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
 
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     values: Floats
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     """Whether every predicate of the row meets the event exactly; event is (3, d) scratch."""
     begin = rows.start[row]
@@ -48,7 +48,7 @@ def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     return exactly(rows, row, event, extra)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side."""
     if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
@@ -56,7 +56,7 @@ def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     return len(extra[0]) == 0 or event_holds(rows, row, event, extra[0], extra[1])
 
 
-@njit(cache=True)
+@kernel
 def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
     """Whether the row's ≠, ∉ and ∈ leave a value of the event's intervals."""
     at = rows.odd[row]
@@ -67,7 +67,7 @@ def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
     return False
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def exception_holds(rows: Rows, at: int, event: Any) -> bool:
     """Whether one ≠, ∉ or ∈ leaves a value of the event's interval."""
     a, excluded, first, count, _ = rows.exceptions[at]
@@ -80,7 +80,7 @@ def exception_holds(rows: Rows, at: int, event: Any) -> bool:
     return not ((excluded and found and low == high) or (not excluded and not found))
 
 
-@njit(cache=True)
+@kernel
 def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
     """Whether the event's ≠, ∉ and ∈ leave a value that the row's predicate on the attribute accepts."""
     for i in range(len(table)):
@@ -94,7 +94,7 @@ def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bo
     return True
 
 
-@njit(cache=True)
+@kernel
 def common_value(
     rows: Rows, row: int, a: int, lo: float, hi: float, low: float, high: float, excluded: int, own: Any
 ) -> bool:
@@ -123,7 +123,7 @@ def common_value(
     return max(lo, low) < min(hi, high) or not (listed(own, max(lo, low)) or listed(theirs, max(lo, low)))
 
 
-@njit(cache=True)
+@kernel
 def listed(values: Any, value: float) -> bool:
     for v in values:  # noqa: SIM110
         if v == value:
@@ -131,7 +131,7 @@ def listed(values: Any, value: float) -> bool:
     return False
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def row_score(rows: Rows, row: int, event: Any, score: Scoring) -> float:
     """Score of a matching row, folded in attribute order: all methods give equal floats."""
     total = score.start
@@ -141,13 +141,13 @@ def row_score(rows: Rows, row: int, event: Any, score: Scoring) -> float:
     return total
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def usual_margin(score: Scoring) -> Any:
     """What usual weights are multiplied by, so that the bound holds for events that exceed them a little."""
     return 1.0 if score.linear else MARGIN
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def usual_score(rows: Rows, row: int, usual: Any, score: Scoring) -> float:
     """The row's score from an event with the usual weight of each attribute; `reach` says how it bounds scores."""
     total = score.start
@@ -158,7 +158,7 @@ def usual_score(rows: Rows, row: int, usual: Any, score: Scoring) -> float:
     return total
 
 
-@njit(cache=True)
+@kernel
 def spread(event: Any, attributes: Any, lo: Any, hi: Any, weights: Any) -> None:
     for i in range(len(attributes)):
         event[0, attributes[i]] = lo[i]
@@ -166,7 +166,7 @@ def spread(event: Any, attributes: Any, lo: Any, hi: Any, weights: Any) -> None:
         event[2, attributes[i]] = weights[i]
 
 
-@njit(cache=True)
+@kernel
 def clear(event: Any, attributes: Any) -> None:
     for a in attributes:
         event[0, a] = np.nan

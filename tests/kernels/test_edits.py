@@ -1,0 +1,57 @@
+"""An edit of a kernel has an effect in the next process, also where the kernel is called from another module."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import coverlay
+
+ROOT = Path(coverlay.__file__).parent
+PACKAGES = ("covering", "topk", "broker", "routing", "sim", "analysis")
+
+COVERING = """
+import numpy as np, covering
+index = covering.create("bigmin", np.array([[0.0, 100.0]]))
+index.add(7, np.array([[0.0, 50.0]]))
+print(index.find_cover(np.array([[1.0, 2.0]])))
+"""
+TOPK = """
+import numpy as np, topk
+catalogue = topk.Catalogue.from_boxes(np.zeros((3, 1)), np.ones((3, 1)), np.ones(3))
+print([id for id, _ in topk.create("scan", catalogue).top(np.array([0.5]), 2)])
+"""
+
+def answer(tree: Path, program: str, compiled: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(compiled)}
+    done = subprocess.run([sys.executable, "-c", program], cwd=tree, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("program", "file", "old", "new", "before", "after"),
+    [
+        (COVERING, "covering/fields.py", "covers = True\n", "covers = False\n", "7", "None"),
+        (TOPK, "topk/select.py", "id_a > id_b", "id_a < id_b", "[0, 1]", "[1, 2]"),
+    ],
+    ids=["covering", "topk"],
+)
+def test_an_edit_of_a_called_kernel_is_seen(
+    tmp_path: Path, program: str, file: str, old: str, new: str, before: str, after: str
+) -> None:
+    tree = tmp_path / "tree"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "coverlay.py", tree)
+    assert answer(tree, program, tmp_path) == before
+    source = tree / file
+    text = source.read_text()
+    assert text.count(old) == 1
+    source.write_text(text.replace(old, new))
+    assert answer(tree, program, tmp_path) == after
