@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow lint java clean
+.PHONY: setup demo test mutants test-slow lint java clean
 
 setup: $(READY) java
 
@@ -41,6 +41,10 @@ lint: setup
 
 test: lint
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
+
+# Plants small faults one at a time in a copy of the tree; each must make a quick test fail. At most an hour.
+mutants: setup
+	$(BIN)/python -m tests.mutants.run
 
 test-slow: setup
 	$(BIN)/pytest -m slow

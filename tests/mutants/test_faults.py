@@ -1,0 +1,22 @@
+"""The planted faults fit the code they are planted in, so that `make mutants` cannot rot unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.faults import Fault, functions, load, planted, test_files
+
+FAULTS = load()
+KNOWN = functions()
+TESTS = test_files()
+
+
+def test_names_of_faults_differ() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_fits_its_function_and_names_one_test(fault: Fault) -> None:
+    file, text = planted(fault, KNOWN)
+    assert text != file.read_text()
+    assert len(TESTS.get(fault.test, [])) == 1, f"{fault.test} is defined in {TESTS.get(fault.test, [])}"
