@@ -28,10 +28,22 @@ class CoverlayError(ValueError):
     """
 
 
+QUOTED = 60  # characters of a value that a message shows; a file or command line may hold millions
+
+
+def quoted(value: object) -> str:
+    """A value as messages show it, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of more than 4300 digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
+
+
 def unknown_name(what: str, name: object, known: object) -> CoverlayError:
     """The error for a name that is not in a registry; `known` is any iterable of the valid names."""
     names = sorted(str(k) for k in known)  # type: ignore[attr-defined]
-    return CoverlayError(f"unknown {what} {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
+    return CoverlayError(f"unknown {what} {quoted(name)}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

@@ -12,17 +12,17 @@ import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 
 def whole(what: str, value: object, least: int, most: int | None = None) -> int:
     """`value` as an int in [least, most], or the sentence that says what is allowed."""
     allowed = "a whole number " + (f"of at least {least}" if most is None else f"from {least} to {most}")
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise CoverlayError(f"{what} is {value!r}; it must be {allowed}")
+        raise CoverlayError(f"{what} is {quoted(value)}; it must be {allowed}")
     result = int(value)
     if result < least or (most is not None and result > most):
-        raise CoverlayError(f"{what} is {result}; it must be {allowed}")
+        raise CoverlayError(f"{what} is {quoted(result)}; it must be {allowed}")
     return result
 
 
@@ -44,10 +44,13 @@ def number(
     else:
         allowed = f"a number from {least:g} to {most:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise CoverlayError(f"{what} is {value!r}; it must be {allowed}")
-    result = float(value)
+        raise CoverlayError(f"{what} is {quoted(value)}; it must be {allowed}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
     if not math.isfinite(result) or result < least or result > most or (above and result == least):
-        raise CoverlayError(f"{what} is {result!r}; it must be {allowed}")
+        raise CoverlayError(f"{what} is {quoted(value)}; it must be {allowed}")
     return result
 
 

@@ -7,7 +7,6 @@ reported with its path like any other mistake. All mistakes come in one message.
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 import covering
 from broker.ranking import kind_of, make_ranking
 from broker.transport import SERVICE_OPTIONS, service_model
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 from routing.latency import latency_model
 from routing.map import read_map
 from routing.options import reject_unknown
@@ -262,11 +261,4 @@ def _sentence(item: Any) -> str:
         return f"{path}: there is no such key"
     if item["type"] in ("value_error", "missing"):
         return f"{path}: {message}"
-    return f"{path} = {_shown(item['input'])}: {message[0].lower()}{message[1:]}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+    return f"{path} = {quoted(item['input'])}: {message[0].lower()}{message[1:]}"
