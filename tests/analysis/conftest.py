@@ -1,19 +1,17 @@
-"""One Spark session for all tests here, and one analysed sweep that tests may read but not change."""
+"""One analysed sweep that tests may read but not change."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from analysis.java import find_java
 from analysis.summary import Summary
-from coverlay import CoverlayError
 
 
 def _load_handmade() -> ModuleType:
@@ -28,20 +26,6 @@ def _load_handmade() -> ModuleType:
 
 
 handmade = _load_handmade()
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """Two local cores, few shuffle partitions, no UI: see analysis.spark for the reasons."""
-    try:
-        find_java()
-    except CoverlayError as error:
-        pytest.skip(str(error))
-    from analysis.spark import session
-
-    started = session("local[2]", quick=True)
-    yield started
-    started.stop()
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""Python use: frames come back, mistakes are sentences, importing is light, and the README's scripts run as printed."""
+"""Python use: frames come back, mistakes are sentences, and importing is light."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +15,6 @@ import sim
 from analysis.summary import Summary
 from coverlay import CoverlayError
 
-README = Path(__file__).parents[2] / "README.md"
-SCRIPTS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-MOST_LINES = 15
 TINY = {
     "name": "tiny",
     "overlay": {"kind": "line", "brokers": 3},
@@ -88,20 +84,3 @@ def test_traces_and_metrics_as_spark_frames(analysed: Summary, spark: Any) -> No
     assert sorted(row.entries for row in entries.collect()) == [4, 5, 8, 9, 16, 17]
     with pytest.raises(CoverlayError, match="unknown trace table 'rumours'"):
         analysis.trace(analysed, "rumours")
-
-
-def test_the_readme_has_a_short_script_for_each_job() -> None:
-    assert len(SCRIPTS) == 3
-    assert all(len(script.splitlines()) <= MOST_LINES for script in SCRIPTS)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("number", range(len(SCRIPTS)))
-def test_the_scripts_of_the_readme_run_as_printed(
-    number: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(SCRIPTS[number], f"README script {number + 1}", "exec"), {"__name__": "__main__"})
-    printed = capsys.readouterr().out
-    assert "entries" in printed
-    assert list(tmp_path.glob("out/*/results/summary.parquet"))

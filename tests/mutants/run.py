@@ -45,7 +45,8 @@ def copy_of_tree(folder: Path) -> Path:
 
 def pytest(tree: Path, tests: list[str]) -> int | None:
     """The status of a run of these tests in a tree; None where it took too long."""
-    command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1", *tests]
+    options = ["-x", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     try:
         return subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=LONGEST).returncode

@@ -1,0 +1,71 @@
+"""What README and docs print works: scripts run, the command line knows the commands, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sim.cli import parser
+from sim.experiments import load, shipped
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+MOST_LINES = 12  # of a script: people read them
+MOST_BYTES = 8 * 1024  # of the README
+
+
+def _blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+SCRIPTS = [(f"{page.name} {i + 1}", script) for page in PAGES for i, script in enumerate(_blocks(page))]
+
+
+def _commands(page: Path) -> list[str]:
+    """`coverlay …` as a line of a block or between backticks; examples with NAME, DIR, | or … are patterns."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^    (coverlay [^\n#]*)", text, re.MULTILINE) + re.findall(r"`(coverlay [^`\n]*)`", text)
+    patterns = re.compile(r"\b[A-Z]{3,}|[|…]|^coverlay (run|reproduce|bench|analyze|report|explain|verify)$")
+    return [command.strip() for command in found if not patterns.search(command.strip())]
+
+
+COMMANDS = sorted({command for page in PAGES for command in _commands(page)})
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_bytes()) <= MOST_BYTES
+    assert all(len(script.splitlines()) <= MOST_LINES for _, script in SCRIPTS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_printed_command_is_one_that_the_command_line_knows(command: str) -> None:
+    options = parser().parse_args(shlex.split(command)[1:])
+    if options.verb == "run" and options.experiment in shipped():
+        load(options.experiment, options.settings)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
+    paths = re.findall(r"`((?:broker|routing|covering|topk|sim|analysis|tests|docs)/[\w/]+(?:\.\w+)?)`", text)
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert missing + [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("script", [script for _, script in SCRIPTS], ids=[name for name, _ in SCRIPTS])
+def test_a_printed_script_runs(
+    script: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(script, "script", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    assert printed.strip()
+    if "sim.run" in script:
+        assert "entries" in printed
+        assert list(tmp_path.glob("out/*/results/summary.parquet"))
