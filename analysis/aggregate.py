@@ -25,7 +25,8 @@ from analysis import stats
 from analysis.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, table_size, traffic
 from analysis.spark import session
 from analysis.summary import FILES, LABELS, Summary, family
-from analysis.traces import Run, Sweep, broken_file, canonical, find_runs, read
+from analysis.traces import Run, Sweep, canonical, find_runs, read
+from analysis.verify import damages
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -64,13 +65,10 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
             warnings.filterwarnings("ignore", message="toPandas attempted Arrow")
             summary = _aggregate(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
-        broken = broken_file(sweep)
+        broken = next((sentence for run in sweep.runs for sentence in damages(run.folder)), None)
         if broken is None:
             raise
-        path, why = broken
-        raise CoverlayError(
-            f"{path} is damaged ({why}); remove {path.parent} and repeat it with `coverlay run … --resume`"
-        ) from error
+        raise CoverlayError(broken) from error
     say("writing results")
     _write(summary)
     return summary
@@ -249,7 +247,7 @@ def _write(summary: Summary) -> None:
     folder.mkdir(exist_ok=True)
     for attribute, name in FILES.items():
         frame: pd.DataFrame = getattr(summary, attribute)
-        _replace(folder / f"{name}.parquet", frame.to_parquet)
+        _replace(folder / f"{name}.parquet", partial(frame.to_parquet, write_page_checksum=True))
         _replace(folder / f"{name}.csv", partial(_write_csv, frame))
     notes = json.dumps({"warnings": summary.warnings}, indent=2)
     _replace(folder / "notes.json", lambda path: path.write_text(notes, encoding="utf-8"))

@@ -236,7 +236,10 @@ def load(out: Path) -> Summary:
     """The results that an earlier analysis left in `out`."""
     folder = out / "results"
     try:
-        frames = {name: pd.read_parquet(folder / f"{file}.parquet") for name, file in FILES.items()}
+        frames = {
+            name: pd.read_parquet(folder / f"{file}.parquet", page_checksum_verification=True)
+            for name, file in FILES.items()
+        }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
         lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(
             frames["runs"].columns

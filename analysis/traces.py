@@ -1,7 +1,7 @@
 """Finding the runs below a folder, refusing what is not a run, and reading their tables with Spark.
 
 Only footers are read here (and the one-row `run` table), so checking a sweep costs a few milliseconds per
-run. What is checked, and what happens:
+run. Whoever reads data then, Spark or pyarrow, verifies the checksum of every page. What is checked, and what happens:
 
 | in `<out>/runs`                            | what we do                                            |
 |--------------------------------------------|-------------------------------------------------------|
@@ -10,7 +10,9 @@ run. What is checked, and what happens:
 | a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
 | a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
 | a table of another run, or of nobody's     | refused by name: every file says which trace it is of |
-| nothing where a value must be              | refused by name: another program wrote it             |
+| a column that may lack values it must have | refused by name: another program wrote it             |
+| a footer or record that was changed        | refused by name: the record has digests of them       |
+| a run of a version without checksums       | read with a warning: a flipped bit would be a value   |
 | runs of different versions of Coverlay     | read with a warning: they may not mean the same       |
 | more columns than we know                  | read; the columns we know are what we use             |
 | two runs of one point and seed             | refused: they would count twice                       |
@@ -29,7 +31,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from broker.trace import MARK, SCHEMAS
+from broker import digests
+from broker.trace import CHECKED, HASHED, MARK, OPTIONAL, SCHEMAS
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
 RUN_FOLDER = "run="  # the Parquet partition column `run`
 # What Hadoop reads as a pattern in a path, to be taken literally in ours.
 _GLOB = re.compile(r"([\\{}\[\]*?])")
+# What a damaged file makes pyarrow raise; the second half where lengths or names in it are damaged.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+# Spark's vectorised and row-by-row readers both heed it; as an option of each read, since a session may be running.
+_VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 
 _SPARK_TYPES = {
     pa.int32(): "int",
@@ -57,14 +64,11 @@ class Run:
     record: Mapping[str, Any]
     point: Mapping[str, Any]
     parameters: Mapping[str, Any]
+    digests: Mapping[str, Any]  # see broker/digests.py; empty for traces of a version that kept none
 
     def read(self, table: str) -> pa.Table:
         """One whole table, for what looks at a single run; sweeps are read with Spark."""
-        path = self.folder / f"{table}.parquet"
-        try:
-            return pq.read_table(path, partitioning=None, columns=SCHEMAS[table].names)
-        except (pa.ArrowException, OSError) as error:
-            raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {_remedy(self.folder)}") from error
+        return _read_table(self.folder / f"{table}.parquet", SCHEMAS[table].names)
 
 
 @dataclass(frozen=True)
@@ -85,44 +89,64 @@ class Sweep:
         return sum((run.folder / f"{name}.parquet").stat().st_size for run in self.runs for name in SCHEMAS)
 
 
-def find_runs(out: Path) -> Sweep:
-    """Every complete run below `out`; a CoverlayError if there is none or one cannot be trusted."""
+def run_folders(out: Path) -> list[Path]:
+    """The folders that have a run's name, in order; a CoverlayError if there is no place for them."""
     base = out / "runs"
     if not base.is_dir():
         raise CoverlayError(f"there are no runs in {out}: `coverlay run … --out {out}` writes {base}")
+    return [folder for folder in sorted(base.iterdir()) if folder.name.startswith(RUN_FOLDER) and folder.is_dir()]
+
+
+def missing_tables(folder: Path) -> list[str]:
+    return [f"{name}.parquet" for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
+
+
+def find_runs(out: Path) -> Sweep:
+    """Every complete run below `out`; a CoverlayError if there is none or one cannot be trusted."""
     runs: list[Run] = []
     warnings: list[str] = []
-    for folder in sorted(base.iterdir()):
-        if not folder.name.startswith(RUN_FOLDER) or not folder.is_dir():
-            continue
-        missing = [name for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
+    for folder in run_folders(out):
+        missing = missing_tables(folder)
         if missing:
             warnings.append(
-                f"{folder} is not a complete run and was left out: {missing[0]}.parquet is missing; "
+                f"{folder} is not a complete run and was left out: {missing[0]} is missing; "
                 "`coverlay run … --resume` runs it again"
             )
             continue
         runs.append(open_run(folder))
     if not runs:
         why = f" ({warnings[0]})" if warnings else ""
-        raise CoverlayError(f"there are no complete runs in {base}{why}; `coverlay run` writes them")
+        raise CoverlayError(f"there are no complete runs in {out / 'runs'}{why}; `coverlay run` writes them")
     _refuse_mixtures(runs)
-    return Sweep(out, tuple(runs), (*warnings, *_mixed_versions(runs)))
+    return Sweep(out, tuple(runs), (*warnings, *_mixed_versions(runs), *_unchecked(runs)))
 
 
 def open_run(folder: Path) -> Run:
     """The run in this folder; a CoverlayError if one of its tables cannot be trusted."""
-    for name in SCHEMAS:
-        _check_table(folder / f"{name}.parquet", SCHEMAS[name])
-    _check_marks(folder)
+    run = read_record(folder)
+    for name in HASHED:
+        path = folder / f"{name}.parquet"
+        # Before the footer is used for anything.
+        if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
+            raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
+        _check_table(path, SCHEMAS[name])
+    if _check_marks(folder) and not run.digests:
+        raise CoverlayError(f"{folder / 'run.parquet'} is damaged (it has lost its digests); {remedy(folder)}")
+    return run
+
+
+def read_record(folder: Path) -> Run:
+    """The run in this folder as its record has it; nothing is known about the other tables then."""
     path = folder / "run.parquet"
-    try:
-        rows = pq.read_table(path, partitioning=None).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {_remedy(folder)}") from error
+    _check_table(path, SCHEMAS["run"])
+    rows = _read_table(path).to_pylist()
     if len(rows) != 1:
-        raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {_remedy(folder)}")
+        raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {remedy(folder)}")
     record = rows[0]
+    kept = record.get(digests.COLUMN)
+    found = _json_object(path, digests.COLUMN, kept) if kept is not None else {}
+    if kept is not None and found.get(digests.RECORD) != digests.record_digest(record):
+        raise CoverlayError(f"{path} is damaged (its values are not those that were written); {remedy(folder)}")
     return Run(
         # Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run.
         name=urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER)),
@@ -130,53 +154,60 @@ def open_run(folder: Path) -> Run:
         record=record,
         point=_json_object(path, "point", record["point"]),
         parameters=_json_object(path, "parameters", record["parameters"]),
+        digests=found,
     )
 
 
-def _check_marks(folder: Path) -> None:
-    """Every file must belong to the trace that the run's record names: a swapped one would count for this run."""
-    marks = {name: _mark(folder / f"{name}.parquet") for name in SCHEMAS}
-    for name, mark in marks.items():
+def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None, columns=columns, page_checksum_verification=True)
+    except _UNREADABLE as error:
+        raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
+
+
+def _check_marks(folder: Path) -> bool:
+    """Every file must belong to the trace that the run's record names: a swapped one would count for this run.
+
+    Returns whether one of them says that it has checksums.
+    """
+    said = {name: pq.read_schema(folder / f"{name}.parquet").metadata or {} for name in SCHEMAS}
+    for name, metadata in said.items():
         path = folder / f"{name}.parquet"
-        if mark is None:
-            raise CoverlayError(f"{path} does not say which run it belongs to; {_remedy(folder)}")
-        if mark != marks["run"]:
-            raise CoverlayError(f"{path} belongs to another run than {folder / 'run.parquet'}; {_remedy(folder)}")
-
-
-def _mark(path: Path) -> bytes | None:
-    return (pq.read_schema(path).metadata or {}).get(MARK)
+        if MARK not in metadata:
+            raise CoverlayError(f"{path} does not say which run it belongs to; {remedy(folder)}")
+        if metadata[MARK] != said["run"].get(MARK):
+            raise CoverlayError(f"{path} belongs to another run than {folder / 'run.parquet'}; {remedy(folder)}")
+    return any(CHECKED in metadata for metadata in said.values())
 
 
 def _check_table(path: Path, expected: pa.Schema) -> None:
     try:
-        footer = pq.read_metadata(path)
-        found = footer.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as error:
+        found = pq.read_metadata(path).schema.to_arrow_schema()
+    except _UNREADABLE as error:
         raise CoverlayError(
-            f"{path} is not a readable Parquet file ({_first_line(error)}); {_remedy(path.parent)}"
+            f"{path} is not a readable Parquet file ({_first_line(error)}); {remedy(path.parent)}"
         ) from error
     for want in expected:
         index = found.get_field_index(want.name)
+        if index < 0 and (path.stem, want.name) in OPTIONAL:
+            continue
         if index < 0:
             raise CoverlayError(
                 f"{path} has no column {want.name!r}, so another version of Coverlay or another program "
-                f"wrote it; {_remedy(path.parent)}"
+                f"wrote it; {remedy(path.parent)}"
             )
         kind = _plain(found.field(index).type)
         if kind != _plain(want.type):
             raise CoverlayError(
                 f"column {want.name!r} of {path} has type {kind} and must have {_plain(want.type)}; "
-                f"{_remedy(path.parent)}"
+                f"{remedy(path.parent)}"
             )
-        if not want.nullable and _nulls(footer, index):
-            raise CoverlayError(f"column {want.name!r} of {path} has rows without a value; {_remedy(path.parent)}")
-
-
-def _nulls(footer: pq.FileMetaData, column: int) -> int:
-    """How many rows have nothing in a column, as far as the footer says."""
-    groups = (footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups))
-    return sum(found.null_count for found in groups if found is not None and found.has_null_count)
+        # Asking the footer's statistics for a count would end the process if they are damaged: pyarrow aborts.
+        if found.field(index).nullable and not want.nullable:
+            raise CoverlayError(
+                f"column {want.name!r} of {path} may have rows without a value, so another program wrote it; "
+                f"{remedy(path.parent)}"
+            )
 
 
 def _refuse_mixtures(runs: list[Run]) -> None:
@@ -210,6 +241,16 @@ def _mixed_versions(runs: list[Run]) -> list[str]:
     return [f"these runs were made by different versions of Coverlay, which need not mean the same: {listed}"]
 
 
+def _unchecked(runs: list[Run]) -> list[str]:
+    old = [run.name for run in runs if not run.digests]
+    if not old:
+        return []
+    return [
+        f"an earlier version of Coverlay wrote {len(old)} of these runs without checksums (e.g. {old[0]}), so damaged "
+        "values in them may pass for others; `coverlay verify` recomputes their trace hashes"
+    ]
+
+
 def _without_seeds(parameters: Mapping[str, Any]) -> str:
     return canonical({key: value for key, value in parameters.items() if key not in {"seed", "seeds"}})
 
@@ -225,7 +266,7 @@ def _json_object(path: Path, column: str, text: str) -> Mapping[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise CoverlayError(f"column {column!r} of {path} is not a JSON object; {_remedy(path.parent)}")
+        raise CoverlayError(f"column {column!r} of {path} is not a JSON object; {remedy(path.parent)}")
     return value
 
 
@@ -236,7 +277,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_large_string(kind) else kind
 
 
-def _remedy(folder: Path) -> str:
+def remedy(folder: Path) -> str:
     return f"remove {folder} and repeat it with `coverlay run … --resume`"
 
 
@@ -259,20 +300,5 @@ def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
     # An explicit scheme: on a cluster the default file system may be another one.
     paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in sweep.runs]
     reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
+    reader = reader.option(_VERIFY_PAGES, "true")
     return reader.parquet(*paths)
-
-
-def broken_file(sweep: Sweep) -> tuple[Path, str] | None:
-    """The first file whose footer is fine and whose data are not, found by reading all of it.
-
-    Called only after Spark has failed, to name the culprit; it streams, so memory stays small.
-    """
-    for run in sweep.runs:
-        for table in SCHEMAS:
-            path = run.folder / f"{table}.parquet"
-            try:
-                for _ in pq.ParquetFile(path).iter_batches():
-                    pass
-            except (pa.ArrowException, OSError) as error:
-                return path, _first_line(error)
-    return None

@@ -10,12 +10,16 @@ on the Parquet version nor on how long the run took.
 Two tables can be sampled (see `broker/sampling.py`): what was left out stands, added up, in `decisions_rest` and
 `deliveries_rest`, so that rows and rest together are always everything that happened.
 
+Pages carry checksums and the run record a digest of every file (see `broker/digests.py`), so that a flipped bit is
+found and not read as another value.
+
 Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import uuid
@@ -28,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from broker import digests
 from broker.buckets import bucket_of
 
 CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
@@ -40,7 +45,8 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in fields.items()])
 
 
-_NULLABLE = {"exact"}  # unknown when nobody asked what exact covering would have said
+# Unknown when nobody asked what exact covering would have said; unknown until the files are written.
+_NULLABLE = {"exact", digests.COLUMN}
 
 SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
@@ -191,14 +197,17 @@ SCHEMAS: dict[str, pa.Schema] = {
         missed_fault=pa.int64(),  # under way while something was down or being repaired
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
+        file_digests=pa.string(),  # JSON, see broker/digests.py; filled in by `write_run`
     ),
 }
+OPTIONAL = {("run", digests.COLUMN)}  # columns that traces of earlier versions lack
 
 ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
 _SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
 
 MARK = b"coverlay.trace"  # in the metadata of every file: the hash of the trace that it is a part of
+CHECKED = b"coverlay.checksums"  # in the metadata of every file whose pages carry checksums
 HASHED = tuple(name for name in SCHEMAS if name != "run")
 # Columns worked out from others of their table: the bucket of one, or of the difference of two.
 BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
@@ -274,14 +283,25 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     unfinished.mkdir()
     try:
         mark = tables["run"].column("trace_hash")[0].as_py()
-        for name in SCHEMAS:
-            write_table(name, tables[name], unfinished / f"{name}.parquet", mark)
+        kept: dict[str, Any] = {}
+        for name in HASHED:
+            path = unfinished / f"{name}.parquet"
+            write_table(name, tables[name], path, mark)
+            kept[name] = digests.digests_of(path)
+        write_table("run", _with_digests(tables["run"], kept), unfinished / "run.parquet", mark)
         if folder.exists():
             os.replace(folder, replaced)
         os.replace(unfinished, folder)
     finally:
         for leftover in (unfinished, replaced):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _with_digests(record: pa.Table, kept: dict[str, Any]) -> pa.Table:
+    """The run record with the digests of the other files, and its own."""
+    texts = [json.dumps({**kept, digests.RECORD: digests.record_digest(row)}) for row in record.to_pylist()]
+    at = record.schema.get_field_index(digests.COLUMN)
+    return record.set_column(at, record.schema.field(at), pa.array(texts, pa.string()))
 
 
 def _hidden(folder: Path) -> Path:
@@ -300,8 +320,9 @@ def remove_leftovers(runs: Path) -> int:
 def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:
     """One table as a Parquet file, row group by row group; `mark` says which trace it belongs to."""
     pq.write_table(
-        table.replace_schema_metadata({MARK: mark}),
+        table.replace_schema_metadata({MARK: mark, CHECKED: "pages"}),
         path,
+        write_page_checksum=True,
         compression="zstd",
         row_group_size=ROW_GROUP,
         use_dictionary=[f.name for f in SCHEMAS[name] if f.name not in _SPREAD],

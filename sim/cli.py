@@ -97,6 +97,11 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
     listing.set_defaults(verb_function=verbs.list_names)
 
+    verify = verb("verify", "are the traces still what was written? digests and trace hashes, recomputed",
+                  "verify out/demo")  # fmt: skip
+    verify.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    verify.set_defaults(verb_function=verbs.verify)
+
     explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES)
     explain.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
     explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")

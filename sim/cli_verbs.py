@@ -217,6 +217,19 @@ def list_names(options: argparse.Namespace) -> int:
     return 0
 
 
+def verify(options: argparse.Namespace) -> int:
+    from analysis.verify import verify as verify_runs
+
+    with _progress("checking runs") as update:
+        verdict = verify_runs(options.folder, update)
+    for sentence in verdict.wrong:
+        _err.print(f"wrong: {sentence}", style="red", markup=False, highlight=False)
+    for note in verdict.notes:
+        _err.print(f"note: {note}", markup=False, highlight=False)
+    _out.print(str(verdict), markup=False, highlight=False)
+    return 2 if verdict.wrong else 0
+
+
 def explain(options: argparse.Namespace) -> int:
     from sim.explain import explain as explain_event
 

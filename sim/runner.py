@@ -156,6 +156,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         **vars(verdict),
         "finished": ran.finished,
         "wall_seconds": time.perf_counter() - started,
+        "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
     return tables, overlay.warnings

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.traces import find_runs
-from broker.trace import SCHEMAS
+from broker.trace import SCHEMAS, write_run
 from coverlay import CoverlayError
 from sim.cli import main
 
@@ -127,9 +127,10 @@ def test_runs_of_different_versions_are_pointed_out(tmp_path: Path) -> None:
 
 
 def test_a_newer_table_with_more_columns_is_read(out: Path) -> None:
-    path = out / "runs" / "run=one" / "brokers.parquet"
-    table = pq.read_table(path, partitioning=None)
-    pq.write_table(table.append_column("rack", pa.array([1, 2, 3])), path)
+    folder = out / "runs" / "run=one"
+    tables = {name: pq.read_table(folder / f"{name}.parquet", partitioning=None) for name in SCHEMAS}
+    tables["brokers"] = tables["brokers"].append_column("rack", pa.array([1, 2, 3]))
+    write_run(folder, tables)
     assert len(find_runs(out).runs) == 2
 
 

@@ -95,6 +95,8 @@ def test_tables_come_back_from_disk_as_they_were(whole, tmp_path):
     trace.write_run(tmp_path / "run=a", whole)
     for name, table in whole.items():
         back = pq.read_table(tmp_path / "run=a" / f"{name}.parquet", partitioning=None)
+        if name == "run":  # has the digests of the files now
+            back, table = (t.drop_columns(["file_digests"]) for t in (back, table))
         assert back.equals(table.cast(back.schema)), name
     encodings = pq.ParquetFile(tmp_path / "run=a" / "control.parquet").metadata.row_group(0)
     by_column = {encodings.column(i).path_in_schema: encodings.column(i) for i in range(encodings.num_columns)}
