@@ -34,9 +34,13 @@ QUOTED = 60  # characters of a value that a message shows; a file or command lin
 def quoted(value: object) -> str:
     """A value as messages show it, cut where it is long."""
     try:
-        text = repr(value)
+        return shortened(repr(value))
     except ValueError:  # Python refuses to write integers of more than 4300 digits
-        text = "a number of thousands of digits"
+        return "a number of thousands of digits"
+
+
+def shortened(text: str) -> str:
+    """A text of the user's as messages show it, without quotes."""
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 

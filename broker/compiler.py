@@ -26,7 +26,7 @@ from broker.parser import pointing
 from broker.predicates import Operator, Predicate, Subscription
 from broker.schema import Attribute, Schema, Value
 from covering.residue import Residue
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted, shortened
 from routing.filter import Filter
 
 
@@ -51,7 +51,7 @@ def compile_subscription(schema: Schema, subscription: Subscription) -> Filter:
         if not range_.settle():
             name = schema.names[column]
             said = " and ".join(str(p) for p in subscription.predicates if p.attribute == name)
-            raise CoverlayError(f"subscription {subscription.id} can never match: {said}")
+            raise CoverlayError(f"subscription {subscription.id} can never match: {shortened(said)}")
         box[column] = range_.low, range_.high
         if range_.excluded:
             excluded[column] = range_.excluded
@@ -69,7 +69,7 @@ def _near(schema: Schema, subscription: Subscription) -> tuple[float, float, flo
     if schema.place is None:
         message = "near needs attributes of the kinds latitude and longitude in the schema"
         if subscription.text is None:
-            raise CoverlayError(f"{near}: {message}")
+            raise CoverlayError(f"{shortened(str(near))}: {message}")
         raise pointing(subscription.text, near.place, message)
     return float(near.latitude), float(near.longitude), float(near.alpha)
 
@@ -77,7 +77,7 @@ def _near(schema: Schema, subscription: Subscription) -> tuple[float, float, flo
 def _located(subscription: Subscription, predicate: Predicate, place: int, message: str) -> CoverlayError:
     """The message, pointing into the text if there is one; place 0 is the attribute, 1… the values."""
     if subscription.text is None or place >= len(predicate.places):
-        return CoverlayError(f"{predicate}: {message}")
+        return CoverlayError(f"{shortened(str(predicate))}: {message}")
     return pointing(subscription.text, predicate.places[place], message)
 
 
@@ -105,7 +105,7 @@ def _number(attribute: Attribute, value: Value, operator: Operator) -> float:
     """Bounds of an integer attribute may lie between whole numbers, values may not."""
     result = attribute.number(value)
     if attribute.integral and operator not in _ORDERED and not result.is_integer():
-        raise CoverlayError(f"{attribute.name} is integer; {value!r} is not a whole number")
+        raise CoverlayError(f"{attribute.name} is integer; {quoted(value)} is not a whole number")
     return result
 
 

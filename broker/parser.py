@@ -36,11 +36,12 @@ from broker.predicates import (
     degrees,
 )
 from broker.schema import KEYWORDS, NAME, Value
-from coverlay import CoverlayError
+from coverlay import QUOTED, CoverlayError, quoted, shortened
 
+# Digits are taken possessively (++, *+): given back one by one, they would cost time quadratic in their number.
 _TOKEN = re.compile(
     rf"""(?P<space>\s+)
-    |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    |(?P<number>[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.]))
     |(?P<name>{NAME.pattern})
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     |(?P<sign><=|>=|!=|<>|==|[<>=≤≥≠{{}}()\[\],])""",
@@ -60,7 +61,7 @@ _COMPARISONS = {
     ">": Operator.GREATER,
 }
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
-_SHOWN = 60  # characters of a long line shown on either side of a mistake
+_SHOWN = QUOTED // 2  # characters of a long line shown on either side of a mistake
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class _Parser:
         return False
 
     def expected(self, what: str) -> CoverlayError:
-        found = "the end" if self.token.kind == "end" else repr(self.token.text)
+        found = "the end" if self.token.kind == "end" else quoted(self.token.text)
         return pointing(self.text, self.token.place, f"expected {what}, found {found}")
 
     def subscription(self, id: int, owner: str, broker: int | None) -> Subscription:
@@ -249,7 +250,8 @@ class _Parser:
         if token.kind == "text":
             return self.quoted()
         if token.kind == "name":
-            raise pointing(self.text, token.place, f'expected a number or a text; texts are quoted: "{token.text}"')
+            message = f'expected a number or a text; texts are quoted: "{shortened(token.text)}"'
+            raise pointing(self.text, token.place, message)
         raise self.expected("a number or a quoted text")
 
     def literal(self) -> float | int:
@@ -259,7 +261,7 @@ class _Parser:
             return int(token.text)
         number = float(token.text)
         if not math.isfinite(number):
-            raise pointing(self.text, token.place, f"{token.text} is too large a number")
+            raise pointing(self.text, token.place, f"{shortened(token.text)} is too large a number")
         return number
 
     def number(self) -> float:
@@ -294,7 +296,7 @@ class _Parser:
         while more:
             name = self.name()
             if name.text in values:
-                raise pointing(self.text, name.place, f"{name.text} has a value already")
+                raise pointing(self.text, name.place, f"{shortened(name.text)} has a value already")
             if not (self.taken("=") or self.taken("==")):
                 raise self.expected('"="')
             values[name.text] = self.value()

@@ -15,7 +15,7 @@ from enum import StrEnum
 import numpy as np
 
 from broker.schema import PLACE, PLACE_BOUNDS, Floats, Schema, Value
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 EVERYTHING = "true"  # how a subscription without predicates is written
 
@@ -54,7 +54,7 @@ class Predicate:
         if self.operator not in SETS and len(self.values) != wanted:
             raise CoverlayError(f"{self.attribute} {self.operator} takes {wanted} values, not {len(self.values)}")
         if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise CoverlayError(f"weight {self.weight!r} of {self.attribute} must be a number of at least 0")
+            raise CoverlayError(f"weight {quoted(self.weight)} of {self.attribute} must be a number of at least 0")
 
     def __str__(self) -> str:
         if self.operator in SETS:
@@ -80,7 +80,7 @@ class Near:
     def __post_init__(self) -> None:
         degrees(self.latitude, self.longitude)
         if not 0 <= self.alpha <= 1:
-            raise CoverlayError(f"alpha {self.alpha!r} must be a number from 0 to 1")
+            raise CoverlayError(f"alpha {quoted(self.alpha)} must be a number from 0 to 1")
 
     def __str__(self) -> str:
         alpha = "" if self.alpha == DEFAULT_ALPHA else f" alpha {_literal(self.alpha)}"
@@ -92,7 +92,7 @@ def degrees(latitude: float, longitude: float) -> None:
     for kind, value in zip(PLACE, (latitude, longitude), strict=True):
         low, high = PLACE_BOUNDS[kind]
         if not low <= value <= high:
-            raise CoverlayError(f"{kind} {value!r} must be a number from {low:g} to {high:g}")
+            raise CoverlayError(f"{kind} {quoted(value)} must be a number from {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Subscription:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score):
-            raise CoverlayError(f"score {self.score!r} of subscription {self.id} must be a finite number")
+            raise CoverlayError(f"score {quoted(self.score)} of subscription {self.id} must be a finite number")
 
     @property
     def weights(self) -> tuple[float, ...]:

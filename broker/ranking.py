@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topk
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
 from topk.places import located
 from topk.sparse import Event, from_csr
@@ -188,7 +188,7 @@ def make_ranking(
     if max_distance is None:
         max_distance = 1.0 if place is None else math.hypot(*np.diff(domain[list(place)], axis=1)[:, 0])
     if not (math.isfinite(max_distance) and max_distance > 0):
-        raise CoverlayError(f"max_distance is {max_distance!r}; it must be a finite number of degrees above 0")
+        raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of degrees above 0")
     chosen = BEST[kind] if method == topk.AUTO else method
     made = RANKINGS[kind](len(domain), chosen, semantics, dict(options or {}), place, max_distance)
     made.new_index()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 
 Floats = NDArray[np.float64]
 Value = float | int | str
@@ -47,7 +47,7 @@ class Attribute:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name) or self.name.lower() in KEYWORDS:
             raise CoverlayError(
-                f"attribute name {self.name!r} must be a word of letters, digits and _ that is not one of: "
+                f"attribute name {quoted(self.name)} must be a word of letters, digits and _ that is not one of: "
                 + ", ".join(sorted(KEYWORDS))
             )
         if self.kind not in KINDS:
@@ -62,18 +62,18 @@ class Attribute:
             raise CoverlayError(f"attribute {self.name} needs a list of texts as categories, at least one")
         repeated = [c for c in self.categories if self.categories.count(c) > 1]
         if repeated:
-            raise CoverlayError(f"attribute {self.name} lists category {repeated[0]!r} more than once")
+            raise CoverlayError(f"attribute {self.name} lists category {quoted(repeated[0])} more than once")
 
     def _check_bounds(self) -> None:
         for which, value in (("low", self.low), ("high", self.high)):
             if _finite(value) is None:
-                raise CoverlayError(f"attribute {self.name}: {which} is {value!r}; it must be a finite number")
+                raise CoverlayError(f"attribute {self.name}: {which} is {quoted(value)}; it must be a finite number")
             if self.kind == "integer" and not (float(value).is_integer() and abs(value) <= LARGEST_INTEGER):
                 raise CoverlayError(
-                    f"attribute {self.name}: {which} is {value!r}; it must be a whole number within ±2^53"
+                    f"attribute {self.name}: {which} is {quoted(value)}; it must be a whole number within ±2^53"
                 )
         if not self.low < self.high:
-            raise CoverlayError(f"attribute {self.name}: low {self.low!r} must be below high {self.high!r}")
+            raise CoverlayError(f"attribute {self.name}: low {quoted(self.low)} must be below high {quoted(self.high)}")
         if self.categories:
             raise CoverlayError(f"attribute {self.name} is {self.kind} and cannot have categories")
         if self.kind in PLACE:
@@ -105,23 +105,23 @@ class Attribute:
         if self.kind == "categorical":
             if not isinstance(value, str) or value not in self.codes:
                 shown = ", ".join(self.categories[:10]) + (", …" if len(self.categories) > 10 else "")
-                raise CoverlayError(f"{self.name} has no category {value!r}; there are: {shown}")
+                raise CoverlayError(f"{self.name} has no category {quoted(value)}; there are: {shown}")
             return float(self.codes[value])
         result = _finite(value)
         if result is None:
-            raise CoverlayError(f"{self.name} is {self.kind}; {value!r} is not a finite number")
+            raise CoverlayError(f"{self.name} is {self.kind}; {quoted(value)} is not a finite number")
         if self.kind == "integer" and abs(result) > LARGEST_INTEGER:
-            raise CoverlayError(f"{self.name} is integer; {value!r} is beyond ±2^53")
+            raise CoverlayError(f"{self.name} is integer; {quoted(value)} is beyond ±2^53")
         return result
 
     def encode(self, value: object) -> float:
         """The number for a value that an event carries."""
         result = self.number(value)
         if self.kind == "integer" and not result.is_integer():
-            raise CoverlayError(f"{self.name} is integer; {value!r} is not a whole number")
+            raise CoverlayError(f"{self.name} is integer; {quoted(value)} is not a whole number")
         low, high = self.domain
         if not low <= result <= high:
-            raise CoverlayError(f"{self.name} is {value!r}, outside its bounds {self.low!r} to {self.high!r}")
+            raise CoverlayError(f"{self.name} is {quoted(value)}, outside its bounds {self.low!r} to {self.high!r}")
         return result
 
     def decode(self, number: float) -> Value:
@@ -171,7 +171,7 @@ class Schema:
             raise CoverlayError("a schema needs at least one attribute")
         repeated = [name for name in self.names if self.names.count(name) > 1]
         if repeated:
-            raise CoverlayError(f"the schema names attribute {repeated[0]!r} more than once")
+            raise CoverlayError(f"the schema names attribute {quoted(repeated[0])} more than once")
         found = [sum(a.kind == kind for a in self.attributes) for kind in PLACE]
         if found not in ([0, 0], [1, 1]):
             raise CoverlayError(
@@ -188,11 +188,11 @@ class Schema:
     def from_table(table: Mapping[str, Any]) -> Schema:
         """From the [schema] table of an experiment file: name → {kind, low, high} or {kind, categories}."""
         if not isinstance(table, Mapping):
-            raise CoverlayError(f"schema is {table!r}; it must be a table of attributes")
+            raise CoverlayError(f"schema is {quoted(table)}; it must be a table of attributes")
         made = []
         for name, entry in table.items():
             if not isinstance(entry, Mapping) or "kind" not in entry:
-                raise CoverlayError(f"schema.{name} is {entry!r}; it must be a table with a kind")
+                raise CoverlayError(f"schema.{name} is {quoted(entry)}; it must be a table with a kind")
             kind = entry["kind"]
             if kind not in KINDS:
                 raise unknown_name(f"kind of attribute {name}:", kind, KINDS)

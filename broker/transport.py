@@ -19,7 +19,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 
 
 class Sized(Protocol):
@@ -286,8 +286,8 @@ def service_model(
     given = {key: value for key, value in spec.items() if key != "kind"}
     if set(given) != set(SERVICE_OPTIONS[kind]):
         needed = ", ".join(SERVICE_OPTIONS[kind]) or "nothing else"
-        raise CoverlayError(f"service model {kind!r} takes {needed}; given: {', '.join(given) or 'nothing'}")
+        raise CoverlayError(f"service model {quoted(kind)} takes {needed}; given: {', '.join(given) or 'nothing'}")
     for key, value in given.items():
         if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise CoverlayError(f"service {key} is {value!r}; it must be a number of milliseconds, 0 or more")
+            raise CoverlayError(f"service {key} is {quoted(value)}; it must be a number of milliseconds, 0 or more")
     return None if kind == "none" else SERVICE_MODELS[kind](entries, rng, **given)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Uniform:
         number("latency.low", self.low, 0.0)
         number("latency.high", self.high, 0.0)
         if self.low > self.high:
-            raise CoverlayError(f"latency.low is {self.low!r}, above latency.high {self.high!r}; swap them")
+            raise CoverlayError(f"latency.low is {quoted(self.low)}, above latency.high {quoted(self.high)}; swap them")
 
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
         return rng.uniform(self.low, self.high, len(lengths))

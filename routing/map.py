@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Area:
 def read_map(table: Mapping[str, Any]) -> Area:
     """From `overlay.map` of an experiment file."""
     if not isinstance(table, Mapping):
-        raise CoverlayError(f"overlay.map is {table!r}; it must be a table with latitude and longitude")
+        raise CoverlayError(f"overlay.map is {quoted(table)}; it must be a table with latitude and longitude")
     reject_unknown("overlay.map", table, ("latitude", "longitude", "place"))
     place = table.get("place", "layout")
     if place not in PLACINGS:
@@ -55,7 +55,7 @@ def read_map(table: Mapping[str, Any]) -> Area:
 def _span(table: Mapping[str, Any], what: str, most: float) -> tuple[float, float]:
     given = table.get(what)
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
-        raise CoverlayError(f"overlay.map.{what} is {given!r}; it must be [low, high] in degrees")
+        raise CoverlayError(f"overlay.map.{what} is {quoted(given)}; it must be [low, high] in degrees")
     return span(f"overlay.map.{what}", given[0], given[1], most)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import networkx as nx
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 LATENCY_NAMES = ("latency", "delay")  # link attributes looked for when the user names none
 COORDINATES = (("x", "y"), ("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"), ("long", "lat"))
@@ -88,7 +88,7 @@ def _read_edges(text: str, path: str) -> nx.MultiGraph:
     graph = nx.MultiGraph()
     for where, fields, data in _edge_lines(text, path):
         if len(fields) not in (2, 3):
-            raise CoverlayError(f"{where}: {' '.join(fields)!r} is not a link: broker broker [latency]")
+            raise CoverlayError(f"{where}: {quoted(' '.join(fields))} is not a link: broker broker [latency]")
         if len(fields) == 3:
             data["latency"] = _milliseconds(fields[2], where)
         graph.add_edge(fields[0], fields[1], **data)
@@ -117,7 +117,7 @@ def _dictionary(text: str, where: str) -> dict[str, Any]:
     except (ValueError, SyntaxError):
         data = None
     if not isinstance(data, dict):
-        raise CoverlayError(f"{where}: {text!r} is not a dictionary of link attributes")
+        raise CoverlayError(f"{where}: {quoted(text)} is not a dictionary of link attributes")
     return {str(key): value for key, value in data.items()}
 
 
@@ -127,7 +127,7 @@ def _milliseconds(value: object, where: str) -> float:
     except (TypeError, ValueError):
         result = math.nan
     if not (math.isfinite(result) and result >= 0):
-        raise CoverlayError(f"{where}: latency {value!r} is not a number of milliseconds of at least 0")
+        raise CoverlayError(f"{where}: latency {quoted(value)} is not a number of milliseconds of at least 0")
     return result
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.traces import open_run
 from broker.sampling import SAMPLED, is_kept
 from broker.trace import CLIENT, NOBODY
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from routing.overlay import Overlay
 from routing.trees import SHARED, shortest_paths
 
@@ -34,7 +34,7 @@ class RunTrace:
         if not runs:
             raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
         if run_id is not None and run_id not in runs:
-            raise CoverlayError(f"there is no run {run_id!r} in {folder}; there are: {', '.join(runs)}")
+            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
         self.run_id = run_id or runs[0]
         self.others = len(runs) - 1
         self._run = open_run(folder / "runs" / f"run={self.run_id}")

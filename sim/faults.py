@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from broker.network import Network
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from sim.streams import Stream
 
 COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state")
@@ -74,6 +74,9 @@ def draw_faults(
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
+MOST_DIGITS = 18  # of a broker's number; Python refuses to read thousands
+
+
 def read_faults(file: str) -> list[Fault]:
     """The faults of a CSV file, in order of time; mistakes are named with their row."""
     path = Path(file)
@@ -86,7 +89,7 @@ def read_faults(file: str) -> list[Fault]:
             unknown = [name for name in names if name not in COLUMNS]
             missing = [name for name in REQUIRED if name not in names]
             if unknown or missing:
-                said = f"has no column {missing[0]!r}" if missing else f"has an unknown column {unknown[0]!r}"
+                said = f"has no column {missing[0]!r}" if missing else f"has an unknown column {quoted(unknown[0])}"
                 raise CoverlayError(f"{file} {said}; the columns are: {', '.join(COLUMNS)}")
             faults = [_fault(row, f"{file}, row {number}") for number, row in enumerate(reader, 1)]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -97,10 +100,10 @@ def read_faults(file: str) -> list[Fault]:
 def _fault(row: dict[str, Any], where: str) -> Fault:
     kind = row["kind"]
     if kind not in ("crash", "cut"):
-        raise CoverlayError(f"{where}: kind is {kind!r}; it must be crash or cut")
+        raise CoverlayError(f"{where}: kind is {quoted(kind)}; it must be crash or cut")
     state = row.get("state") or "lost"
     if state not in ("lost", "kept"):
-        raise CoverlayError(f"{where}: state is {state!r}; it must be lost or kept")
+        raise CoverlayError(f"{where}: state is {quoted(state)}; it must be lost or kept")
     time = _number(row["time"], where, "time")
     until = _number(row["until"], where, "until") if row.get("until") else math.inf
     if until <= time:
@@ -115,13 +118,13 @@ def _number(text: str | None, where: str, column: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise CoverlayError(f"{where}: {column} is {text!r}; it must be a number of milliseconds, 0 or more")
+        raise CoverlayError(f"{where}: {column} is {quoted(text)}; it must be a number of milliseconds, 0 or more")
     return value
 
 
 def _whole(text: str | None, where: str, column: str) -> int:
-    if text is None or not text.strip().isdecimal():
-        raise CoverlayError(f"{where}: {column} is {text!r}; it must be the number of a broker")
+    if text is None or not text.strip().isdecimal() or len(text) > MOST_DIGITS:
+        raise CoverlayError(f"{where}: {column} is {quoted(text)}; it must be the number of a broker")
     return int(text)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from analysis.aggregate import analyze
 from analysis.summary import Summary
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from sim import experiments
 from sim.experiments import Plan
 from sim.sweep import SweepResult, run_sweep
@@ -51,7 +51,7 @@ def run(
     plan = load(experiment, settings)
     folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
-        raise CoverlayError(f"jobs is {jobs!r}; it must be a whole number of at least 1")
+        raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     swept = run_sweep(
         plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
     )

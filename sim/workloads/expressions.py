@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from broker.schema import Schema, degrees, integer
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from routing.map import span
 from routing.options import number, whole
 from sim.streams import Stream
@@ -136,11 +136,11 @@ def _size(what: str, given: int | None, usual: int, attributes: int) -> int:
 
 def _distribution(name: str) -> str:
     if name not in DISTRIBUTIONS:
-        raise CoverlayError(f"workload.distribution is {name!r}; it must be one of: {', '.join(DISTRIBUTIONS)}")
+        raise CoverlayError(f"workload.distribution is {quoted(name)}; it must be one of: {', '.join(DISTRIBUTIONS)}")
     return name
 
 
 def _span(what: str, given: Any, most: float) -> tuple[float, float]:
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
-        raise CoverlayError(f"workload.{what} is {given!r}; it must be [low, high] in degrees")
+        raise CoverlayError(f"workload.{what} is {quoted(given)}; it must be [low, high] in degrees")
     return span(f"workload.{what}", given[0], given[1], most)

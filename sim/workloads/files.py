@@ -29,7 +29,7 @@ from broker.language import Near, compile_subscription, parse_subscription
 from broker.predicates import DEFAULT_ALPHA
 from broker.schema import Attribute, Schema, continuous
 from covering.residue import Residue
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from sim.workloads.base import Floats, Workload, from_filters
 
 SUFFIXES = (".csv", ".parquet")
@@ -124,7 +124,7 @@ class Table:
     def only(self, known: list[str]) -> None:
         for column in self.columns:
             if column not in known:
-                raise CoverlayError(f"{self.path} has a column {column!r}; there may be: {', '.join(known)}")
+                raise CoverlayError(f"{self.path} has a column {quoted(column)}; there may be: {', '.join(known)}")
 
 
 def _read_csv(path: str) -> dict[str, list[Any]]:
@@ -135,7 +135,7 @@ def _read_csv(path: str) -> dict[str, list[Any]]:
             raise CoverlayError(f"{path} is empty; its first line names the columns")
         repeated = [name for name in header if header.count(name) > 1]
         if repeated:
-            raise CoverlayError(f"{path} has column {repeated[0]!r} more than once")
+            raise CoverlayError(f"{path} has column {quoted(repeated[0])} more than once")
         columns: list[list[Any]] = [[] for _ in header]
         count = 0
         for row in rows:
@@ -167,28 +167,28 @@ def _number(cell: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if math.isnan(result):
-        raise CoverlayError(f"{cell!r} is not a number")
+        raise CoverlayError(f"{quoted(cell)} is not a number")
     return result
 
 
 def _finite(cell: Any) -> float:
     result = _number(cell)
     if math.isinf(result):
-        raise CoverlayError(f"{cell!r} is not a finite number")
+        raise CoverlayError(f"{quoted(cell)} is not a finite number")
     return result
 
 
 def _not_negative(cell: Any) -> float:
     result = _finite(cell)
     if result < 0:
-        raise CoverlayError(f"{cell!r} must not be negative")
+        raise CoverlayError(f"{quoted(cell)} must not be negative")
     return result
 
 
 def _broker(cell: Any) -> float:
     result = _not_negative(cell)
     if not result.is_integer() or result > np.iinfo(np.int32).max:
-        raise CoverlayError(f"{cell!r} is not the number of a broker")
+        raise CoverlayError(f"{quoted(cell)} is not the number of a broker")
     return result
 
 
@@ -326,6 +326,6 @@ def _ids(table: Table) -> tuple[str, ...] | None:
         if cell is None:
             raise table.error(row, "id", "the cell is empty; every row needs an id once the column is there")
         if str(cell) in first:
-            raise table.error(row, "id", f"{cell!r} is the id of row {first[str(cell)] + 1} already")
+            raise table.error(row, "id", f"{quoted(cell)} is the id of row {first[str(cell)] + 1} already")
         first[str(cell)] = row
     return tuple(first)

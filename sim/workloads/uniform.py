@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 from routing.options import number
 from sim.streams import Stream
 from sim.workloads.base import Workload, boxes
@@ -30,15 +30,15 @@ def width_range(width: Any) -> tuple[float, float]:
     if isinstance(width, str):
         if width not in WIDTHS:
             raise CoverlayError(
-                f"workload.width is {width!r}; it is a fraction, [low, high] or one of: {', '.join(WIDTHS)}"
+                f"workload.width is {quoted(width)}; it is a fraction, [low, high] or one of: {', '.join(WIDTHS)}"
             )
         return WIDTHS[width]
     if isinstance(width, Sequence):
         if len(width) != 2:
-            raise CoverlayError(f"workload.width is {width!r}; a list has two fractions, [low, high]")
+            raise CoverlayError(f"workload.width is {quoted(width)}; a list has two fractions, [low, high]")
         low, high = (number("workload.width", part, 0.0, 1.0) for part in width)
         if low > high:
-            raise CoverlayError(f"workload.width is {width!r}; the first fraction must not exceed the second")
+            raise CoverlayError(f"workload.width is {quoted(width)}; the first fraction must not exceed the second")
         return low, high
     both = number("workload.width", width, 0.0, 1.0)
     return both, both

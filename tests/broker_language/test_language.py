@@ -1,12 +1,24 @@
 """Printing and parsing are inverse; a mistake is pointed at."""
 
 import math
+import re
+import signal
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.language import Event, Operator, Predicate, Subscription, parse_event, parse_subscription
+from broker.language import (
+    Event,
+    Operator,
+    Predicate,
+    Subscription,
+    compile_subscription,
+    parse_event,
+    parse_subscription,
+)
+from broker.schema import Schema, categorical, continuous, integer
 from coverlay import CoverlayError
 from tests.broker_language import strategies
 
@@ -186,3 +198,62 @@ def test_values_that_make_no_sense_are_refused():
 @given(strategies.subscriptions)
 def test_weights_are_per_predicate(subscription):
     assert subscription.weights == tuple(p.weight for p in parse_subscription(str(subscription)).predicates)
+
+
+@contextmanager
+def at_most_cpu_seconds(seconds):
+    """A guard against work that would take hours: the limit is a thousand times what is needed."""
+
+    def give_up(*_):
+        raise AssertionError(f"not done after {seconds} s of computing")
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+MANY = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"price < {'1' * MANY}x",
+        f"price < {'1' * MANY}.{'1' * MANY}.1",
+        f"price < {'1' * MANY}",
+        f"price < 1e{'1' * MANY}x",
+        f"price < {'x' * MANY}",
+        f"price {'x' * MANY} 5",
+        f"{'x' * MANY} = 1 {'y' * MANY}",
+        f'price < "{"x" * MANY}',
+        f'price < 5 "{"x" * MANY}"',
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_mistake_in_a_million_characters_is_found_at_once_and_not_repeated(text):
+    with at_most_cpu_seconds(20), pytest.raises(CoverlayError) as refused:
+        parse_subscription(text)
+    assert len(str(refused.value)) < 300
+    assert max(map(len, re.findall(r"1+|x+|y+", str(refused.value)))) <= 60
+
+
+def test_values_of_any_length_are_quoted_in_part():
+    schema = Schema((categorical("issue", ["IBM"]), integer("year", 0, 10)))
+    long = "x" * 100_000
+    mistakes = [
+        lambda: schema.attributes[0].encode(long),
+        lambda: schema.attributes[1].encode(10**4000),
+        lambda: Schema.from_table({"a": long}),
+        lambda: continuous(long + "!", 0, 1),
+        lambda: parse_event(f"{long} = 1, {long} = 2"),
+        lambda: compile_subscription(schema, Subscription((Predicate("year", Operator.IN, (1.5,) * 10_000),))),
+        lambda: compile_subscription(schema, parse_subscription(" and ".join(["year < 1", "year > 2"] * 500))),
+    ]
+    for mistake in mistakes:
+        with pytest.raises(CoverlayError) as refused:
+            mistake()
+        assert len(str(refused.value)) < 300
