@@ -29,7 +29,6 @@ from topk.slices import Slices
 from topk.sparse import METHODS as _SPARSE
 from topk.sparse import SparseCatalogue, SparseIndex
 from topk.sparse import build as _build_sparse
-from topk.strata import Strata
 from topk.streams import over
 
 __all__ = [
@@ -45,7 +44,7 @@ _INTERVAL_INDEXES = (
 
 _METHODS: dict[str, type[TopKIndex]] = {
     **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},
-    **{cls.name: cls for cls in (Scan, Slices, Strata, Canopy)},
+    **{cls.name: cls for cls in (Scan, Slices, Canopy)},
 }
 
 AUTO = "auto"  # no structure of its own: picks one per static run

@@ -9,7 +9,7 @@ last box score could still hide a better subscription. Without residues this cos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first
-Quick = Callable[[ArrayLike, int | None], list[Match] | None]
 
 SEMANTICS = ("exact", "relaxed")
 _SPARE = 8  # more candidates than k on the first try when residues exist; doubled while they do not suffice
@@ -108,8 +107,6 @@ class TopKIndex(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = False  # whether `add` and `remove` work in place
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
-    # The short way of `top` for what is asked most, or None from it where `top` itself has to look; most have none.
-    quick_top: Quick | None = None
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact") -> None:
         if semantics not in SEMANTICS:

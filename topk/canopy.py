@@ -5,13 +5,12 @@
    best. So the k ≤ 32 best at a value are the first k of one short list that contain it: the list of
    O(k) candidates that a shallow cutting gives, found with one look-up instead of O(log n).
 2. A list that was never cut short holds everything that meets its cell, and answers for any k. Only a
-   larger k in a cell that is cut short needs more: it is answered by `strata`, built when first asked for.
+   larger k in a cell that is cut short needs more: a canopy of the next power of two, built when first
+   asked for. Cells grow with the depth, so each depth takes O(n) space; one of depth n is a scan by score.
 3. What is covered by 32 better ones wherever it lies is in no list. Cells are cut so that each has at most
    16 endpoints of the others, hence at most 2m/16 cells and 32 + 16 entries per list on average, for m ≤ n
    intervals that matter: where scores make long intervals rare among the best, m is a few per cent of n.
    Only these have a record here.
-4. Where m is so small that the answers to all values take at most 64 bytes per subscription, they are made
-   in advance for up to 20 results, and an event is a look-up (`topk/ready.py`).
 
 An event that is an interval takes the union of its cells' lists: an interval that is missing in a cell is
 beaten by 32 that meet the event as well. Each counts in the first cell it shares with the event.
@@ -22,9 +21,6 @@ misses, a scan of a few dozen entries and k records per query, at any n.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,81 +29,64 @@ from numpy.typing import ArrayLike
 from coverlay import CoverlayError
 from topk import canopy_build as build
 from topk import canopy_query as query
-from topk.base import Batch, Found, Match, Quick, Stats
-from topk.canopy_choose import Chooser, Grid
+from topk.base import Batch, Found, Match
+from topk.canopy_choose import Chooser, Columns, Grid
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.one_attribute import Columns, OneAttribute
 from topk.position import encode, position_map
-from topk.ranked import ranked_order
-from topk.ready import READY_DEPTH, Ready, most_bytes
-from topk.strata import Strata
+from topk.ranked import RankedIndex, ranked_order
 from topk.threads import in_threads, parts
 
 _DEPTH = 32  # results that lists are made for: a screen full, and more than the experiments ask
-_ENDS = 16  # endpoints per cell: lists of 48 entries at most on average, 6 entries per interval at most
-_READY = 64.0  # bytes per subscription: at most twice the intervals themselves, whatever the data
 _MAX_BITS = 22
-_COARSE_BITS = 12  # cells in which is decided what matters at all: finer ones find 7 % fewer and take twice as long
+_COARSE = 1 << 17  # counts of covers while it is decided what matters at all: `depth` in each of the coarse cells.
+# With four times as many cells 7 % fewer matter, and choosing them takes twice as long.
 
 
-class Canopy(OneAttribute):
-    """One attribute; both semantics; values and intervals as events."""
+class Canopy(RankedIndex):
+    """One attribute; both semantics, which then differ only in what is scored; values and intervals as events."""
 
     name = "canopy"
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80
     options = {  # noqa: RUF012
-        "depth": "results per event that its lists are made for; deeper ones may go to strata",
-        "ready": "bytes per subscription that answers made in advance may take at most; 0 for none",
+        "depth": "results per event that its lists are made for; deeper lists are made when more are asked for",
     }
 
-    def __init__(
-        self, catalogue: Catalogue, semantics: str = "exact", depth: int = _DEPTH, ready: float = _READY
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, semantics: str = "exact", depth: int = _DEPTH) -> None:
+        super().__init__(catalogue, semantics)
         if depth < 1:
             raise CoverlayError(f"the depth must be at least 1, not {depth}")
-        if not ready >= 0:
-            raise CoverlayError(f"ready must be 0 bytes per subscription or more, not {ready}")
+        if catalogue.dimensions != 1:
+            raise CoverlayError(f"{self.name} indexes one attribute, not {catalogue.dimensions}; use slices or auto")
         self._depth = depth
-        self._short = False  # whether a batch met a list that was cut too short
-        self._ready: Ready | None = None
-        super().__init__(catalogue, semantics)
-        if self._residuals or not len(catalogue):
-            return
-        matter, results = int(self._buffer[query.N]), min(depth, READY_DEPTH)
-        if matter and most_bytes(matter, results) <= ready * len(catalogue):
-            self._ready = Ready(query.unpack(self._buffer), results, self._searcher())
-        self.quick_top = self._searcher() if self._ready is None else self._ready.top
+        self._ends = max(depth // 2, 1)  # endpoints per cell: lists of 1.5·depth, 6 entries per interval at most
+        self._deeper: dict[int, Canopy] = {}  # by depth
+        columns, mentioned = self._columns()
+        # What matches an event without the attribute; usually nothing.
+        silent = np.flatnonzero(~mentioned)
+        silent = silent[ranked_order(columns.scores[silent], columns.ids[silent])]
+        self._silent: Found = (columns.ids[silent], columns.scores[silent])
+        self._lay_out(columns)
 
-    def _searcher(self) -> Quick:
-        """`top` of a value by the lists, without the steps that would cost more than the search."""
-        buffer, most, pairs = self._buffer, min(self._depth, len(self)), query.pairs
-
-        def top(event: Any, k: Any) -> list[Match] | None:
-            try:
-                if isinstance(event, float):
-                    value = event
-                else:
-                    (value,) = event.tolist()
-                if 0 < k <= most and isinstance(value, float) and value == value:
-                    answer: list[Match] = pairs(buffer, value, k)
-                    return answer
-            except (AttributeError, TypeError, ValueError):
-                pass  # not a number or an array of one, or k not a number
-            return None
-
-        return top
+    def _columns(self) -> tuple[Columns, Any]:
+        """The intervals that are scored, and which of them mention the attribute."""
+        given = self._given
+        relaxed = self.semantics == "relaxed"
+        rows = np.flatnonzero(given.mentioned[:, 0]) if relaxed else slice(None)
+        scores = given.weights[rows, 0] if relaxed else given.scores
+        return Columns(given.lo[rows, 0], given.hi[rows, 0], scores, given.ids[rows]), given.mentioned[rows, 0]
 
     def _lay_out(self, columns: Columns) -> None:
         n = len(columns.ids)
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)
-        # Room for the case that all matter, and two neighbouring cells have more than _ENDS endpoints. Pages that stay
-        # untouched are never committed.
-        cells = min(1 << bits, 4 * n // _ENDS + 1)
+        # Room for the case that all matter and two neighbouring cells have more than `_ends` endpoints.
+        # Pages that stay untouched are never committed.
+        cells = min(1 << bits, 4 * n // self._ends + 1)
         head = query.HEADER + table.size
         buffer = np.empty(head + 5 * n + (1 << bits) // 2 + (self._depth + 1) * (cells + 1) // 2)
         ends = np.empty((n, 2), np.int32)
-        chooser = Chooser(columns, Grid(table, 1 << bits, max(0, bits - _COARSE_BITS)), self._depth)
+        coarse = max(0, (_COARSE // self._depth).bit_length() - 1)
+        chooser = Chooser(columns, Grid(table, 1 << bits, max(0, bits - coarse)), self._depth)
         m = chooser.choose(buffer[head : head + 4 * n].reshape(n, 4), ends)
         buffer[: query.HEADER] = 0
         buffer[[query.N, query.BITS, query.ROWS, query.DEPTH, query.WHOLE]] = m, bits, len(table), self._depth, m == n
@@ -119,7 +98,7 @@ class Canopy(OneAttribute):
     def _fill(self, ends: Any, chooser: Chooser, starts: Any, lists: Any) -> int:
         """Make the lists; returns how many words they take."""
         cell_of = np.empty(len(starts), np.int32)
-        cells = build.cut(ends, _ENDS, cell_of)
+        cells = build.cut(ends, self._ends, cell_of)
         words, offsets = np.zeros(cells, np.int32), np.empty(cells + 1, np.int32)
         build.mark_closed(chooser.covers, chooser.grid.shift, self._depth, cell_of, words)
         shares = list(enumerate(parts(len(ends), len(ends))))
@@ -139,74 +118,69 @@ class Canopy(OneAttribute):
 
     # ---- queries ----------------------------------------------------------------------------------------
 
-    @cached_property
-    def _deep(self) -> Strata:
-        """For more results than the lists have."""
-        return Strata(self._given, self.semantics)
-
-    @property
-    def stats(self) -> Stats:
-        """With what single calls have counted in the buffer's header, and what went to strata."""
-        own = self._stats
-        if hasattr(self, "_buffer"):
-            own.entries += int(self._buffer[query.COMPARED])
-            own.nodes += int(self._buffer[query.CALLS])
-            own.queries += int(self._buffer[query.CALLS])
-            self._buffer[query.COMPARED] = self._buffer[query.CALLS] = 0
-        if self._ready is not None:  # one segment looked at, no interval compared
-            calls = self._ready.take_calls()
-            own.nodes += calls
-            own.queries += calls
-        if "_deep" in self.__dict__:
-            own.entries += self._deep.stats.entries
-            own.nodes += self._deep.stats.nodes
-            self._deep.stats.reset()
-        return own
-
-    @stats.setter
-    def stats(self, value: Stats) -> None:
-        self._stats = value
-
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        found = None if self.quick_top is None else self.quick_top(event, k)
-        return super().top(event, k) if found is None else found
+        """Where the lists suffice, one call of a kernel from value to answer: a step more would cost as much."""
+        point, wanted = self._event(event), self._count(k)
+        value = float(point[0])
+        if not 0 < wanted <= self._depth or value != value or self._residuals:
+            return super().top(point, k)
+        answer, compared = query.pairs(self._buffer, value, wanted)
+        stats = self.stats
+        stats.queries += 1
+        stats.nodes += 1
+        stats.entries += compared
+        return answer
 
-    def _stab(self, value: float, k: int) -> Found:
+    def _search(self, event: Floats, k: int) -> Found:
+        value = float(event[0])
+        if value != value:
+            return self._without(k)
         ranks = np.empty(k + 1, np.int64)
-        views = query.unpack(self._buffer)
-        found, compared = query.stab(views, self._depth, value, k, ranks)
-        return self._found(ranks, found, compared, 1, lambda: self._deep._stab(value, k))
+        found, compared = query.stab(query.unpack(self._buffer), self._depth, value, k, ranks)
+        return self._deep(k)._search(event, k) if found < 0 else self._found(ranks[:found], compared, 1)
 
-    def _meet(self, low: float, high: float, k: int) -> Found:
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+        if np.isnan(low[0]):
+            return self._without(k)
         ranks = np.empty(k, np.int64)
-        found, compared, cells = query.meet(self._buffer, low, high, ranks)
-        return self._found(ranks, found, compared, cells, lambda: self._deep._meet(low, high, k))
+        found, compared, cells = query.meet(self._buffer, float(low[0]), float(high[0]), ranks)
+        return self._deep(k)._search_range(low, high, k) if found < 0 else self._found(ranks[:found], compared, cells)
 
-    def _found(self, ranks: Ints, found: int, compared: int, cells: int, deeper: Callable[[], Found]) -> Found:
-        self._stats.entries += compared
-        self._stats.nodes += cells
-        if found < 0:
-            return deeper()
-        records = query.unpack(self._buffer)[1]
-        best = records[ranks[:found]]
+    def _without(self, k: int) -> Found:
+        return self._silent[0][:k], self._silent[1][:k]
+
+    def _found(self, ranks: Ints, compared: int, cells: int) -> Found:
+        self.stats.entries += compared
+        self.stats.nodes += cells
+        best = query.unpack(self._buffer)[1][ranks]
         return best.view(np.int64)[:, query.ID], best[:, query.SCORE]
 
-    def top_many(self, events: ArrayLike, k: int | None) -> Batch:
-        self._short = False
-        answers = super().top_many(events, k)
-        return self._deep.top_many(events, k) if self._short else answers
+    def _deep(self, k: int) -> Canopy:
+        """The same with lists that are made for at least k results. It counts its work as ours."""
+        depth = 1 << (k - 1).bit_length()
+        if depth not in self._deeper:
+            self._deeper[depth] = Canopy(self._given, self.semantics, depth)
+            self._deeper[depth].stats = self.stats
+            self.stats.rebuilds += 1
+        return self._deeper[depth]
+
+    def _many(self, events: Floats, k: int) -> Batch:
+        batch = super()._many(events, k)
+        short = np.flatnonzero(batch.counts < 0)
+        if len(short):
+            rest = self._deep(k)._many(events[short], k)
+            batch.ids[short], batch.scores[short], batch.counts[short] = rest.ids, rest.scores, rest.counts
+        return batch
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
-        if not query.stab_many(self._buffer, events[:, 0], self._silent, (ids, scores, counts), work):
-            self._short = True
+        query.stab_many(self._buffer, events[:, 0], self._silent, (ids, scores, counts), work)
 
     # ---- accounts ---------------------------------------------------------------------------------------
 
     @property
     def nbytes(self) -> int:
-        deep = self._deep.nbytes if "_deep" in self.__dict__ else 0
-        ready = self._ready.nbytes if self._ready is not None else 0
-        return self._buffer.nbytes + sum(a.nbytes for a in self._silent) + deep + ready
+        own = self._buffer.nbytes + sum(a.nbytes for a in self._silent)
+        return own + sum(deeper.nbytes for deeper in self._deeper.values())
 
     def check(self) -> None:
         table, records, starts, lists = query.unpack(self._buffer)
@@ -236,15 +210,3 @@ class Canopy(OneAttribute):
                 better = np.cumsum(covers) - covers
                 needed = {ranks[t] for t, c in zip(there, better, strict=True) if c < self._depth}
                 assert needed <= set(held), "what is not covered by `depth` better ones is in the list"
-        if self._ready is not None:
-            counted = replace(self.stats)
-            self._ready.check(self._listed)
-            assert self.stats == counted, "a check is not a query"
-
-    def _listed(self, value: float, k: int) -> list[Match]:
-        """The k ≤ depth best at a value by the lists."""
-        ranks = np.empty(k + 1, np.int64)
-        views = query.unpack(self._buffer)
-        found, _ = query.stab(views, self._depth, value, k, ranks)
-        best = views[1][ranks[:found]]
-        return list(zip(best.view(np.int64)[:, query.ID].tolist(), best[:, query.SCORE].tolist(), strict=True))

@@ -13,12 +13,20 @@ import numpy as np
 from coverlay import kernel
 from topk.canopy_query import HI, ID, LO, SCORE
 from topk.catalogue import Floats, Ints
-from topk.one_attribute import Columns
 from topk.position import encode
 from topk.ranked import ranked_order
 from topk.threads import in_threads, parts
 
 _BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
+
+
+class Columns(NamedTuple):
+    """Intervals of the attribute."""
+
+    lo: Floats
+    hi: Floats
+    scores: Floats
+    ids: Ints
 
 
 class Grid(NamedTuple):

@@ -12,7 +12,7 @@ from topk.position import encode
 
 # One flat float64 buffer holds everything: unpacking one array argument costs a call 0.3 µs, a tuple of six 2 µs.
 # In order: header, position table, records (n, 4), then 32-bit integers: the start of each bin's list, the lists.
-N, BITS, ROWS, DEPTH, COMPARED, CALLS, WHOLE = 0, 1, 2, 3, 4, 5, 6  # places in the header; two of them count work
+N, BITS, ROWS, DEPTH, WHOLE = 0, 1, 2, 3, 4  # places in the header
 HEADER = 8
 LO, HI, SCORE, ID = 0, 1, 2, 3  # columns of a record; the id is a 64-bit integer
 _PROBE = 64  # ranks that an overlap query scans before the lists, and list words that are worth one more
@@ -58,23 +58,21 @@ def stab(views: Any, depth: int, value: float, k: int, out: Any) -> Any:
 
 @kernel
 def pairs(buffer: Any, value: float, k: int) -> Any:
-    """The k best as Python's own (id, score) pairs, k ≤ depth: one call from value to answer."""
+    """The k best as Python's own (id, score) pairs, k ≤ depth, and how many were compared."""
     views = unpack(buffer)
     ranks = np.empty(k + 1, np.int64)
     found, compared = stab(views, k, value, k, ranks)
-    buffer[COMPARED] += compared
-    buffer[CALLS] += 1
     records = views[1]
     integers = records.view(np.int64)
     answer = [(np.int64(0), 0.0)] * found
     for t in range(found):
         answer[t] = (integers[ranks[t], ID], records[ranks[t], SCORE])
-    return answer
+    return answer, compared
 
 
 @kernel
-def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> bool:
-    """All values; `silent` and `answers` are (ids, scores[, counts]). False if a list was too short."""
+def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> None:
+    """All values; `silent` and `answers` are (ids, scores[, counts]); a count is −1 where a list was too short."""
     views = unpack(buffer)
     records = views[1]
     integers = records.view(np.int64)
@@ -88,15 +86,12 @@ def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) ->
             out_scores[e, :found] = silent[1][:found]
         else:
             found, compared = stab(views, np.int64(buffer[DEPTH]), values[e], k, ranks)
-            if found < 0:
-                return False
             work[0] += compared
             work[1] += 1
             for t in range(found):
                 out_ids[e, t] = integers[ranks[t], ID]
                 out_scores[e, t] = records[ranks[t], SCORE]
         counts[e] = found
-    return True
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from topk.base import Batch, Found, Match, Stats, TopKIndex
+from topk.base import Batch, Found, Match, TopKIndex
 from topk.catalogue import Catalogue, Floats
 from topk.select import best_first
 
@@ -88,44 +88,26 @@ class LogStructured(TopKIndex):
         buffer: int = BUFFER,
     ) -> None:
         """`build` makes a static run, `fresh` an empty dynamic buffer."""
-        self._runs: list[Run] = []  # largest first
-        self._buffer = fresh()
-        self._alone(None)
         super().__init__(catalogue, semantics)
         self.name = name  # type: ignore[misc]
-        self._build = build
-        self._fresh = fresh
+        self._build: Callable[[Catalogue], TopKIndex] = lambda part: self._counting(build(part))
+        self._fresh: Callable[[], TopKIndex] = lambda: self._counting(fresh())
         self._buffer_size = buffer
+        self._runs: list[Run] = []  # largest first
+        self._buffer = self._fresh()
+        self._clean: TopKIndex | None = None  # the only run, if there is nothing else to ask
         if len(catalogue):
             self._start_run(replace(catalogue, residues={}))
         self._changed()
 
-    @property
-    def stats(self) -> Stats:
-        """Our own counts and what the parts have counted since."""
-        for index in (*(run.index for run in self._runs), self._buffer):
-            own, part = self._stats, index.stats
-            if not (part.queries or part.entries or part.nodes or part.getnexts):
-                continue
-            own.entries += part.entries
-            own.nodes += part.nodes
-            own.getnexts += part.getnexts
-            own.queries += part.queries
-            part.reset()
-        return self._stats
-
-    @stats.setter
-    def stats(self, value: Stats) -> None:
-        self._stats = value
+    def _counting(self, part: TopKIndex) -> TopKIndex:
+        """A part, whose work counts as ours from now on."""
+        part.stats = self.stats
+        return part
 
     def _changed(self) -> None:
         lone = len(self._runs) == 1 and not self._runs[0].dead and not len(self._buffer)
-        self._alone(self._runs[0].index if lone and not self._residuals else None)
-
-    def _alone(self, run: TopKIndex | None) -> None:
-        """The only run, if there is nothing else to ask; its short way is then ours."""
-        self._clean = run
-        self.quick_top = None if run is None else run.quick_top
+        self._clean = self._runs[0].index if lone and not self._residuals else None
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs) + len(self._buffer)
@@ -145,26 +127,20 @@ class LogStructured(TopKIndex):
         run = Run(catalogue, self._build)
         self._runs.append(run)
         self._runs.sort(key=lambda r: -len(r))
-        self._stats.rebuilds += 1
+        self.stats.rebuilds += 1
 
     def _answer(self, event: Floats, k: int) -> Found:
         return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        quick = self.quick_top
-        if quick is not None:
-            found = quick(event, k)
-            if found is not None:
-                return found
-        clean = self._clean
-        return super().top(event, k) if clean is None else clean.top(event, k)
+        return super().top(event, k) if self._clean is None else self._clean.top(event, k)
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         return super().top_many(events, k) if self._clean is None else self._clean.top_many(events, k)
 
     def _insert(self, one: Catalogue) -> None:
         self._buffer._insert(one)
-        self._alone(None)
+        self._clean = None
         if len(self._buffer) < self._buffer_size:
             return
         merged = [self._buffer._catalogue()]
@@ -182,7 +158,7 @@ class LogStructured(TopKIndex):
             self._buffer._delete(id)
             self._changed()
             return
-        self._alone(None)
+        self._clean = None
         run = self._run_of(id)
         run.dead.add(id)
         if 2 * len(run.dead) > len(run.catalogue):

@@ -96,19 +96,22 @@ class RankedIndex(TopKIndex):
         """Answer events (m, d) into rows of ids and scores (m, k); work = (entries, nodes). Thread-safe."""
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
-        """All events in one kernel per core."""
         points, wanted = self._events(events), self._count(k)
         if self._residuals or wanted == 0:
             return super().top_many(events, k)
         self.stats.queries += len(points)
-        ids, scores = np.empty((len(points), wanted), np.int64), np.empty((len(points), wanted))
-        counts = np.zeros(len(points), np.int64)
+        return self._many(points, wanted)
+
+    def _many(self, events: Floats, k: int) -> Batch:
+        """All events in one kernel per core."""
+        count = len(events)
+        ids, scores, counts = np.empty((count, k), np.int64), np.empty((count, k)), np.zeros(count, np.int64)
         work = np.zeros((WORKERS, 2), np.int64)
-        edges = np.linspace(0, len(points), (WORKERS if len(points) >= self.parallel else 1) + 1).astype(np.int64)
+        edges = np.linspace(0, count, (WORKERS if count >= self.parallel else 1) + 1).astype(np.int64)
 
         def answer(w: int) -> None:
             part = slice(edges[w], edges[w + 1])
-            self._batch(points[part], ids[part], scores[part], counts[part], work[w])
+            self._batch(events[part], ids[part], scores[part], counts[part], work[w])
 
         in_threads(answer, list(range(len(edges) - 1)))
         self.stats.entries += int(work[:, 0].sum())

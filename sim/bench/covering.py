@@ -1,7 +1,7 @@
 """`coverlay bench covering`: every exact method of ours beside its peers, in one run, as ratios.
 
 Cases: `uncovered` and `covered` queries over a static set; `mixed` (50 % queries, 25 % additions, 25 %
-removals, queries uncovered); `adversarial` (every entry fails in exactly one bound); `sfc-upkeep`. Times are
+removals, queries uncovered); `adversarial` (every entry fails in exactly one bound). Times are
 the least of several repeats, the methods of one case measured in turn within each repeat, so that a busy
 machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
 
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 import covering
-from sim.bench import sfc_upkeep
 from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
 from sim.bench.covering_peers import LIBRARIES, PEERS
 
@@ -71,9 +70,6 @@ def run(quick: bool, progress: Progress) -> list[Row]:
             rows += _mixed(workload, 100_000, d)
         progress(f"adversarial, d = {d}")
         rows += _adversarial(100_000, d)
-    for n in (10_000,) if quick else (10_000, 100_000, 1_000_000):
-        progress(f"upkeep of the SFC array, n = {n:,}")
-        rows += sfc_upkeep.measure(n)
     return rows
 
 

@@ -1,11 +1,11 @@
-"""Spark's aggregation of a large trace beside DuckDB and Polars, the honest peers on one machine.
+"""Spark's aggregation of a large trace beside DuckDB, the honest peer on one machine.
 
 The trace is written once (spark_trace.py); then every metric of every run is computed by the same Spark jobs that
-`coverlay analyze` runs, and by the peers (spark_peers.py) from the same files on the same number of cores. Numbers must
+`coverlay analyze` runs, and by DuckDB (spark_peers.py) from the same files on the same number of cores. Numbers must
 agree before times are reported. Starting Spark is measured apart; the first aggregation after it still loads and
 compiles much of Spark, later ones do not: both are reported, and the target is held against the first that is warm.
 
-Where the comparison is unfair: DuckDB and Polars use one machine only; Spark is built for many.
+Where the comparison is unfair: DuckDB uses one machine only; Spark is built for many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from analysis.spark import session, stop
 from analysis.traces import Sweep, find_runs
 from coverlay import CoverlayError
 from sim.bench import spark_trace
-from sim.bench.spark_peers import duckdb, polars
+from sim.bench.spark_peers import duckdb
 
 CORES = 2
 MEMORY = "6g"
@@ -38,10 +38,7 @@ _WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
 
 
 def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
-    peers: dict[str, Callable[[Path], pd.DataFrame]] = {
-        "DuckDB": partial(duckdb, cores=CORES, memory="6GB"),
-        "Polars": partial(polars, cores=CORES),
-    }
+    peers: dict[str, Callable[[Path], pd.DataFrame]] = {"DuckDB": partial(duckdb, cores=CORES, memory="6GB")}
     peers = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name.lower()) is not None}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)

@@ -1,12 +1,11 @@
-"""The metrics of the catalogue in DuckDB's SQL and in Polars, on the same files: what one machine can do.
+"""The metrics of the catalogue in DuckDB's SQL, on the same files: what one machine can do.
 
-Both get the same definitions (percentiles from buckets too) and the same two cores, and may share what jobs share.
-`coverlay bench spark` checks every number of theirs against Spark's before it reports a time.
+It gets the same definitions (percentiles from buckets too) and the same two cores, and may share what jobs share.
+`coverlay bench spark` checks every number against Spark's before it reports a time.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -131,12 +130,3 @@ def duckdb(base: Path, cores: int, memory: str) -> pd.DataFrame:
         wide = wide.merge(connection.execute(query).df(), "left", "run")
     connection.close()
     return wide.set_index("run")
-
-
-def polars(base: Path, cores: int) -> pd.DataFrame:
-    """Every metric of every run, by Polars' lazy frames."""
-    os.environ["POLARS_MAX_THREADS"] = str(cores)  # read when it is first imported
-    from sim.bench import spark_polars
-
-    return spark_polars.metrics(base)
-

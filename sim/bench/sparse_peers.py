@@ -44,38 +44,6 @@ def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     return top
 
 
-def polars_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
-    try:
-        import polars
-    except ImportError:
-        return None
-    sizes = np.diff(catalogue.offsets)
-    order = np.argsort(catalogue.attributes, kind="stable")
-    frame = polars.DataFrame(
-        {"id": np.repeat(catalogue.ids, sizes)[order], "size": np.repeat(sizes, sizes)[order],
-         "a": catalogue.attributes[order], "lo": catalogue.lo[order], "hi": catalogue.hi[order],
-         "w": catalogue.weights[order]}
-    )  # fmt: skip
-
-    def top(event: Event) -> Match:
-        e = polars.DataFrame({"a": event.attributes, "elo": event.lo, "ehi": event.hi, "ew": event.weights})
-        c = polars.col
-        found = (
-            frame.lazy()
-            .join(e.lazy(), on="a")
-            .filter((c("lo") <= c("ehi")) & (c("elo") <= c("hi")))
-            .group_by("id")
-            .agg((c("w") * c("ew")).sum().alias("score"), polars.len().alias("held"), c("size").first())
-            .filter(c("held") == c("size"))
-            .sort(["score", "id"], descending=[True, False])
-            .head(k)
-            .collect()
-        )
-        return list(zip(found["id"].to_list(), found["score"].to_list(), strict=True))
-
-    return top
-
-
 def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     """A bitmap per attribute: rows that need an attribute the event lacks are out; the rest is compared."""
     try:
@@ -102,7 +70,6 @@ def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
 PEERS: dict[str, Callable[[SparseCatalogue, int], Answer | None]] = {
     "numpy": numpy_peer,
     "DuckDB": duckdb_peer,
-    "Polars": polars_peer,
     "pyroaring": roaring_peer,
 }
 

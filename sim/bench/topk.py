@@ -30,7 +30,7 @@ from sim.bench.topk_common import OURS, K, asking, paced, workload
 from sim.bench.topk_peers import PEERS
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 
-_PAPERS = ("strata", "segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
+_PAPERS = ("segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
 SCAN = "branch-free scan, score order"
 _EVENTS, _BATCH = 20_000, 1000  # as many as the quickest answers while it warms up; of these a batch
 

@@ -24,7 +24,7 @@ def intervals(n: int, progress: Callable[[str], None]) -> list[dict[str, object]
     catalogue = topk.Catalogue.from_boxes(lo, hi, scores)
     rows: list[dict[str, object]] = []
     indexes = {}
-    for name in ("scan", OURS, "strata", "scored-rtree", "sopt-rtree", "ir-tree", "segment-tree"):
+    for name in ("scan", OURS, "scored-rtree", "sopt-rtree", "ir-tree", "segment-tree"):
         progress(f"interval events, n = {n:,}: building {name}")
         indexes[name] = topk.create(name, catalogue)
     for width in (1e-2, 1e-6):

@@ -53,6 +53,23 @@ def test_finds_a_cover_iff_there_is_one(name, data):
     assert 0 <= index.stats.volume <= index.stats.checks + 1e-9
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_stats_are_a_plain_value(name):
+    """Work is counted when it is done, in one object; reading it changes nothing."""
+    index = exact(name, 1)
+    stats = index.stats
+    index.add_many(list(range(8)), np.array([[[i, i + 20.0]] for i in range(8)]))
+    index.find_cover([[3.0, 4.0]])
+    index.find_cover_many([[[3.0, 4.0]], [[-9.0, 90.0]]])
+    assert (stats.checks, stats.hits) == (3, 2)
+    counted = stats.copy()
+    assert index.stats is stats
+    assert index.stats == counted, "reading does not count"
+    index.stats.reset()
+    index.find_cover([[3.0, 4.0]])
+    assert (stats.checks, stats.hits) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "attributes"),
     [

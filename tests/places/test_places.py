@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -21,6 +22,7 @@ from coverlay import CoverlayError
 from sim.workloads.located import Located, located_workload
 from topk.places import METHODS, from_located, rtree_packing
 from topk.places.base import SEMANTICS
+from topk.places.catalogue import PlacedEvent
 
 DIMENSIONS = 5
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
@@ -89,6 +91,23 @@ def test_same_answers_as_the_formula(method, given_ones, asked, k, semantics):
     for event, place in asked:
         for where in (place, None):
             agrees(index.top(event, where, k), known, event, where, 20.0, k, semantics)
+
+
+@every_method
+def test_stats_are_a_plain_value(method):
+    """Work is counted when it is done, in one object; reading it changes nothing."""
+    index = topk.create(method, from_located([([(0, "=", 1.0, 1.0)], (0.0, 0.0), 0.3)] * 9, max_distance=8.0))
+    stats = index.stats
+    index.top({0: 1.0}, (2.0, 0.0), 1)
+    index.top_many([PlacedEvent.of({0: 1.0}, (2.0, 0.0), 1)] * 2, 1)
+    assert stats.queries == 3
+    counted = replace(stats)
+    assert counted.entries > 0
+    assert index.stats is stats
+    assert index.stats == counted, "reading does not count"
+    index.stats.reset()
+    index.top({0: 1.0}, (2.0, 0.0), 1)
+    assert stats.queries == 1
 
 
 def machine(method):

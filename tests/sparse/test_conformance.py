@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,23 @@ def test_same_answers_as_the_oracle(method, expressions, events, data):
         expected = oracles.top(known, event, k, score)
         got = index.top(oracles.as_predicates(event), k)
         assert oracles.close(got, expected), (got, expected)
+
+
+@every_method
+def test_stats_are_a_plain_value(method):
+    """Work is counted when it is done, in one object; reading it changes nothing."""
+    index = topk.create(method, topk.Catalogue.from_predicates([[(0, ">=", float(i), 1.0)] for i in range(9)]))
+    stats = index.stats
+    index.top({0: 5.0}, 2)
+    index.top_many([{0: 5.0}, {0: 1.0}], 2)
+    assert stats.queries == 3
+    counted = replace(stats)
+    assert counted.entries + counted.nodes > 0
+    assert index.stats is stats
+    assert index.stats == counted, "reading does not count"
+    index.stats.reset()
+    index.top({0: 5.0}, 2)
+    assert stats.queries == 1
 
 
 def test_scores_that_are_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +13,9 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 
-ONE_DIMENSIONAL = {"strata", "canopy"}
+ONE_DIMENSIONAL = {"canopy"}
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2, "ready": 1e9}  # more corners; given where it exists
+SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
 SIDES = st.one_of(COORDINATES, st.just(np.inf))
@@ -103,6 +105,35 @@ def test_residues_and_interval_events(name: str, semantics: str, data: st.DataOb
     plain = data.draw(catalogues(d))
     found = build(name, plain, semantics).top_overlapping(low, high, k)
     assert found == oracles.overlapping(plain, low, high, k, semantics)
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", topk.methods())
+def test_stats_are_a_plain_value(name: str, semantics: str) -> None:
+    """Work is counted when it is done, in one object; reading it changes nothing. Runs and a buffer included."""
+    lo = np.arange(40.0)[:, None]
+    index = build(name, topk.Catalogue.from_boxes(lo, lo + 9, lo[:, 0]), semantics)
+    stats = index.stats
+    for event in ([20.5], 20.5, [np.nan]):
+        index.top(event, 3)
+    assert stats.queries == 3
+    index.top_many([[20.5], [7.0]], 3)
+    index.top_overlapping([3.0], [4.0], 3)
+    index.top([20.5], None)  # more than lists of depth 2 hold
+    assert stats.queries == 7
+    done = stats.entries + stats.nodes
+    assert done > 0
+    index.add(99, [0.0], [50.0], 1.0)
+    index.top([20.5], 3)
+    assert (stats.queries, stats.inserts) == (8, 1)
+    assert stats.entries + stats.nodes > done
+    counted = replace(stats)
+    assert index.stats is stats
+    assert index.stats == counted, "reading does not count"
+    index.stats.reset()
+    assert index.stats == type(stats)()
+    index.top([20.5], 3)
+    assert stats.queries == 1
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)

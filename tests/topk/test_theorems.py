@@ -22,7 +22,6 @@ from topk.position import encode, position_map
 from topk.predicate import construct
 from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
 from topk.predicate.virtual import LciVirtual, LciVirtualTable
-from topk.strata import Strata
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -83,13 +82,6 @@ def test_segment_tree_copies_are_at_most_two_per_level() -> None:
     levels = np.ceil(np.log2(2 * len(tree._ends) + 1))
     assert len(tree._members) <= 2 * levels * len(tree)
     assert len(tree._members) > 4 * len(tree), "the order-of-magnitude overhead the paper complains about"
-
-
-def test_strata_copies_are_at_most_three() -> None:
-    data = entries(5000, 9)
-    index = Strata(topk.Catalogue.from_boxes(data.lo, data.hi, data.scores))
-    index.check()
-    assert index.nbytes <= 5000 * (32 + 3 * 4 + 16) + 80_000  # columns, copies, offsets, the map
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.001])

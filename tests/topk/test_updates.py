@@ -17,7 +17,7 @@ from tests.topk.test_conformance import COORDINATES, ONE_DIMENSIONAL, build
 
 # One of each kind of structure; all others share their code with one of these.
 DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list")
-WRAPPED = ("sopt-rtree", "strata", "canopy", "slices", "auto")
+WRAPPED = ("sopt-rtree", "canopy", "slices", "auto")
 
 
 def machine(name: str, semantics: str) -> type[RuleBasedStateMachine]:
@@ -130,7 +130,7 @@ def test_many_updates_of_one_index(name: str) -> None:
 def test_score_updates_do_not_rebuild() -> None:
     rng = np.random.default_rng(0)
     lo = rng.random((3000, 1))
-    for name in ("strata", "sopt-rtree"):
+    for name in ("canopy", "sopt-rtree"):
         index = topk.create(name, topk.Catalogue.from_boxes(lo, lo + 0.1, rng.random(3000)))
         built = index.stats.rebuilds
         for id in range(100):
