@@ -10,7 +10,7 @@ Invariants, verified by `check`:
 3. No block in use is empty.
 
 An update moves at most half a block of 256 rows and, once in about 128 insertions, the directory. The choice,
-measured by `coverlay bench covering` (rows "sfc-upkeep", µs per insertion / per look-up at 100k keys):
+measured once (µs per insertion / per look-up at 100k keys):
 tiered blocks .6 / .25, log-structured runs .13 / .54, one sorted array 40 / .13. Runs are cheaper to fill
 and dearer to look into, as each run is looked into; blocks win from about 1.5 look-ups per insertion on, and
 one search makes tens of them, so blocks it is.

@@ -54,7 +54,7 @@ def test_finds_a_cover_iff_there_is_one(name, data):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_stats_are_a_plain_value(name):
+def test_stats_of_covering_are_a_plain_value(name):
     """Work is counted when it is done, in one object; reading it changes nothing."""
     index = exact(name, 1)
     stats = index.stats

@@ -94,7 +94,7 @@ def test_same_answers_as_the_formula(method, given_ones, asked, k, semantics):
 
 
 @every_method
-def test_stats_are_a_plain_value(method):
+def test_stats_of_located_matchers_are_a_plain_value(method):
     """Work is counted when it is done, in one object; reading it changes nothing."""
     index = topk.create(method, from_located([([(0, "=", 1.0, 1.0)], (0.0, 0.0), 0.3)] * 9, max_distance=8.0))
     stats = index.stats

@@ -65,7 +65,7 @@ def test_same_answers_as_the_oracle(method, expressions, events, data):
 
 
 @every_method
-def test_stats_are_a_plain_value(method):
+def test_stats_of_sparse_matchers_are_a_plain_value(method):
     """Work is counted when it is done, in one object; reading it changes nothing."""
     index = topk.create(method, topk.Catalogue.from_predicates([[(0, ">=", float(i), 1.0)] for i in range(9)]))
     stats = index.stats

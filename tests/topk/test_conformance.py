@@ -109,7 +109,7 @@ def test_residues_and_interval_events(name: str, semantics: str, data: st.DataOb
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)
 @pytest.mark.parametrize("name", topk.methods())
-def test_stats_are_a_plain_value(name: str, semantics: str) -> None:
+def test_stats_of_matchers_are_a_plain_value(name: str, semantics: str) -> None:
     """Work is counted when it is done, in one object; reading it changes nothing. Runs and a buffer included."""
     lo = np.arange(40.0)[:, None]
     index = build(name, topk.Catalogue.from_boxes(lo, lo + 9, lo[:, 0]), semantics)
