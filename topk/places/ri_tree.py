@@ -25,9 +25,8 @@ from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
 from topk.select import push
+from topk.sparse.scores import raised
 from topk.sparse.store import clear, spread
-
-_SLACK = 1.0 + 1e-9  # sums are added in another order than ψ adds them
 
 
 @kernel
@@ -37,10 +36,12 @@ def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
     dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
     near = nearness(dx, dy, far)
     if r[A_LO] >= 1.0 - text:
-        return (1.0 - r[A_LO] + r[A_LO] * near) * _SLACK
-    if r[A_HI] <= 1.0 - text:
-        return (r[A_HI] * near + text) * _SLACK
-    return ((1.0 - text) * near + text) * _SLACK
+        bound = 1.0 - r[A_LO] + r[A_LO] * near
+    elif r[A_HI] <= 1.0 - text:
+        bound = r[A_HI] * near + text
+    else:
+        bound = (1.0 - text) * near + text
+    return raised(bound)  # sums are added in another order than ψ adds them
 
 
 @kernel
@@ -99,7 +100,7 @@ def search(
                 alpha = spot[n, i, 2]
                 possible = total[row] + alpha * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
                 total[row] = 0.0
-                if size < k or possible * _SLACK >= scores[0]:
+                if size < k or raised(possible) >= scores[0]:
                     score = row_similarity(
                         placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far,
                         need,

@@ -17,9 +17,8 @@ from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RT
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights
 from topk.select import push
+from topk.sparse.scores import raised
 from topk.sparse.store import clear, spread
-
-_SLACK = 1.0 + 1e-9
 
 
 @kernel
@@ -65,7 +64,7 @@ def walk(
             r = rect[c]
             dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
             dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-            bound = (total[c] + r[A_HI] * nearness(dx, dy, far)) * _SLACK
+            bound = raised(total[c] + r[A_HI] * nearness(dx, dy, far))
             total[c] = 0.0
             at = depth
             while at > first and bounds[at - 1] > bound:

@@ -26,11 +26,11 @@ from topk.places.rtree_index import RTreeIndex
 from topk.select import push
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Lists, Postings
+from topk.sparse.scores import as_bound, raised
 from topk.sparse.store import Rows, clear, spread
 
 _MOST_CELLS = 128
-_UP = np.float32(1.0 + 3e-7)
-_SLACK = 1.0 + 1e-6  # contributions are float32, ψ is not
+_bounds = as_bound.py_func  # of whole arrays: contributions are float32, ψ is not
 _COVER = 2 * 7  # nodes that cover an interval of 128 cells, at most two per level
 
 
@@ -199,7 +199,7 @@ def threshold(
                 if score >= 0.0:
                     size = push(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
-        if open_ones == 0 or (size == k and total * _SLACK < scores[0]):
+        if open_ones == 0 or (size == k and raised(total) < scores[0]):
             break
     for i in range(number):
         seen[touched[i]] = 0.0
@@ -222,7 +222,7 @@ class ThresholdScored(RTreeIndex):
         count = np.zeros(number, np.int64)
         count_all(rows, np.arange(used), self._cells, count)
         row_of = np.repeat(np.arange(used), rows.length[:used])
-        gain = (rows.weight[: len(row_of)] * (1.0 - self._place[row_of, 2])).astype(np.float32) * _UP
+        gain = _bounds(rows.weight[: len(row_of)] * (1.0 - self._place[row_of, 2]))
         entries = np.zeros(int(count.sum()), PLAIN_ENTRY).view(np.recarray)
         order = np.argsort(-gain, kind="stable")
         list_all(rows, order, row_of, gain, self._cells, np.cumsum(count) - count, entries.bound, entries.block)
@@ -233,7 +233,7 @@ class ThresholdScored(RTreeIndex):
         found = []
         for p in range(int(rows.start[row]), int(rows.start[row] + rows.length[row])):
             count = cover(self._cells, int(rows.attribute[p]), float(rows.lo[p]), float(rows.hi[p]), nodes)
-            gain = np.float32(rows.weight[p] * (1.0 - self._place[row, 2])) * _UP
+            gain = _bounds(rows.weight[p] * (1.0 - self._place[row, 2]))
             found += [(int(node), gain) for node in nodes[:count]]
         return found
 

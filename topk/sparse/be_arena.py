@@ -47,7 +47,6 @@ BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_R
 # Entries of Tree.knobs
 CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
 
-ROUND_UP = 3e-7  # relative: a float64 weight stored as float32 must stay an upper bound
 _LINE = 64  # bytes
 
 

@@ -16,12 +16,12 @@ from topk.sparse.be_arena import (
     OWN_HI,
     OWN_LO,
     RIGID,
-    ROUND_UP,
     ROW,
     SLOTS,
     Tree,
     show_active,
 )  # fmt: skip
+from topk.sparse.scores import as_bound
 from topk.sparse.store import Rows, usual_score
 
 
@@ -90,9 +90,8 @@ def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> Any:
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
         slot = rows.attribute[p] % SLOTS
-        top[slot] = max(top[slot], np.float32(rows.weight[p] * (1.0 + ROUND_UP)))
-    usual = usual_score(rows, row, t.reference, t.scoring)
-    return np.float32(usual + abs(usual) * ROUND_UP)
+        top[slot] = max(top[slot], as_bound(rows.weight[p]))
+    return as_bound(usual_score(rows, row, t.reference, t.scoring))
 
 
 @kernel

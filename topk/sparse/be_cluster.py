@@ -71,9 +71,10 @@ def split(t: Tree, rows: Rows, b: int) -> None:
         cell_lo, cell_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
         if t.bucket[b].up < 0:
             cell_lo, cell_hi = t.domain[attribute, 0], t.domain[attribute, 1]
-        if not cell_hi - cell_lo > t.domain[attribute, 2]:
+        middle = cell_lo / 2.0 + cell_hi / 2.0
+        # Beyond 2⁵³ two neighbouring floats may be further apart than the resolution: nothing lies between them.
+        if not (cell_hi - cell_lo > t.domain[attribute, 2] and cell_lo < middle < cell_hi):
             return
-        middle = cell_lo + (cell_hi - cell_lo) / 2.0
         for i in range(size):
             label[i] = 0 if hi[i] < middle else (2 if lo[i] >= middle else 1)
     else:

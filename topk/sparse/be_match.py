@@ -35,7 +35,10 @@ def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     """uscore: the score that the event's weights and the largest weights of the attributes can give."""
     total = score.start
     for i in range(len(columns[0])):
-        total = at_most(score, total, top[columns[0][i] % SLOTS], columns[3][i])
+        weight = top[columns[0][i] % SLOTS]
+        if weight == np.inf:  # beyond float32: no bound
+            return np.inf
+        total = at_most(score, total, weight, columns[3][i])
     return raised(total)
 
 
@@ -109,7 +112,7 @@ def match(
                         size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                         if prune and size == k:
                             least = scores[0]
-                            least_usual = lowered(least / usual)
+                            least_usual = lowered(least) / usual
                 if learn and p >= 0:
                     pnode[p].loss += np.float32(wasted)
             if here.first < 0:

@@ -106,11 +106,11 @@ def halve(lo: Any, hi: Any, middle: float, label: Any) -> None:
 
 @kernel
 def centre(lo: Any, hi: Any) -> float:
-    """Middle of the hull; of the finite bounds where it is unbounded."""
+    """Middle of the hull; of the finite bounds where it is unbounded. Never outside: each side of it then loses rows."""
     low, high = np.inf, -np.inf
     for i in range(len(lo)):
         if np.isfinite(lo[i]):
             low, high = min(low, lo[i]), max(high, lo[i])
         if np.isfinite(hi[i]):
             low, high = min(low, hi[i]), max(high, hi[i])
-    return 0.0 if low > high else low + (high - low) / 2.0
+    return 0.0 if low > high else min(max(low / 2.0 + high / 2.0, low), high)

@@ -27,11 +27,11 @@ from topk.sparse.be_match import match
 from topk.sparse.blocks import Codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.event import Event
-from topk.sparse.scores import HELP, Score
+from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 from topk.sparse.store import Rows
 
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
-_FINEST = 2.0**-30  # resolution of a continuous domain, as a share of it
+_FINEST = 2.0**-30  # resolution of a domain, as a share of it: no path has more than 30 halvings
 
 OPTIONS = {
     "score": HELP,
@@ -206,7 +206,7 @@ class BETree(SparseIndex):
 
 
 def domains(rows: Rows, dimensions: int) -> Floats:
-    """Low, high and resolution per attribute; whole numbers are cut down to single values."""
+    """Low, high and resolution per attribute; whole numbers are cut down to single values, unless they are too wide."""
     domain = np.tile([np.inf, -np.inf, 0.0], (max(dimensions, 1), 1))
     whole = np.ones(max(dimensions, 1), np.bool_)
     for bounds in (rows.lo, rows.hi):
@@ -218,7 +218,8 @@ def domains(rows: Rows, dimensions: int) -> Floats:
     unknown = domain[:, 0] > domain[:, 1]
     domain[unknown, :2] = 0.0
     domain[:, 1] += whole  # the last value needs a cell of its own
-    domain[:, 2] = np.where(whole, 1.0, (domain[:, 1] - domain[:, 0]) * _FINEST)
+    finest = domain[:, 1] * _FINEST - domain[:, 0] * _FINEST  # not the width times it, which may overflow
+    domain[:, 2] = np.where(whole, np.maximum(finest, 1.0), finest)
     return domain
 
 
@@ -227,7 +228,7 @@ def usual_weights(rows: Rows, dimensions: int) -> Floats:
     counts = np.bincount(rows.attribute, minlength=max(dimensions, 1))
     sums = np.bincount(rows.attribute, rows.weight, minlength=max(dimensions, 1))
     means = sums / np.maximum(counts, 1)
-    return np.where(means > 0.0, means, 1.0)
+    return np.where(means > 0.0, np.minimum(means, LARGEST_USUAL), 1.0)
 
 
 def tree_of(index: BETree) -> Tree:

@@ -19,6 +19,7 @@ from topk.sparse.store import Rows, Store
 from topk.threads import in_parts
 
 _TOP = 2.0**32 - 1.0
+_LEAST_STEP, _NARROWEST = 1e-300, 1e-290  # of weights, and of a range: scales beyond are not finite
 MAY_MATCH, TOO_LOW = 0, -1  # what `compare` finds
 
 
@@ -62,6 +63,13 @@ def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Sc
     return TOO_LOW if raised(total) < least else MAY_MATCH
 
 
+@kernel(inline="always")
+def weight_code(weight: float, step: float) -> Any:
+    """The least number of steps that is not below the weight, also where the quotient was rounded down."""
+    steps = np.ceil(weight / step)
+    return np.uint32(min(steps + 1.0 if steps * step < weight else steps, _TOP))
+
+
 @kernel
 def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
     # Arrays by name: taking them out of the tuples in the loop would count references at every access.
@@ -77,7 +85,7 @@ def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
             blocks[to, 0] = a
             blocks[to, 1] = code(scale, a, lo[p])
             blocks[to, 2] = code(scale, a, hi[p])
-            blocks[to, 3] = np.uint32(min(np.ceil(weight[p] / step), _TOP))
+            blocks[to, 3] = weight_code(weight[p], step)
 
 
 class Codes:
@@ -93,9 +101,9 @@ class Codes:
         self.wasted = 0
         self.at = np.full(len(rows.ids), -1, np.int32)
         self.at[order] = ends - lengths - 1
-        heaviest = float(rows.weight.max(initial=0.0)) or 1.0
+        heaviest = float(rows.weight.max(initial=0.0))
         scale = _scales(rows, store.dimensions)
-        self.packed = Packed(np.zeros((self.used, 4), np.uint32), scale, np.array([2.0 * heaviest / _TOP]))
+        self.packed = Packed(np.zeros((self.used, 4), np.uint32), scale, np.array([_step(heaviest)]))
         packed = self.packed
         in_parts(lambda *own: write_blocks(rows, packed, *own), len(order), order, self.at[order])
 
@@ -130,7 +138,7 @@ class Codes:
         heaviest = float(rows.weight[begin : begin + int(rows.length[row])].max(initial=0.0))
         if heaviest <= self.packed.step[0] * (_TOP - 1.0):
             return
-        self.packed.step[0] = 2.0 * heaviest / _TOP
+        self.packed.step[0] = _step(heaviest)
         live = np.flatnonzero(self.at >= 0)
         write_blocks(rows, self.packed, live, self.at[live])
 
@@ -148,7 +156,12 @@ class Codes:
                 attribute, low, high, weight = blocks[at + 1 + j].tolist()
                 assert attribute == rows.attribute[begin + j], f"block of {id} has its attributes"
                 assert low <= high, "codes keep the order"
-                assert weight * self.packed.step[0] >= rows.weight[begin + j] * (1 - 1e-12), "weights are rounded up"
+                assert weight * self.packed.step[0] >= rows.weight[begin + j], "weights are rounded up"
+
+
+def _step(heaviest: float) -> float:
+    """What a unit of a weight code is worth: room for twice the heaviest, and a number with all its bits."""
+    return max(heaviest / _TOP * 2.0, _LEAST_STEP)
 
 
 def _scales(rows: Rows, dimensions: int) -> Floats:
@@ -158,7 +171,7 @@ def _scales(rows: Rows, dimensions: int) -> Floats:
     origin = np.where(known, low, 0.0)
     with np.errstate(over="ignore"):
         width = np.where(known & (high > low), high - low, 1.0)
-    usable = np.isfinite(width) & (width > 1e-300)
+    usable = np.isfinite(width) & (width > _NARROWEST)
     return np.stack([origin, _TOP / np.where(usable, width, 1.0)], axis=1)
 
 

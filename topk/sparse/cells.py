@@ -12,6 +12,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.sparse.catalogue import Floats
+from topk.sparse.scores import LARGEST_USUAL
 from topk.sparse.store import Rows
 
 FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
@@ -81,7 +82,8 @@ def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
     frequency, weights = np.zeros(dimensions, np.int64), np.zeros(dimensions)
     tally(rows, used, frequency, weights)
     grid = np.zeros(dimensions, ATTRIBUTE).view(np.recarray)
-    grid.reference = np.divide(weights, frequency, out=np.ones(dimensions), where=frequency > 0)
+    usual = np.divide(weights, frequency, out=np.ones(dimensions), where=frequency > 0)
+    grid.reference = np.minimum(usual, LARGEST_USUAL)
     grid.frequency = np.maximum(frequency, 1)
     step = np.maximum(1, frequency // _SAMPLE)
     begins = np.concatenate([[0], np.cumsum(-(-frequency // step))]).astype(np.int64)

@@ -42,13 +42,12 @@ from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
 from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
-from topk.sparse.scores import HELP, Score, Scoring, combine, lowered, reach
+from topk.sparse.scores import HELP, Score, Scoring, as_bound, combine, lowered, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_margin
 from topk.threads import WORKERS, in_parts, in_threads
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
-_UP = 3e-7  # relative: rounds a float64 bound up when it is stored as float32
 
 ENTRY = np.dtype([
     ("mask", "u8"),  # attributes it needs
@@ -98,8 +97,8 @@ def pivots(rows: Rows, grid: Grid, score: Scoring, which: Any, home: Any, entrie
         entries[i].mask = bits
         entries[i].coarse = coarse
         entries[i].fine = fine
-        entries[i].bound = np.float32(usual + abs(usual) * _UP)
-        entries[i].even = np.float32(even + abs(even) * _UP)
+        entries[i].bound = as_bound(usual)
+        entries[i].even = as_bound(even)
 
 
 @kernel
@@ -187,7 +186,7 @@ def search(
                 size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                 if size == k:
                     least = scores[0]
-                    least_bound, least_even = lowered(least / usual), lowered(least / even)
+                    least_bound, least_even = lowered(least) / usual, lowered(least) / even
         seen += end - begin
     clear(event, attributes)
     counts[0] += seen

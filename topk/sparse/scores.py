@@ -35,6 +35,9 @@ from coverlay import CoverlayError, kernel, unknown_name
 
 SUM, MAX, MIN, PRODUCT, NOISY_OR = range(5)  # codes; anything larger is the address of a function
 _SLACK = 1e-9  # relative: the same fold with other operands may round otherwise
+_TINY = 1e-300  # absolute: below, numbers have few bits left and no relative slack is enough
+_UP, _LEAST = 3e-7, 1.5e-45  # what float32 may round away: of a number, and of one that it hardly holds
+LARGEST_USUAL = 1e300  # usual weights are cut here, so that no weight of 0 meets an infinite one
 MARGIN = 1.25  # event weights up to this times the usual ones have bounds when the score is not linear
 
 
@@ -90,12 +93,19 @@ def at_most(score: Scoring, total: float, weight: float, event_weight: float) ->
 @kernel(inline="always")
 def raised(total: float) -> Any:
     """A little above: still an upper bound when the fold was computed in another way."""
-    return total + abs(total) * _SLACK
+    return total + abs(total) * _SLACK + _TINY
 
 
 @kernel(inline="always")
 def lowered(total: float) -> Any:
-    return total - abs(total) * _SLACK
+    """A little below: what a bound must reach, in whatever way it was computed."""
+    return total - abs(total) * _SLACK - _TINY
+
+
+@kernel(inline="always")
+def as_bound(total: float) -> Any:
+    """As float32, and above `total` also where float32 has lost its digits (below 1e-38) or ends (below 1e-45)."""
+    return np.float32(total + abs(total) * _UP + _LEAST)
 
 
 @kernel
