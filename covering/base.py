@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from covering.ids import Ids
 from covering.stats import Stats
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, kernel, quoted
 
 Id = Any  # any hashable; whole numbers are stored most compactly
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ class CoveringIndex(ABC):
         return len(self._ids)
 
     def __contains__(self, id: Hashable) -> bool:
-        return self._ids.find(_plain(id)) >= 0
+        return id is not None and self._ids.find(plain(id)) >= 0
 
     def ids(self) -> list[Id]:
         """The stored ids, in the order of their slots."""
@@ -104,13 +104,13 @@ class CoveringIndex(ABC):
 
     def box(self, id: Id) -> Floats:
         """The stored box of an id, as it was given."""
-        point = self._points[self._slot_of(_plain(id))]
+        point = self._points[self._slot_of(plain(id))]
         return np.stack([-point[0::2], point[1::2]], axis=1)
 
     def add(self, id: Id, box: ArrayLike) -> None:
         """Store a box of closed bounds under a new id."""
         point = self._point(box)
-        id = _plain(id)
+        id = plain(id)
         if self._ids.find(id) >= 0:
             raise CoverlayError(f"id {id!r} is already stored; remove it first")
         slot = self._free.pop() if self._free else self._grow(1)
@@ -120,7 +120,7 @@ class CoveringIndex(ABC):
 
     def remove(self, id: Id) -> None:
         """Forget a stored id and its box."""
-        id = _plain(id)
+        id = plain(id)
         slot = self._slot_of(id)
         self._delete(slot)
         self._ids.drop(id, slot)
@@ -143,7 +143,7 @@ class CoveringIndex(ABC):
 
     def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
         """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
-        points = self._points_of(boxes)
+        points, ids = self._points_of(boxes), _plain_all(ids)
         if len(ids) != len(points):
             raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; there must be as many")
         if len(points) == 0:
@@ -271,7 +271,10 @@ class CoveringIndex(ABC):
         return self._query
 
     def _points_of(self, boxes: ArrayLike) -> Floats:
-        rows = np.asarray(boxes)
+        try:
+            rows = np.asarray(boxes)
+        except ValueError:
+            raise CoverlayError(f"boxes {quoted(boxes)} must be a (n, d, 2) array of numbers") from None
         if rows.size == 0 and (rows.ndim == 1 or rows.shape[1:] == self._shape):
             return np.empty((0, 2 * self.attributes))
         rows = self._coerced(boxes, (len(rows) if rows.ndim else 0, *self._shape), "(n, d, 2)")
@@ -283,9 +286,12 @@ class CoveringIndex(ABC):
 
     def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
         try:
-            array = np.ascontiguousarray(box, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise CoverlayError(f"box {box!r} must be a {meaning} array of numbers") from None
+            given = np.asarray(box)
+            if given.dtype.kind not in "biufO":  # text that looks like a number is none, and dates are not either
+                raise TypeError
+            array = np.ascontiguousarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise CoverlayError(f"box {quoted(box)} must be a {meaning} array of numbers") from None
         if array.shape != shape:
             raise CoverlayError(
                 f"box of shape {array.shape} must have shape {meaning} with d = {self.attributes}: "
@@ -299,9 +305,30 @@ def _complaint(wrong: int, box: Floats) -> str:
     return f"box {box.tolist()} is not valid: {rule}"
 
 
-def _plain(id: Id) -> Id:
-    """numpy's whole numbers as Python's, so that an id is one thing however it was handed in."""
-    return int(id) if isinstance(id, np.integer) else id
+def plain(id: Id) -> Id:
+    """Whole numbers as Python's, so that an id is one thing however it was handed in: 1, 1.0 or numpy's 1."""
+    if type(id) is int or isinstance(id, str):
+        return id
+    try:
+        hash(id)
+    except TypeError:
+        raise CoverlayError(f"id {quoted(id)} must be hashable: a number, a text or a tuple of them") from None
+    if id is None:
+        raise CoverlayError("None cannot be an id: it is the answer where there is no cover")
+    try:
+        whole = int(id)
+        return whole if whole == id else id
+    except (TypeError, ValueError, OverflowError):
+        return id
+
+
+def _plain_all(ids: Any) -> Any:
+    if isinstance(ids, range) or (isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu"):
+        return ids
+    try:
+        return [plain(id) for id in ids]
+    except TypeError:
+        raise CoverlayError(f"ids {quoted(ids)} must be a list or an array") from None
 
 
 def ordered(ids: list[Id]) -> list[Id]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import covering
-from covering.base import CoveringIndex, Floats, Id, ordered
+from covering.base import CoveringIndex, Floats, Id, ordered, plain
 from covering.residue import EMPTY, Residue
 from covering.stats import Stats
 from coverlay import CoverlayError
@@ -54,6 +54,7 @@ class FilterIndex:
 
     def add(self, id: Id, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> None:
         """Store a filter under a new id."""
+        id = plain(id)
         if id in self._where:
             raise CoverlayError(f"id {id!r} is already stored; remove it first")
         self._fits(residue)
@@ -68,6 +69,7 @@ class FilterIndex:
 
     def remove(self, id: Id) -> None:
         """Forget a stored filter."""
+        id = plain(id)
         if id not in self._where:
             raise CoverlayError(f"id {id!r} is not stored here")
         group, residue = self._where.pop(id)

@@ -16,8 +16,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coverlay import CoverlayError, unknown_name
-from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values
+from coverlay import CoverlayError, quoted, unknown_name
+from topk.catalogue import (
+    NO_RESIDUE,
+    Catalogue,
+    Floats,
+    Ints,
+    Residue,
+    Values,
+    checked_id,
+    is_whole,
+    numbers,
+)
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first
@@ -226,7 +236,7 @@ class TopKIndex(ABC):
         return sequential_sum(weights)
 
     def _event(self, event: ArrayLike) -> Floats:
-        point = np.asarray(event, dtype=np.float64)
+        point = numbers("an event", event)
         if point.ndim == 0 and self.dimensions == 1:
             point = point[None]
         if point.shape != (self.dimensions,):
@@ -234,17 +244,13 @@ class TopKIndex(ABC):
         return point
 
     def _events(self, events: ArrayLike) -> Floats:
-        points = np.ascontiguousarray(events, dtype=np.float64)
+        points = np.ascontiguousarray(numbers("events", events))
         if points.ndim != 2 or points.shape[1] != self.dimensions:
             raise CoverlayError(f"events must have shape (m, {self.dimensions}), not {points.shape}")
         return points
 
     def _count(self, k: int | None) -> int:
-        if k is None:
-            return len(self)
-        if k < 0:
-            raise CoverlayError(f"k must be 0 or more, or None for all matches, not {k}")
-        return min(int(k), len(self))
+        return how_many(k, len(self))
 
     # ---- updates ----------------------------------------------------------------------------------------
 
@@ -260,36 +266,55 @@ class TopKIndex(ABC):
         allowed: Values = (),
     ) -> None:
         """Add one subscription; the same rules as `Catalogue.from_boxes`."""
+        id = checked_id(id)
         if id in self:
             raise CoverlayError(f"subscription {id} is already in the index")
-        low, high = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
+        low, high = numbers("lo", lo), numbers("hi", hi)
         if low.shape != (self.dimensions,):
             raise CoverlayError(f"lo and hi must have shape ({self.dimensions},), not {low.shape}")
-        residue: Residue = (excluded, allowed)
-        one = Catalogue.one(id, low, high, score, weights, mentioned, residue)
+        self._take(self._checked_one(id, low, high, score, weights, mentioned, (excluded, allowed)))
+
+    def _checked_one(self, id: int, *columns: Any) -> Catalogue:
+        """A subscription as `Catalogue.one` makes it, if it can be matched under our semantics."""
+        one = Catalogue.one(id, *columns)
         if self.semantics == "relaxed" and (one.weights < 0).any():
             raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
+        return one
+
+    def _take(self, one: Catalogue) -> None:
         if one.residues:  # before the row: what it is inserted into may depend on whether there are residues
-            self._residuals[id] = self._residual(one, 0, residue)
+            self._residuals[int(one.ids[0])] = self._residual(one, 0, one.residues[0])
         self._insert(one)
         self.stats.inserts += 1
 
     def remove(self, id: int) -> None:
         """Remove one subscription; CoverlayError if it is not there."""
-        if id not in self:
-            raise CoverlayError(f"subscription {id} is not in the index")
+        id = self._known(id)
         self._delete(id)
         self._residuals.pop(id, None)
         self.stats.deletes += 1
 
-    def update_score(self, id: int, score: float, weights: ArrayLike | None = None) -> None:
-        """Give a subscription another score (and weights); its box, its residue and the others stay."""
+    def _known(self, id: int) -> int:
+        id = checked_id(id)
         if id not in self:
             raise CoverlayError(f"subscription {id} is not in the index")
+        return id
+
+    def update_score(self, id: int, score: float, weights: ArrayLike | None = None) -> None:
+        """Give a subscription another score; its box, its residue and the others stay.
+
+        Without new weights the attributes share the new score in proportion to the old ones, so that a subscription
+        that holds in all it mentions scores the same under both semantics.
+        """
+        id = self._known(id)
         old, residual = self._subscription(id), self._residuals.get(id)
-        self.remove(id)
-        excluded, allowed = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
-        self.add(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], excluded, allowed)
+        total = sequential_sum(old.weights[0])
+        if weights is None and total != 0.0:
+            weights = old.weights[0] * (numbers("a score", score) / total)
+        residue = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
+        one = self._checked_one(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], residue)
+        self.remove(id)  # not before the new one is known to be valid
+        self._take(one)
 
     @abstractmethod
     def __contains__(self, id: object) -> bool: ...
@@ -299,6 +324,15 @@ class TopKIndex(ABC):
 
     def _delete(self, id: int) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
+
+
+def how_many(k: int | None, most: int) -> int:
+    """The number of answers wanted, of `most` that there can be."""
+    if k is None:
+        return most
+    if not (is_whole(k) and k >= 0):
+        raise CoverlayError(f"k must be 0 or more, or None for all matches, not {quoted(k)}")
+    return min(int(k), most)
 
 
 def sequential_sum(weights: Floats) -> float:

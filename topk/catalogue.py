@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 if TYPE_CHECKING:
     from topk.sparse.catalogue import SparseCatalogue
@@ -35,6 +35,53 @@ Values = tuple[tuple[int, tuple[float, ...]], ...]  # (attribute, values) pairs
 Residue = tuple[Values, Values]  # (excluded, allowed)
 
 NO_RESIDUE: Residue = ((), ())
+_INT64 = np.iinfo(np.int64)
+
+
+def numbers(what: str, values: Any) -> Floats:
+    """An array of what a user gave, or the sentence that says that it is no number."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    try:
+        given = np.asarray(values)
+        texts = given.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in given.flat)
+        if given.dtype.kind in "biufO" and not texts:  # neither text, nor dates, nor complex numbers
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):  # no float64, or rows of different lengths
+        pass
+    raise CoverlayError(f"{what} must be numbers, not {quoted(values)}")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number as Python or numpy has them; True and False are none."""
+    return type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+
+
+def checked_id(id: Any) -> int:
+    if is_whole(id) and _INT64.min <= id <= _INT64.max:
+        return int(id)
+    raise CoverlayError(f"an id must be a whole number from −2^63 to 2^63 − 1, not {quoted(id)}")
+
+
+def checked_ids(ids: Any, n: int) -> Ints:
+    """The ids of n subscriptions, 0 to n − 1 unless given."""
+    if ids is None:
+        return np.arange(n, dtype=np.int64)
+    try:
+        array = np.array(ids)
+        if array.dtype.kind != "i":  # none at all, or one of them is no 64-bit whole number: name it
+            array = np.array([checked_id(id) for id in ids], dtype=np.int64)
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, CoverlayError):
+            raise
+        raise CoverlayError(f"ids must be a list or an array of whole numbers, not {quoted(ids)}") from None
+    array = array.astype(np.int64)
+    if array.shape != (n,):
+        raise CoverlayError(f"ids must have the shape ({n},), not {array.shape}")
+    values, counts = np.unique(array, return_counts=True)
+    if len(values) != n:
+        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
+    return array
 
 
 @dataclass(frozen=True)
@@ -88,7 +135,7 @@ class Catalogue:
         named = _mentioned(low, high, mentioned, residues)
         _check_bounds(low, high, named)
         score, gain = _scores(scores, weights, named)
-        return cls(_ids(ids, n), low, high, score, gain, named, _check_residues(residues, n, d))
+        return cls(checked_ids(ids, n), low, high, score, gain, named, _check_residues(residues, n, d))
 
     @staticmethod
     def from_predicates(
@@ -115,7 +162,8 @@ class Catalogue:
     ) -> Catalogue:
         """A single subscription. The ordinary case skips most of `from_boxes`, which costs 40 µs a row."""
         given = None if mentioned is None else np.asarray(mentioned, dtype=np.bool_)
-        gain = None if weights is None else np.asarray(weights, dtype=np.float64)
+        gain = None if weights is None else numbers("weights", weights)
+        score = float(numbers("a score", score))
         fits = lo.shape == hi.shape and (given is None or given.shape == lo.shape)
         fits = fits and (gain is None or (gain.shape == lo.shape and bool(np.isfinite(gain).all())))
         if fits and residue == NO_RESIDUE and math.isfinite(score) and (lo <= hi).all():
@@ -125,7 +173,8 @@ class Catalogue:
                 if gain is None:
                     gain = np.full(lo.shape, score / max(int(np.count_nonzero(named)), 1))
                 kept = np.where(named, gain, 0.0)
-                return cls(np.array([id]), lo[None], hi[None], np.array([float(score)]), kept[None], named[None])
+                own = np.array([checked_id(id)], dtype=np.int64)
+                return cls(own, lo[None], hi[None], np.array([score]), kept[None], named[None])
         return cls.from_boxes(
             lo[None],
             np.atleast_2d(hi),
@@ -138,7 +187,7 @@ class Catalogue:
 
 
 def _matrix(name: str, values: ArrayLike) -> Floats:
-    array = np.array(values, dtype=np.float64)
+    array = numbers(name, values).copy()
     if array.ndim == 1:
         array = array[:, None]  # one attribute may be given as a plain vector
     if array.ndim != 2 or array.shape[1] < 1:
@@ -177,18 +226,18 @@ def _check_bounds(lo: Floats, hi: Floats, mentioned: Bools) -> None:
 
 
 def _scores(scores: ArrayLike, weights: ArrayLike | None, mentioned: Bools) -> tuple[Floats, Floats]:
-    score = np.array(scores, dtype=np.float64)
+    score = numbers("scores", scores).copy()
     n, d = mentioned.shape
     if score.ndim == 2:
         if weights is not None:
             raise CoverlayError("scores of shape (n, d) are weights; do not give weights as well")
-        gain = np.where(mentioned, _shaped("scores", score, (n, d)), 0.0)
+        gain = _finite("scores", np.where(mentioned, _shaped("scores", score, (n, d)), 0.0))
         return _finite("scores", gain.sum(axis=1)), gain
     score = _finite("scores", _shaped("scores", score, (n,)))
     if weights is None:
         share = score / np.maximum(mentioned.sum(axis=1), 1)
         return score, np.where(mentioned, share[:, None], 0.0)
-    given = np.array(weights, dtype=np.float64)
+    given = numbers("weights", weights)
     if given.ndim == 1 and d == 1:
         given = given[:, None]
     return score, _finite("weights", np.where(mentioned, _shaped("weights", given, (n, d)), 0.0))
@@ -203,15 +252,6 @@ def _shaped(name: str, array: Floats, shape: tuple[int, ...]) -> Floats:
 def _finite(name: str, array: Floats) -> Floats:
     if not np.isfinite(array).all():
         raise CoverlayError(f"{name} must be finite; row {np.argwhere(~np.isfinite(array))[0][0]} is not")
-    return array
-
-
-def _ids(ids: ArrayLike | None, n: int) -> Ints:
-    array = np.arange(n, dtype=np.int64) if ids is None else np.array(ids, dtype=np.int64)
-    _shaped("ids", array, (n,))  # type: ignore[arg-type]
-    if n > 1 and len(np.unique(array)) != n:
-        values, counts = np.unique(array, return_counts=True)
-        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
     return array
 
 

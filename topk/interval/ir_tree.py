@@ -123,7 +123,7 @@ def _plant(f: Any, offsets: Any, members: Any, data: Any, roots: Any) -> None:
     rows, lo, hi, scores, ids = data
     for v in range(len(roots)):
         m = members[offsets[v] : offsets[v + 1]]
-        roots[v] = score_forest.bulk(f, rows[m], lo[m], hi[m], scores[m], ids[m])
+        roots[v] = score_forest.bulk(f, rows[m], lo[m], hi[m], scores[m], ids[m], True)
 
 
 class IRTree(IntervalIndex):
@@ -220,7 +220,7 @@ class IRTree(IntervalIndex):
 
     def _regrow(self, node: int, entries: Entries) -> None:
         self._forest = score_forest.with_room(self._forest, 4 * len(entries.rows), 2 * len(entries.rows) + 4)
-        self._tree[3][node] = score_forest.bulk(self._forest, *entries)
+        self._tree[3][node] = score_forest.bulk(self._forest, *entries, False)
 
     def _drop(self, root: int) -> None:
         f = self._forest

@@ -8,7 +8,8 @@ tree node all intervals share a point, so no extent has holes and each result co
 
 The paper says only that its R-trees are incrementally updatable. Ours splits full nodes on the way down, so
 an insertion is one pass, and frees a node when its last slot goes. All trees share flat arrays; a node is a
-chunk of slots that doubles up to b, because an interval tree has many nodes with two or three intervals.
+chunk of slots, because an interval tree has many nodes with two or three intervals. Chunks have 1, 2, 4, … or b slots,
+so that a free one can be used by the next node that wants as many. Only a first, packed build fits them exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
 
-CLASSES = 11  # free chunks by power of two, up to b = 1024
+CLASSES = 11  # sizes of chunks: 1, 2, 4, …, b, with b up to 1024
 SLOTS, NODES, FREE_NODE = CLASSES, CLASSES + 1, CLASSES + 2  # places in `meta` after the free-chunk heads
 MAX_DEPTH = 32  # 2³¹ entries at b = 2
 NOTHING = -1
@@ -77,15 +78,23 @@ def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
 
 
 @kernel
-def _chunk_class(capacity: int, up: bool) -> int:
-    c = 0
-    while (1 << (c + 1)) <= capacity:
-        c += 1
-    return c + 1 if up and (1 << c) < capacity else c
+def _size_of(f: Any, c: int) -> int:
+    """Slots of a chunk of class c."""
+    return min(1 << c, f.b)
 
 
 @kernel
-def _new_node(f: Any, leaf: int, capacity: int) -> int:
+def _class_for(f: Any, capacity: int) -> int:
+    """The class of the smallest chunks with so many slots."""
+    c = 0
+    while _size_of(f, c) < capacity:
+        c += 1
+    return c
+
+
+@kernel
+def _new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
+    """A node without slots in use, and room for `capacity`: exactly that if `packed`."""
     node = f.meta[FREE_NODE]
     if node != NOTHING:
         f.meta[FREE_NODE] = f.start[node]
@@ -94,26 +103,37 @@ def _new_node(f: Any, leaf: int, capacity: int) -> int:
         f.meta[NODES] += 1
     f.leaf[node] = leaf
     f.filled[node] = 0
-    _new_chunk(f, node, capacity)
+    if packed:
+        _fresh_chunk(f, node, capacity)
+    else:
+        _new_chunk(f, node, capacity)
     return node
 
 
 @kernel
 def _new_chunk(f: Any, node: int, capacity: int) -> None:
-    c = _chunk_class(capacity, True)
-    if c < CLASSES and f.meta[c] != NOTHING:
+    """At least so many slots: a free chunk, else fresh ones."""
+    c = _class_for(f, capacity)
+    if f.meta[c] != NOTHING:
         f.start[node] = f.meta[c]
         f.meta[c] = f.ref[f.start[node]]
-        f.capacity[node] = min(1 << c, f.b)  # a freed chunk holds at least this many
+        f.capacity[node] = _size_of(f, c)
     else:
-        f.start[node] = f.meta[SLOTS]
-        f.meta[SLOTS] += capacity
-        f.capacity[node] = capacity
+        _fresh_chunk(f, node, _size_of(f, c))
+
+
+@kernel
+def _fresh_chunk(f: Any, node: int, capacity: int) -> None:
+    f.start[node] = f.meta[SLOTS]
+    f.meta[SLOTS] += capacity
+    f.capacity[node] = capacity
 
 
 @kernel
 def _free_chunk(f: Any, start: int, capacity: int) -> None:
-    c = _chunk_class(capacity, False)
+    c = _class_for(f, capacity)
+    if _size_of(f, c) > capacity:  # of a packed build: it loses what does not fill a class, once
+        c -= 1
     f.ref[start] = f.meta[c]
     f.meta[c] = start
 
@@ -148,7 +168,7 @@ def _open_slot(f: Any, node: int, slot: int) -> int:
     """Make room for one slot of a node that is not full; returns where it is."""
     if f.filled[node] == f.capacity[node]:
         old, capacity = f.start[node], f.capacity[node]
-        _new_chunk(f, node, min(2 * capacity, f.b))
+        _new_chunk(f, node, capacity + 1)
         for t in range(f.filled[node]):
             _move(f, old + t, f.start[node] + t)
         _free_chunk(f, old, capacity)
@@ -265,15 +285,15 @@ def delete(f: Any, root: int, score: float, id: int) -> int:
 
 
 @kernel
-def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any) -> int:
-    """A packed tree over entries that are already in score order; returns its root."""
+def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any, packed: bool) -> int:
+    """A tree over entries that are already in score order; returns its root. `packed`: without room for more."""
     n = len(rows)
     if n == 0:
         return NOTHING
     nodes = np.empty((n + f.b - 1) // f.b, np.int64)
     for v in range(len(nodes)):
         first, stop = v * f.b, min(n, v * f.b + f.b)
-        nodes[v] = _new_node(f, 1, stop - first)
+        nodes[v] = _new_node(f, 1, stop - first, packed)
         f.filled[nodes[v]] = stop - first
         for t in range(first, stop):
             _write(f, f.start[nodes[v]] + t - first, rows[t], lo[t], hi[t], scores[t], ids[t])
@@ -281,12 +301,23 @@ def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any) -> int:
         above = np.empty((len(nodes) + f.b - 1) // f.b, np.int64)
         for v in range(len(above)):
             first, stop = v * f.b, min(len(nodes), v * f.b + f.b)
-            above[v] = _new_node(f, 0, stop - first)
+            above[v] = _new_node(f, 0, stop - first, packed)
             f.filled[above[v]] = stop - first
             for t in range(first, stop):
                 _summarise(f, f.start[above[v]] + t - first, nodes[t])
         nodes = above
     return nodes[0]
+
+
+def free_slots(forest: Forest) -> int:
+    """Slots of chunks that wait to be used again."""
+    count = 0
+    for c in range(CLASSES):
+        chunk = int(forest.meta[c])
+        while chunk != NOTHING:
+            count += min(1 << c, forest.b)
+            chunk = int(forest.ref[chunk])
+    return count
 
 
 def members(forest: Forest, root: int) -> list[int]:

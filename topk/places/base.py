@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coverlay import CoverlayError, kernel, unknown_name
+from coverlay import kernel, unknown_name
 from topk.base import Batch, Found, Match
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
 from topk.select import best_first
@@ -161,6 +161,8 @@ class PlacedIndex(StoredIndex[Scratch]):
     def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
         """`top` for each event, on all cores."""
         wanted = self._count(k)
+        for event in events:
+            PlacedEvent.checked(event, self.dimensions)
         self._store.refresh()
         answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(events)
 
@@ -176,12 +178,9 @@ class PlacedIndex(StoredIndex[Scratch]):
         return best_first(*self._search(columns_of(event.event), *event.place, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
-        if id in self:
-            raise CoverlayError(f"subscription {id} is already in the index")
+        subscription, ids = (expression, place, alpha), [self._fresh(id)]
         self.add_one(
-            from_located(
-                [(expression, place, alpha)], dimensions=self.dimensions, ids=[id], max_distance=self.max_distance
-            )
+            from_located([subscription], dimensions=self.dimensions, ids=ids, max_distance=self.max_distance)
         )
 
     def add_one(self, one: PlacedCatalogue) -> None:

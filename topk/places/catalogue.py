@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
+from topk.catalogue import numbers
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
 from topk.sparse.event import Event
 
+NOWHERE = (np.inf, np.inf)  # ψ_s of an event there is 0 for all
 _SUM_SLACK = 1e-9  # weights that were normalised in floating point
 
 
@@ -48,7 +50,9 @@ def located(
 ) -> PlacedCatalogue:
     """Give each expression of a sparse catalogue a place and an α."""
     n = len(expressions)
-    where, share = np.array(places, dtype=np.float64).reshape(-1, 2), np.array(alpha, dtype=np.float64)
+    where, share = numbers("places", places), numbers("alpha", alpha)
+    if where.size == 0:
+        where = where.reshape(-1, 2)
     if where.shape != (n, 2) or share.shape != (n,):
         raise CoverlayError(f"places must be ({n}, 2) and alpha ({n},), not {where.shape} and {share.shape}")
     if not np.isfinite(where).all():
@@ -61,10 +65,11 @@ def located(
         row = int(np.argmax(sums))
         raise CoverlayError(f"weights of a subscription must sum to at most 1; row {row} has {sums[row]}")
     if max_distance is None:
-        span = np.ptp(where, axis=0) if n else np.zeros(2)
-        max_distance = float(np.hypot(*span)) or 1.0
-    if not max_distance > 0.0:
-        raise CoverlayError(f"max_distance must be above 0, not {max_distance}")
+        with np.errstate(over="ignore"):
+            span = np.hypot(*np.ptp(where, axis=0)) if n else 0.0
+        max_distance = min(float(span), np.finfo(float).max) or 1.0
+    if not 0.0 < max_distance < np.inf:
+        raise CoverlayError(f"max_distance must be above 0 and finite, not {max_distance}")
     return PlacedCatalogue(expressions, where, share, float(max_distance))
 
 
@@ -95,8 +100,7 @@ def from_located(
     """(predicates, (latitude, longitude), α) per subscription."""
     given = list(subscriptions)
     expressions = from_predicates([s[0] for s in given], dimensions=dimensions, ids=ids)
-    places = np.array([s[1] for s in given], dtype=np.float64).reshape(-1, 2)
-    return located(expressions, places, np.array([s[2] for s in given]), max_distance=max_distance)
+    return located(expressions, [s[1] for s in given], [s[2] for s in given], max_distance=max_distance)
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,15 @@ class PlacedEvent:
         if len(described.extra[0]):
             raise CoverlayError("an event with a place has a value or a range per attribute, not ≠, in or not in")
         if place is None:
-            return cls(described, (np.inf, np.inf))  # ψ_s is 0 for all
-        x, y = (float(v) for v in place)
-        if not (np.isfinite(x) and np.isfinite(y)):
-            raise CoverlayError(f"an event's place must be finite, not ({x}, {y})")
-        return cls(described, (x, y))
+            return cls(described, NOWHERE)
+        where = numbers("an event's place", place)
+        if where.shape != (2,) or not np.isfinite(where).all():
+            raise CoverlayError(f"an event's place must be two finite numbers, not {quoted(place)}")
+        return cls(described, (float(where[0]), float(where[1])))
+
+    @staticmethod
+    def checked(event: Any, dimensions: int) -> None:
+        """CoverlayError unless it is an event with a place that kernels for so many attributes can take."""
+        if not isinstance(event, PlacedEvent):
+            raise CoverlayError(f"events of a batch must be PlacedEvents, not {quoted(event)}")
+        PlacedEvent.of(event.event, None if event.place == NOWHERE else event.place, dimensions)

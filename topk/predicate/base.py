@@ -153,8 +153,9 @@ class PredicateIndex(Unranked):
             raise CoverlayError(f"the attribute range must be finite with low ≤ high, not {self.low} to {top}")
         whole = bool((bounds == np.rint(bounds)).all()) and top - self.low <= cells - 1
         # Integers that fit keep their unit, so that positions are exactly the attribute's values.
-        step = 1.0 if whole else max((top / 2 - self.low / 2) / (cells - 1) * 2, np.finfo(float).tiny)
-        self.step = float(step)
+        half = (top / 2 - self.low / 2) / (cells - 1)  # halves: the range itself may be beyond the largest float
+        limits = np.finfo(float)
+        self.step = 1.0 if whole else float(min(max(2 * half, limits.tiny), limits.max))
         self.cells = int(cells)
         size = int(entries.rows.max(initial=-1)) + 1
         self._known = blank(max(size, 16))

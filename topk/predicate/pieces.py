@@ -132,8 +132,9 @@ def load_known(index: Any, entries: Entries) -> tuple[Ints, Ints]:
     """Fill the row columns for a bulk load; returns the expanded spans."""
     k, rows = index._known, entries.rows
     last = index.cells - 1
-    x = np.floor(np.clip((entries.lo - index.low) / index.step, 0, last)).astype(np.int64)
-    y = np.ceil(np.clip((entries.hi - index.low) / index.step, 0, last)).astype(np.int64)
+    with np.errstate(over="ignore"):  # beyond the largest float is beyond the grid
+        x = np.floor(np.clip((entries.lo - index.low) / index.step, 0, last)).astype(np.int64)
+        y = np.ceil(np.clip((entries.hi - index.low) / index.step, 0, last)).astype(np.int64)
     y = np.where((x == y) & (y < last), y + 1, y)  # a point takes a neighbour in, as in `span`
     x = np.where(x == y, x - 1, x)
     k.lo[rows], k.hi[rows], k.left[rows] = entries.lo, entries.hi, x

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from coverlay import CoverlayError
 from topk.base import Batch, Found, Match
 from topk.sparse.catalogue import Floats, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events
@@ -88,9 +87,7 @@ class SparseIndex(StoredIndex[Scratch]):
 
     def add(self, id: int, expression: Sequence[Predicate | tuple[Any, ...]]) -> None:
         """Add one expression; CoverlayError if the id is taken or a predicate is not valid."""
-        if id in self:
-            raise CoverlayError(f"subscription {id} is already in the index")
-        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[id]))
+        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[self._fresh(id)]))
 
     def add_one(self, one: SparseCatalogue) -> None:
         """Add the only row of a catalogue."""

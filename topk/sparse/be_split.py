@@ -106,7 +106,7 @@ def halve(lo: Any, hi: Any, middle: float, label: Any) -> None:
 
 @kernel
 def centre(lo: Any, hi: Any) -> float:
-    """Middle of the hull; of the finite bounds where it is unbounded. Never outside: each side of it then loses rows."""
+    """Middle of the hull; of the finite bounds where it is unbounded. Never outside: no side may get all rows."""
     low, high = np.inf, -np.inf
     for i in range(len(lo)):
         if np.isfinite(lo[i]):

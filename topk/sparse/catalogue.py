@@ -2,8 +2,8 @@
 
 A predicate is (attribute, operator, value, weight) and becomes a closed interval by Table I of Sadoghi & Jacobsen
 (ICDE 2012, "Relevance Matters"): `<` and `>` step to the next float, `≠` and `∉` span everything, `∈` spans its
-smallest to its largest value. What the interval cannot say is kept as an *exception* of its row and verified
-exactly, after the intervals have matched.
+smallest to its largest value; `> inf` and `< -inf` are `∈` nothing. What the interval cannot say is kept as an
+*exception* of its row and verified exactly, after the intervals have matched.
 
 An expression matches an event iff every one of its predicates meets the event's interval on the same attribute
 ("stabbing subscription", §III-C); an attribute that the event lacks fails the predicate. Its score is the sum over
@@ -12,6 +12,7 @@ its predicates of its weight times the event's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
+from topk.catalogue import checked_ids, is_whole, numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,6 +41,16 @@ class Predicate(NamedTuple):
     weight: float = 1.0
 
 
+def predicate_of(given: Any) -> Predicate:
+    try:
+        predicate = Predicate(*given)
+    except TypeError:
+        raise CoverlayError(f"a predicate is (attribute, operator, value, weight), not {quoted(given)}") from None
+    if not is_whole(predicate.attribute):
+        raise CoverlayError(f"an attribute is a whole number from 0 on, not {quoted(predicate.attribute)}")
+    return predicate
+
+
 class Interval(NamedTuple):
     """A predicate as Table I maps it, with the values that an exception must verify."""
 
@@ -52,21 +64,28 @@ def mapped(operator: str, value: Any) -> Interval:
     """γ of Table I."""
     if operator not in OPERATORS:
         raise unknown_name("operator", operator, OPERATORS)
+    listed = list(value) if isinstance(value, (set, frozenset)) else value
+    given = np.float64(listed) if isinstance(listed, float) else numbers(f"what follows {operator!r}", listed)
     if operator == "between":
-        low, high = (float(bound) for bound in value)
-        return Interval(low, high)
+        if given.shape != (2,):
+            raise CoverlayError(f"'between' needs (low, high), not {quoted(value)}")
+        return Interval(float(given[0]), float(given[1]))
     if operator in ("in", "not in"):
-        values = tuple(sorted({float(v) for v in value}))
+        values = tuple(sorted(set(given.ravel().tolist())))
         if not values:
             raise CoverlayError(f"'{operator}' needs at least one value")
         if operator == "in":
             return Interval(values[0], values[-1], allowed=values if len(values) > 1 else None)
         return Interval(-np.inf, np.inf, excluded=values)
-    v = float(value)
+    if given.ndim:
+        raise CoverlayError(f"{operator!r} needs one number, not {quoted(value)}")
+    v = float(given)
     if operator == "!=":
         return Interval(-np.inf, np.inf, excluded=(v,))
-    low = v if operator in ("=", ">=") else float(np.nextafter(v, np.inf)) if operator == ">" else -np.inf
-    high = v if operator in ("=", "<=") else float(np.nextafter(v, -np.inf)) if operator == "<" else np.inf
+    if (operator, v) in ((">", np.inf), ("<", -np.inf)):
+        return Interval(v, v, allowed=())
+    low = v if operator in ("=", ">=") else math.nextafter(v, math.inf) if operator == ">" else -np.inf
+    high = v if operator in ("=", "<=") else math.nextafter(v, -math.inf) if operator == "<" else np.inf
     return Interval(low, high)
 
 
@@ -107,7 +126,7 @@ def from_predicates(
     exceptions: dict[int, Exceptions] = {}
     for row, expression in enumerate(expressions):
         found: list[tuple[int, bool, tuple[float, ...]]] = []
-        for predicate in sorted((Predicate(*p) for p in expression), key=lambda p: p.attribute):
+        for predicate in sorted((predicate_of(p) for p in expression), key=lambda p: p.attribute):
             interval = mapped(predicate.operator, predicate.value)
             attributes.append(predicate.attribute)
             lo.append(interval.lo)
@@ -137,8 +156,11 @@ def from_csr(
 ) -> SparseCatalogue:
     """The same from arrays; within a row attributes must ascend."""
     where = np.array(offsets, dtype=np.int64)
-    named = np.array(attributes, dtype=np.int32)
-    bounds = [np.array(values, dtype=np.float64) for values in (lo, hi, weights)]
+    named = np.array(attributes)
+    if named.size and named.dtype.kind not in "iu":
+        raise CoverlayError(f"attributes must be whole numbers, not {quoted(attributes)}")
+    columns = (("lo", lo), ("hi", hi), ("weights", weights))
+    bounds = [np.array(numbers(what, values)) for what, values in columns]
     n = len(where) - 1
     if n < 0 or where[0] != 0 or where[-1] != len(named) or (np.diff(where) < 0).any():
         raise CoverlayError(f"offsets must rise from 0 to the number of predicates, {len(named)}")
@@ -146,18 +168,12 @@ def from_csr(
         raise CoverlayError("attributes, lo, hi and weights must have one value per predicate")
     _check_attributes(named, where, dimensions)
     _check_values(*bounds)
-    numbers = np.arange(n, dtype=np.int64) if ids is None else np.array(ids, dtype=np.int64)
-    if numbers.shape != (n,):
-        raise CoverlayError(f"ids must have the shape ({n},), not {numbers.shape}")
-    values, counts = np.unique(numbers, return_counts=True)
-    if len(values) != n:
-        raise CoverlayError(f"ids must be distinct; {values[counts > 1][0]} occurs more than once")
-    return SparseCatalogue(
-        dimensions, numbers, where, named, bounds[0], bounds[1], bounds[2], dict(exceptions or {})
-    )
+    low, high, weight = bounds
+    named = named.astype(np.int32)
+    return SparseCatalogue(dimensions, checked_ids(ids, n), where, named, low, high, weight, dict(exceptions or {}))
 
 
-def _check_attributes(named: Int32s, where: Ints, dimensions: int) -> None:
+def _check_attributes(named: Ints, where: Ints, dimensions: int) -> None:
     if len(named) and not (named.min() >= 0 and named.max() < dimensions):
         wrong = named[(named < 0) | (named >= dimensions)][0]
         raise CoverlayError(f"attribute {wrong} is not one of 0 to {dimensions - 1}")

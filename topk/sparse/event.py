@@ -6,18 +6,66 @@ and then verify the rest exactly, as for expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coverlay import CoverlayError
-from topk.sparse.catalogue import Floats, Int32s, Ints, Predicate, mapped
+from coverlay import CoverlayError, kernel, quoted
+from topk.catalogue import numbers
+from topk.sparse.catalogue import Floats, Int32s, Ints, Predicate, mapped, predicate_of
 
 Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
 PLAIN: Extra = (np.empty((0, 4), np.int64), np.empty(0))
+
+_FINE, _NEGATIVE, _TWICE, _INVERTED, _WEIGHT = range(5)
+_COMPLAINTS = {
+    _NEGATIVE: "attribute {attribute} of the event is not one of 0 and more",
+    _TWICE: "an event has at most one interval per attribute, and they ascend; attribute {attribute} does not",
+    _INVERTED: "an event's low must not exceed its high: {lo} and {hi}",
+    _WEIGHT: "event weights must be finite and not negative, not {weight}",
+}
+
+
+@kernel
+def _first_flaw(offsets: Any, attributes: Any, lo: Any, hi: Any, weights: Any) -> Any:
+    """What is wrong with one of these events, and with which of its intervals."""
+    for e in range(len(offsets) - 1):
+        for i in range(offsets[e], offsets[e + 1]):
+            if attributes[i] < 0:
+                return _NEGATIVE, i
+            if i > offsets[e] and attributes[i] <= attributes[i - 1]:
+                return _TWICE, i
+            if not lo[i] <= hi[i]:
+                return _INVERTED, i
+            if not 0.0 <= weights[i] < np.inf:
+                return _WEIGHT, i
+    return _FINE, 0
+
+
+def _checked(offsets: Ints, attributes: Any, *columns: Any) -> tuple[Any, ...]:
+    """The columns as kernels take them; CoverlayError if they could not be the intervals of these events."""
+    named = np.asarray(attributes)
+    if named.size and (named.dtype.kind not in "iu" or (named != named.astype(np.int32)).any()):
+        raise CoverlayError(f"an event's attributes must be whole numbers of 32 bits, not {quoted(attributes)}")
+    named = np.ascontiguousarray(named, np.int32)
+    values = [np.ascontiguousarray(numbers("an event's intervals and weights", column)) for column in columns]
+    if named.ndim != 1 or any(column.shape != named.shape for column in values):
+        raise CoverlayError("an event has one attribute, low, high and weight per interval")
+    if offsets[0] != 0 or offsets[-1] != len(named) or (np.diff(offsets) < 0).any():
+        raise CoverlayError(f"offsets of events must rise from 0 to the number of their intervals, {len(named)}")
+    flaw, at = _first_flaw(offsets, named, *values)
+    if flaw != _FINE:
+        lo, hi, weight = (column[at] for column in values)
+        raise CoverlayError(_COMPLAINTS[flaw].format(attribute=named[at], lo=lo, hi=hi, weight=weight))
+    return (named, *values)
+
+
+def _check_dimensions(attributes: Int32s, dimensions: int) -> None:
+    if len(attributes) and attributes.max() >= dimensions:
+        raise CoverlayError(f"attribute {attributes.max()} of the event is not one of 0 to {dimensions - 1}")
 
 
 @dataclass(frozen=True)
@@ -30,28 +78,35 @@ class Event:
     weights: Floats
     extra: Extra = field(default=PLAIN)
 
+    def __post_init__(self) -> None:
+        ends = np.array([0, len(np.atleast_1d(self.attributes))])
+        columns = _checked(ends, self.attributes, self.lo, self.hi, self.weights)
+        for name, column in zip(("attributes", "lo", "hi", "weights"), columns, strict=True):
+            object.__setattr__(self, name, column)
+
     @classmethod
     def of(cls, event: Any, dimensions: int) -> Event:
         """From an Event, a mapping attribute → value or (low, high), predicates, or a dense vector with NaN gaps."""
-        if isinstance(event, Event):
-            if len(event.attributes) and event.attributes[-1] >= dimensions:
-                raise CoverlayError(f"the event has attribute {event.attributes[-1]}; there are {dimensions}")
-            return event
-        if isinstance(event, Mapping):
-            predicates = [
-                Predicate(a, "between", v) if isinstance(v, tuple) else Predicate(a, "=", v) for a, v in event.items()
-            ]
-        elif isinstance(event, np.ndarray):
-            if event.shape != (dimensions,):
-                raise CoverlayError(f"a dense event must have shape ({dimensions},), not {event.shape}")
-            present = np.flatnonzero(~np.isnan(event))
-            return cls(present.astype(np.int32), event[present], event[present], np.ones(len(present)))
-        else:
-            predicates = [Predicate(*p) for p in event]
-        return cls._from_predicates(sorted(predicates, key=lambda p: p.attribute), dimensions)
+        made = event if isinstance(event, Event) else cls._made(event, dimensions)
+        _check_dimensions(made.attributes, dimensions)
+        return made
 
     @classmethod
-    def _from_predicates(cls, predicates: Sequence[Predicate], dimensions: int) -> Event:
+    def _made(cls, event: Any, dimensions: int) -> Event:
+        if isinstance(event, np.ndarray):
+            values = numbers("an event", event)
+            if values.shape != (dimensions,):
+                raise CoverlayError(f"a dense event must have shape ({dimensions},), not {values.shape}")
+            present = np.flatnonzero(~np.isnan(values))
+            return cls(present.astype(np.int32), values[present], values[present], np.ones(len(present)))
+        if isinstance(event, Mapping):
+            event = [(a, "between" if isinstance(v, tuple) else "=", v) for a, v in event.items()]
+        if isinstance(event, str) or not isinstance(event, Iterable):
+            raise CoverlayError(f"an event is a mapping, predicates or an array of numbers, not {quoted(event)}")
+        return cls._from_predicates(sorted((predicate_of(p) for p in event), key=lambda p: p.attribute))
+
+    @classmethod
+    def _from_predicates(cls, predicates: Sequence[Predicate]) -> Event:
         attributes, lo, hi, weights = [], [], [], []
         table: list[tuple[int, int, int, int]] = []
         listed: list[float] = []
@@ -66,23 +121,7 @@ class Event:
             hi.append(interval.hi)
             weights.append(predicate.weight)
         extra = (np.array(table, np.int64), np.array(listed)) if table else PLAIN
-        columns = [np.array(v, np.float64) for v in (lo, hi, weights)]
-        made = cls(np.array(attributes, np.int32), columns[0], columns[1], columns[2], extra)
-        _check(made, dimensions)
-        return made
-
-
-def _check(event: Event, dimensions: int) -> None:
-    a = event.attributes
-    if len(a) and not (a[0] >= 0 and a[-1] < dimensions):
-        wrong = a[(a < 0) | (a >= dimensions)][0]
-        raise CoverlayError(f"attribute {wrong} of the event is not one of 0 to {dimensions - 1}")
-    if (np.diff(a) <= 0).any():
-        raise CoverlayError("an event has at most one interval per attribute")
-    if not (event.lo <= event.hi).all():
-        raise CoverlayError(f"an event's low must not exceed its high: {event.lo} and {event.hi}")
-    if not (np.isfinite(event.weights).all() and (event.weights >= 0).all()):
-        raise CoverlayError("event weights must be finite and not negative")
+        return cls(np.array(attributes, np.int64), np.array(lo), np.array(hi), np.array(weights, object), extra)
 
 
 class Events(Sequence[Event]):
@@ -97,17 +136,17 @@ class Events(Sequence[Event]):
         weights: Floats,
         extras: Mapping[int, Extra] | None = None,
     ) -> None:
-        self.offsets = offsets
-        self.attributes = attributes
-        self.lo = lo
-        self.hi = hi
-        self.weights = weights
+        self.offsets = np.ascontiguousarray(offsets, np.int64)
+        self.attributes, self.lo, self.hi, self.weights = _checked(self.offsets, attributes, lo, hi, weights)
         self.extras = dict(extras or {})  # by number of the event
 
     @classmethod
     def of(cls, events: Any, dimensions: int) -> Events:
         if isinstance(events, Events):
+            _check_dimensions(events.attributes, dimensions)
             return events
+        if isinstance(events, str) or not isinstance(events, Iterable):
+            raise CoverlayError(f"events must be a sequence of events, not {quoted(events)}")
         single = [Event.of(event, dimensions) for event in events]
         offsets = np.concatenate([[0], np.cumsum([len(e.attributes) for e in single], dtype=np.int64)])
         if not single:
@@ -124,6 +163,7 @@ class Events(Sequence[Event]):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
+        i = range(len(self))[i]
         at = slice(self.offsets[i], self.offsets[i + 1])
         extra = self.extras.get(i, PLAIN) if self.extras else PLAIN
         return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at], extra)
@@ -134,4 +174,4 @@ class Events(Sequence[Event]):
 
 def weighted(event: Event, weights: ArrayLike) -> Event:
     """The same event with other weights."""
-    return Event(event.attributes, event.lo, event.hi, np.asarray(weights, dtype=np.float64), event.extra)
+    return Event(event.attributes, event.lo, event.hi, numbers("weights", weights), event.extra)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, unknown_name
-from topk.base import Stats
+from topk.base import Stats, how_many
+from topk.catalogue import checked_id
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.store import Store
 from topk.threads import WORKERS, in_threads
@@ -67,6 +68,7 @@ class StoredIndex(ABC, Generic[S]):
 
     def remove(self, id: int) -> None:
         """Remove one subscription; CoverlayError if it is not there."""
+        id = checked_id(id)
         if id not in self:
             raise CoverlayError(f"subscription {id} is not in the index")
         self._delete(self._store.row_of[id])
@@ -74,9 +76,14 @@ class StoredIndex(ABC, Generic[S]):
         self.stats.deletes += 1
 
     def _count(self, k: int | None) -> int:
-        if k is not None and k < 0:
-            raise CoverlayError(f"k must be 0 or more, or None for all matches, not {k}")
-        return len(self) if k is None else min(int(k), len(self))
+        return how_many(k, len(self))
+
+    def _fresh(self, id: int) -> int:
+        """An id that may be added."""
+        id = checked_id(id)
+        if id in self:
+            raise CoverlayError(f"subscription {id} is already in the index")
+        return id
 
     def _for_each(self, count: int, task: Callable[[int, S], None]) -> None:
         """Run task(i, scratch) for i up to `count` on all cores, and count it."""
