@@ -123,6 +123,9 @@ def find_runs(out: Path) -> Sweep:
 
 def open_run(folder: Path) -> Run:
     """The run in this folder; a CoverlayError if one of its tables cannot be trusted."""
+    missing = missing_tables(folder)
+    if missing:
+        raise CoverlayError(f"{folder} is not a complete run: {missing[0]} is missing; {remedy(folder)}")
     run = read_record(folder)
     for name in HASHED:
         path = folder / f"{name}.parquet"
