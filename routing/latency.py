@@ -77,7 +77,10 @@ class Distance:
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
         if np.isnan(lengths).any():
             raise CoverlayError('latency.kind is "distance", but the brokers have no coordinates')
-        return np.maximum(self.per_unit * lengths, self.minimum)
+        latencies = np.maximum(self.per_unit * lengths, self.minimum)
+        if not np.isfinite(latencies).all():
+            raise CoverlayError('latency.kind is "distance", but brokers are too far apart for a finite latency')
+        return latencies
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,8 @@ def latency_model(spec: LatencyModel | Mapping[str, Any] | float | None) -> Late
 def plane_lengths(positions: Floats, links: Sequence[tuple[int, int]]) -> Floats:
     """Euclidean length of each link; `positions` is (n, 2)."""
     ends = np.asarray(links, dtype=np.int64).reshape(-1, 2)
-    return np.hypot(*(positions[ends[:, 0]] - positions[ends[:, 1]]).T)
+    with np.errstate(over="ignore"):  # an infinite length is refused where it becomes a latency
+        return np.hypot(*(positions[ends[:, 0]] - positions[ends[:, 1]]).T)
 
 
 def globe_lengths(positions: Floats, links: Sequence[tuple[int, int]]) -> Floats:

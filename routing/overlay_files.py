@@ -79,8 +79,12 @@ def _read_gml(text: str, path: str) -> nx.MultiGraph:
         graph = nx.parse_gml(text.splitlines(), label="id")
     except Exception as error:
         raise CoverlayError(f"overlay.file {path!r} is not GML that can be read: {error}") from None
-    for _, data in graph.nodes(data=True):
-        data.update(data.get("graphics") or {})  # where GML editors keep x and y
+    for node, data in graph.nodes(data=True):
+        graphics = data.get("graphics", {})  # where GML editors keep x and y
+        if not isinstance(graphics, dict):
+            said = f"node {quoted(node)} has graphics {quoted(graphics)}"
+            raise CoverlayError(f"overlay.file {path!r}: {said}; it must be one table, [ x … y … ]")
+        data.update(graphics)
     return graph
 
 
@@ -91,7 +95,8 @@ def _read_edges(text: str, path: str) -> nx.MultiGraph:
             raise CoverlayError(f"{where}: {quoted(' '.join(fields))} is not a link: broker broker [latency]")
         if len(fields) == 3:
             data["latency"] = _milliseconds(fields[2], where)
-        graph.add_edge(fields[0], fields[1], **data)
+        link = graph.add_edge(fields[0], fields[1])
+        graph.edges[fields[0], fields[1], link].update(data)  # its names may be those of add_edge's own arguments
     return graph
 
 
@@ -114,7 +119,7 @@ def _edge_lines(text: str, path: str) -> Iterator[tuple[str, list[str], dict[str
 def _dictionary(text: str, where: str) -> dict[str, Any]:
     try:
         data = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # of keys that are lists, or deep nesting
         data = None
     if not isinstance(data, dict):
         raise CoverlayError(f"{where}: {quoted(text)} is not a dictionary of link attributes")
@@ -124,7 +129,7 @@ def _dictionary(text: str, where: str) -> dict[str, Any]:
 def _milliseconds(value: object, where: str) -> float:
     try:
         result = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     if not (math.isfinite(result) and result >= 0):
         raise CoverlayError(f"{where}: latency {quoted(value)} is not a number of milliseconds of at least 0")
@@ -215,6 +220,8 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
             if not any(map(math.isnan, place)):
                 known[node] = place
         if known:
+            if horizontal != "x":
+                _refuse_beyond_the_globe(graph, known, path)
             if len(known) < len(attributes):
                 missing = [graph.nodes[node]["name"] for node in graph if node not in known]
                 warnings.append(f"{path} gives no coordinates for {_listed(missing)}: put amid their neighbours")
@@ -225,10 +232,19 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
     return False, False
 
 
+def _refuse_beyond_the_globe(graph: nx.Graph, known: dict[int, tuple[float, float]], path: str) -> None:
+    for node, (longitude, latitude) in known.items():
+        if abs(latitude) > 90 or abs(longitude) > 180:
+            place = f"{quoted(graph.nodes[node]['name'])} is at latitude {latitude:g}, longitude {longitude:g}"
+            raise CoverlayError(
+                f"overlay.file {path!r}: broker {place}; degrees go from -90 to 90 and from -180 to 180"
+            )
+
+
 def _coordinate(value: object) -> float:
     try:
         result = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     return result if math.isfinite(result) else math.nan
 

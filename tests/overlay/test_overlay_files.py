@@ -147,6 +147,14 @@ def test_a_single_broker(load):
     assert load('graph [ node [ id 4 label "only" ] ]', "one.gml").brokers == 1
 
 
+
+
+def pair(first="", second="", link=""):
+    """Two linked brokers in GML, with these attributes."""
+    nodes = f'node [ id 0 label "a" {first} ] node [ id 1 label "b" {second} ]'
+    return f"graph [ {nodes} edge [ source 0 target 1 {link} ] ]"
+
+
 MISTAKES = [
     ("net.svg", "", {}, "ends in none of: .csv, .edgelist"),
     ("net.txt", "", {}, "holds no brokers"),
@@ -160,6 +168,14 @@ MISTAKES = [
     ("net.txt", "a b\n", {"latency_attribute": "rtt"}, "link a–b has no attribute 'rtt'"),
     ("net.txt", "a b\n", {"latency_attribute": "rtt", "latency": 1}, "exclude each other"),
     ("net.txt", "a b\n", {"latency": {"kind": "distance"}}, "the brokers have no coordinates"),
+    ("net.txt", "a b {[]: 1}\n", {}, "'{[]: 1}' is not a dictionary"),
+    ("net.txt", f"a b {{1: {'[' * 3000}\n", {}, "[… is not a dictionary"),
+    ("net.txt", "a b 1e309\n", {}, "latency '1e309' is not a number"),
+    ("net.gml", pair("graphics 5"), {}, "node 0 has graphics 5; it must be one table"),
+    ("net.gml", pair(link=f"latency 1{'0' * 400}"), {}, "0… is not a number of milliseconds"),
+    ("net.gml", pair("lat 91 lon 10"), {}, "'a' is at latitude 91, longitude 10; degrees go from -90 to 90"),
+    ("net.gml", pair("lat 9 lon 181"), {}, "'a' is at latitude 9, longitude 181; degrees go from -90 to 90"),
+    ("net.gml", pair("x 1.0E308 y 0", "x -1.0E308 y 0"), {"latency": {"kind": "distance"}}, "too far apart"),
     ("net.graphml", "<graphml>", {}, "is not GraphML that can be read"),
     ("net.gml", "graph [ node [ ] ]", {}, "is not GML that can be read"),
     ("net.gml", "graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", {}, "is not GML that can be read"),
@@ -167,10 +183,19 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("name", "text", "options", "message"), MISTAKES)
-def test_mistakes_are_sentences(load, name, text, options, message):
+def test_mistakes_in_overlay_files_are_sentences(load, name, text, options, message):
     with pytest.raises(CoverlayError) as caught:
         load(text, name, **options)
     assert message in str(caught.value)
+
+
+def test_a_coordinate_beyond_all_numbers_is_none(load):
+    overlay = load(pair(f"x 1{'0' * 400} y 3", "x 1 y 2"), "net.gml")
+    assert any("no coordinates for a" in note for note in overlay.warnings)
+
+
+def test_link_attributes_may_be_called_as_they_like(load):
+    assert load("a b {'u_for_edge': 1, 'key': [], 'latency': 3}\n").latency(0, 1) == 3
 
 
 def test_a_missing_file(tmp_path):
