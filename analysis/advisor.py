@@ -7,6 +7,9 @@ share of the entries by most, that is where cost ratio + size ratio is smallest.
 advised unless some ε has less by WORTH: who gives up exact answers wants more for it than a hair. Covering methods
 are choices too: where several searched exactly, exact covering means the cheapest of them, so that an ε has to beat
 the best exact search, not only its own method at ε = 0.
+
+An ε that gave the numbers of a smaller one (a k-d tree below a thousand entries ignores it) is no option: equal rows
+are never compared.
 """
 
 from __future__ import annotations
@@ -55,8 +58,17 @@ def advise(summary: Summary) -> list[Advice]:
     for (title, _), options in groups.items():
         options.sort(key=lambda option: (option.epsilon, option.cost))
         if options[0].epsilon == 0 and options[-1].epsilon > 0:
-            found.append(_advice(title, options))
+            found.append(_advice(title, _different(options)))
     return found
+
+
+def _different(options: list[Option]) -> list[Option]:
+    """The options without those that gave the same numbers at a smaller ε."""
+    kept: dict[tuple[float, float, float | None], Option] = {}
+    for option in options:
+        # Where nothing was missed it does not matter whether anybody looked for misses.
+        kept.setdefault((option.cost, option.entries, None if option.recall == 1 else option.recall), option)
+    return list(kept.values())
 
 
 def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
@@ -100,6 +112,9 @@ def _advice(title: str, options: list[Option]) -> Advice:
 
 
 def _sentence(exact: Option, advised: Option, front: list[Option], options: list[Option]) -> str:
+    if all(option.epsilon == 0 for option in options):
+        numbers = f"{_cost(exact)} and {_size(exact)}"
+        return f"ε makes no difference here: every ε gives the numbers of exact covering, {numbers}."
     if advised.epsilon == 0:
         cheapest = min((option for option in options if option.epsilon > 0), key=lambda option: option.cost)
         numbers = (

@@ -67,6 +67,16 @@ def test_advice_is_given_apart_for_each_setting_of_other_keys() -> None:
     ]
 
 
+def test_equal_rows_are_never_compared() -> None:
+    """A k-d tree of few entries ignores ε: its rows say nothing about ε, at no ε."""
+    (advice,) = advise(_helpers.make(sweep((0.0, 10, 100), (0.1, 10, 100), (0.3, 10, 100))))
+    assert [option.epsilon for option in advice.options] == [0.0]
+    assert advice.sentence.startswith("ε makes no difference here")
+    (advice,) = advise(_helpers.make(sweep((0.0, 1000, 100), (0.01, 1000, 100), (0.1, 50, 104), (0.3, 50, 104))))
+    assert [option.epsilon for option in advice.options] == [0.0, 0.1]
+    assert advice.advised.epsilon == 0.1
+
+
 def test_no_advice_without_exact_covering_or_without_a_choice() -> None:
     assert advise(_helpers.make(sweep((0.1, 5, 100), (0.3, 4, 120)))) == []
     assert advise(_helpers.make(sweep((0.0, 5, 100)))) == []
