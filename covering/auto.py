@@ -1,4 +1,4 @@
-"""Picks a method and changes its mind: `choice` says which one is at work.
+"""Picks an exact method and changes its mind: `choice` says which one is at work.
 
 The k-d tree is the fastest exact method on all of the benchmark grid but one corner: with many attributes
 (D ≥ 8), when nearly all queries are covered, scanning the packed words from the largest box on finds a
@@ -12,7 +12,8 @@ cover sooner than descending. Below about a thousand entries both are the same f
   once: go over for `STAY` reviews, then try the tree again.
 
 Going over rebuilds once, the price of some thousand checks, hence not more often than every REVIEW checks.
-With ε it stays with the k-d tree, the one of the two that takes it.
+It is exact and takes no ε: of its two methods only the k-d tree does, and only where it is a tree, so that an ε would
+come and go with the choice.
 """
 
 from __future__ import annotations
@@ -39,11 +40,10 @@ class AutoIndex(CoveringIndex):
     """Passes everything on to the method of its choice, which keeps the entries."""
 
     name = "auto"
-    takes_epsilon = True
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)
-        self._inner: LayeredIndex = KdTreeIndex(self.domain, epsilon)
+        self._inner: LayeredIndex = KdTreeIndex(self.domain)
         self._updates = 0
         self._stay = 0  # reviews left with `packed` because of adversarial input
         self.share_stats(self.stats)
@@ -121,8 +121,6 @@ class AutoIndex(CoveringIndex):
         hits, calm = recent.hits / max(1, recent.checks), self._updates < recent.checks
         self._reviewed, self._updates = self.stats.copy(), 0
         self._next_review = self.stats.checks + REVIEW
-        if self.epsilon > 0.0:
-            return
         if isinstance(self._inner, KdTreeIndex) and 2 * self._inner.fallbacks > recent.checks:
             self._stay = STAY
             self._go_over(PackedIndex(self.domain))

@@ -32,7 +32,7 @@ def begin(b: int, s: int, checks: int, hits: int) -> None:
 
 
 @kernel
-def review(b: int, s: int, checks: int, hits: int, epsilon: float) -> None:
+def review(b: int, s: int, checks: int, hits: int) -> None:
     """Decide again which method works, from what happened since the last time: AutoIndex._review."""
     state = states_of(b)[s]
     recent = checks - state.reviewed_checks
@@ -40,8 +40,6 @@ def review(b: int, s: int, checks: int, hits: int, epsilon: float) -> None:
     calm = state.updates < recent
     state.updates = 0
     begin(b, s, checks, hits)
-    if epsilon > 0.0:
-        return
     kind = state.kind
     if kind == KDTREE and 2 * state.fallbacks > recent:
         state.stay = _STAY

@@ -106,7 +106,7 @@ def look(w: int, route: int, subscription: int) -> Any:
     elif n[c.GIVES_UP] or link.epsilon > 0.0:
         exact = np.int64(any_at_all) if state.kind == EMULATED else np.int64(exists(b, s, query))
     if n[c.AUTO] and link.checks >= state.next_review:
-        bank_auto.review(b, s, link.checks, link.hits, link.epsilon)
+        bank_auto.review(b, s, link.checks, link.hits)
     return witness, probes, cubes, link.volume - before, capped, exact
 
 
