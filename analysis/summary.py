@@ -234,6 +234,8 @@ def number_text(number: Any, unit: str) -> str:
 
 def load(out: Path) -> Summary:
     """The results that an earlier analysis left in `out`."""
+    if not out.is_dir():
+        raise CoverlayError(f"there is no folder {out}: `coverlay run … --out {out}` makes it")
     folder = out / "results"
     try:
         frames = {

@@ -178,6 +178,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         seed=pa.int64(),
         point=pa.string(),  # JSON object: swept key → value of this run
         parameters=pa.string(),  # JSON: the whole resolved experiment
+        inputs=pa.string(),  # JSON object: key of an input file → digest of its content
         versions=pa.string(),  # JSON: package → version
         engine=pa.string(),
         trace_hash=pa.string(),
@@ -200,7 +201,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         file_digests=pa.string(),  # JSON, see broker/digests.py; filled in by `write_run`
     ),
 }
-OPTIONAL = {("run", digests.COLUMN)}  # columns that traces of earlier versions lack
+OPTIONAL = {("run", digests.COLUMN), ("run", "inputs")}  # columns that traces of earlier versions lack
 
 ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before

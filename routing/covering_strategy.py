@@ -6,22 +6,30 @@ only towards the root of a tree, and sends every event to the root.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from covering.filters import FilterIndex
 from routing.filter import Filter
 from routing.link_strategy import LinkStrategy, RoutingOptions, Search, group_of
 
 
+def gives_up(method_options: Mapping[str, Any]) -> bool:
+    """At ε = 0 all methods are exact, unless one is told to give up early."""
+    return not {"probe_cap", "finish"}.isdisjoint(method_options)
+
+
 class Covering(LinkStrategy):
     """Subscriptions that a sent one contains are held back (SIENA), found by any covering method."""
+
+    searches = True
 
     def __init__(self, options: RoutingOptions) -> None:
         super().__init__(options)
         self.index = FilterIndex(
             options.method, options.domain, options.epsilon, options.integral, **options.method_options
         )
-        # At ε = 0 all methods are exact, unless one is told to give up early.
-        gives_up = not {"probe_cap", "finish"}.isdisjoint(options.method_options)
-        self.approximate = options.epsilon > 0 or gives_up
+        self.approximate = options.epsilon > 0 or gives_up(options.method_options)
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, group_of(self.options, filter))

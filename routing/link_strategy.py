@@ -46,6 +46,7 @@ class LinkStrategy(ABC):
     """The subscriptions sent over one link, and what they make needless."""
 
     sends_to: ClassVar[Literal["all", "root", "nobody"]] = "all"  # the neighbours that learn of subscriptions
+    searches: ClassVar[bool] = False  # for covers, so that how to search and what to do with the covered matters
     approximate: bool = False  # may miss covers that exist
 
     def __init__(self, options: RoutingOptions) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coverlay import CoverlayError, quoted
+from coverlay import CoverlayError, did_you_mean, quoted
 
 
 def whole(what: str, value: object, least: int, most: int | None = None) -> int:
@@ -60,9 +60,15 @@ def accepted(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def reject_unknown(what: str, given: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Complain about the first option that nobody would read: an ignored option is a wrong experiment."""
+def reject_unknown(
+    what: str, given: Mapping[str, object], known: tuple[str, ...], beside: Iterable[str] = ()
+) -> None:
+    """Complain about the first option that nobody would read: an ignored option is a wrong experiment.
+
+    `beside` are other keys of the same place, which the user may have misspelt.
+    """
     for name in given:
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
-            raise CoverlayError(f"{what} has no option {name!r}; its options are: {listed}")
+            hint = did_you_mean(name, (*known, *beside))
+            raise CoverlayError(f"{what} has no option {quoted(name)}; its options are: {listed}{hint}")

@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
 
     forced = ["run.force=true"] if options.force else []
     plan = load(options.experiment, [*options.settings, *forced])
+    for note in plan.notes:
+        _err.print(f"note: {note}", markup=False)
     out = options.out or Path("out") / Path(options.experiment).stem
     started = time.perf_counter()
     with _progress(f"simulating {plan.name}") as update:

@@ -3,31 +3,43 @@
 Sections hold the settings that every kind shares plus the options of the chosen kind (`overlay.degree`,
 `covering.probe_cap`, …). Options are checked against the kind itself, so a misspelt or foreign one is
 reported with its path like any other mistake. All mistakes come in one message.
+
+Beside a key that matters only in company of others stands why it would not (`NoEffect`, see sim/effects.py
+and sim/reasons.py).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 import covering
 from broker.ranking import kind_of, make_ranking
-from broker.transport import SERVICE_OPTIONS, service_model
-from coverlay import CoverlayError, quoted, unknown_name
+from broker.transport import service_model
+from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
+from routing.covering_strategy import gives_up
 from routing.latency import latency_model
 from routing.map import read_map
 from routing.options import reject_unknown
 from routing.overlay import overlay_options
 from routing.strategies import STRATEGIES
-from sim import workloads
+from sim import reasons, workloads
+from sim.effects import INPUT_FILE, NoEffect
 from sim.faults import read_faults
 from sim.workloads import arrivals
 
 SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain to try the options of indexes on
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+LARGEST = 2**31 - 1  # of counts: traces number brokers with 32 bits, and more of anything fits no machine
+MOST_BROKERS = 1_000_000  # NetworkX needs about a kilobyte for each, before a message is sent
+MOST_ATTRIBUTES = 10_000  # boxes are dense: every subscription has bounds for each
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]  # as traces keep it
+File = Annotated[str | None, INPUT_FILE]
 
 
 class Section(BaseModel):
@@ -39,27 +51,34 @@ class OpenSection(Section):
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
 
+    option_effects: ClassVar[dict[str, NoEffect]] = {}  # by name; "" holds for those that are not listed
+
     @property
     def options(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
 
+    def option_metadata(self, name: str) -> tuple[NoEffect, ...]:
+        effect = self.option_effects.get(name) or self.option_effects.get("")
+        return (effect,) if effect else ()
+
+    def reject_unknown(self, what: str, known: tuple[str, ...]) -> None:
+        reject_unknown(what, self.options, known, beside=type(self).model_fields)
+
 
 class OverlaySection(OpenSection):
-    kind: str = "random-tree"
-    file: str | None = None
-    latency_attribute: str | None = None
-    brokers: Positive = 50
+    kind: Annotated[str, NoEffect(reasons.overlay_from_file)] = "random-tree"
+    file: File = None
+    latency_attribute: Annotated[str | None, NoEffect(reasons.overlay_generated)] = None
+    brokers: Annotated[int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file)] = 50
     latency: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
     map: dict[str, Any] | None = None  # where on the globe brokers are, see routing/map.py
 
     @model_validator(mode="after")
     def _known(self) -> OverlaySection:
         if self.file is None:
-            if self.latency_attribute is not None:
-                raise CoverlayError("latency_attribute goes with file = …; generated overlays have none")
-            reject_unknown(f'overlay kind "{self.kind}"', self.options, overlay_options(self.kind))
-        elif self.options:
-            reject_unknown("an overlay from a file", self.options, ())
+            self.reject_unknown(f'overlay kind "{self.kind}"', overlay_options(self.kind))
+        else:
+            self.reject_unknown("an overlay from a file", ())
         latency_model(self.latency)
         if self.map is not None:
             read_map(self.map)
@@ -70,58 +89,72 @@ class LinksSection(Section):
     bandwidth: Annotated[float, Field(gt=0)] | None = None  # bytes per millisecond
     jitter: Annotated[float, Field(ge=0)] = 0.0  # milliseconds
     loss: Annotated[float, Field(ge=0, lt=1)] = 0.0  # chance that a transmission has to be repeated
-    retransmit_after: Annotated[float, Field(ge=0)] = 50.0  # milliseconds
+    retransmit_after: Annotated[float, Field(ge=0), NoEffect(reasons.nothing_lost)] = 50.0  # milliseconds
 
 
 class BrokerSection(Section):
     service: dict[str, Any] = Field(default_factory=lambda: {"kind": "none"})
-    queue: Positive | None = None  # messages waiting before events find no room; absent: unbounded
-    overflow: Literal["drop", "shed", "hold"] = "drop"  # what then happens to an event
+    # Messages waiting before events find no room; absent: unbounded.
+    queue: Annotated[Positive | None, NoEffect(reasons.no_service_time)] = None
+    # What then happens to an event.
+    overflow: Annotated[Literal["drop", "shed", "hold"], NoEffect(reasons.no_limited_queue)] = "drop"
+
+    @property
+    def immediate(self) -> bool:
+        return bool(self.service.get("kind", "none") == "none")
 
     @model_validator(mode="after")
     def _known(self) -> BrokerSection:
         service_model(self.service, lambda: 0, np.random.default_rng(0))
-        if self.queue is not None and self.service.get("kind", "none") == "none":
-            others = ", ".join(kind for kind in SERVICE_OPTIONS if kind != "none")
-            raise CoverlayError(
-                f"queue = {self.queue} needs a service time, or nothing ever queues: {others}"
-            )
         return self
 
 
 class WorkloadSection(OpenSection):
-    kind: str = "zipf"
-    subscriptions_file: str | None = None
-    events_file: str | None = None
-    attributes: Positive = 2
-    subscriptions: Count = 1000
-    events: Count = 200
+    kind: Annotated[str, NoEffect(reasons.workload_from_files)] = "zipf"
+    subscriptions_file: File = None
+    events_file: File = None
+    attributes: Annotated[int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files)] = 2
+    subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files)] = 1000
+    events: Annotated[Count, NoEffect(reasons.workload_from_files)] = 200
+
+    @property
+    def from_files(self) -> bool:
+        return self.subscriptions_file is not None or self.events_file is not None
 
     @model_validator(mode="after")
     def _known(self) -> WorkloadSection:
-        if self.subscriptions_file is not None or self.events_file is not None:
-            reject_unknown("a workload from files", self.options, ())
+        if self.from_files:
+            self.reject_unknown("a workload from files", ())
         else:
+            self.reject_unknown(f'workload kind "{self.kind}"', workloads.workload_options(self.kind))
             workloads.validate(self.kind, self.attributes, self.options)
         return self
 
 
 class ArrivalsSection(OpenSection):
+    option_effects: ClassVar[dict[str, NoEffect]] = {
+        "home_skew": NoEffect(reasons.homes_in_file, unless=0.0),
+        "publisher_skew": NoEffect(reasons.publishers_in_file, unless=0.0),
+        "publish_rate": NoEffect(reasons.times_in_file),
+    }
     kind: str = "static"
 
     @model_validator(mode="after")
     def _known(self) -> ArrivalsSection:
+        self.reject_unknown(f'arrival process "{self.kind}"', arrivals.arrival_options(self.kind))
         arrivals.validate(self.kind, self.options)
         return self
 
 
 class RoutingSection(Section):
     strategy: str = "covering"
-    mode: Literal["lazy", "active"] = "lazy"
+    mode: Annotated[Literal["lazy", "active"], NoEffect(reasons.no_search, unless="lazy")] = "lazy"
     advertisements: Literal["none", "simple", "covering"] = "none"
     trees: Literal["spanning", "per-source"] = "spanning"
-    root: Count | None = None  # of `hierarchical` and of levels; absent: the middle of the tree
-    merge_waste: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of a merger that nobody asked for
+    # Of `hierarchical` and of levels; absent: the middle of the tree.
+    root: Annotated[Count | None, NoEffect(reasons.no_root)] = None
+    # Share of a merger that nobody asked for.
+    merge_waste: Annotated[Share, NoEffect(reasons.no_merging, unless=0.0)] = 0.0
 
     @field_validator("strategy")
     @classmethod
@@ -132,24 +165,36 @@ class RoutingSection(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
-        if self.trees == "per-source" and (self.strategy == "hierarchical" or self.root is not None):
-            raise CoverlayError('trees = "per-source" has one root per source: no root and no hierarchical beside it')
+        if self.trees == "per-source" and self.strategy == "hierarchical":
+            raise CoverlayError('trees = "per-source" has one root per source: no hierarchical beside it')
         return self
 
 
 class CoveringSection(OpenSection):
-    method: str = "auto"
-    epsilon: float = 0.0
-    recall: bool = True  # beside an approximate search, ask what an exact one would have said
-    epsilon_per_level: list[float] = []  # by distance from the root; the last holds for all below
-    epsilon_per_link: dict[str, float] = {}  # "3-7" = 0.1, both directions
+    option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.no_search)}
+    method: Annotated[str, NoEffect(reasons.no_search)] = "auto"
+    epsilon: Annotated[Share, NoEffect(reasons.epsilon_by_level, unless=0.0)] = 0.0
+    # Beside an approximate search, ask what an exact one would have said.
+    recall: Annotated[bool, NoEffect(reasons.nothing_missed)] = True
+    # By distance from the root; the last holds for all below.
+    epsilon_per_level: Annotated[list[Share], NoEffect(reasons.exact_search, unless=[])] = []
+    # "3-7" = 0.1, both directions.
+    epsilon_per_link: Annotated[dict[str, Share], NoEffect(reasons.exact_search, unless={})] = {}
 
     @model_validator(mode="after")
     def _known(self) -> CoveringSection:
-        for epsilon in (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values()):
-            covering.create(self.method, np.array([[0.0, 1.0]]), epsilon, **self.options)
+        if self.method in covering.METHODS:
+            self.reject_unknown(f"covering method {self.method}", tuple(covering.options_of(self.method)))
+        covering.create(self.method, np.array([[0.0, 1.0]]), **self.options)
         self.links()
         return self
+
+    @property
+    def approximate(self) -> bool:
+        """Covers may be missed: by an ε, or by an option that gives up early."""
+        epsilons = (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values())
+        takes = covering.METHODS[self.method].takes_epsilon
+        return (takes and any(epsilons)) or gives_up(self.options)
 
     def links(self) -> dict[tuple[int, int], float]:
         """`epsilon_per_link` with the brokers of each link as numbers, the smaller first."""
@@ -163,11 +208,13 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
+    option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.compiled)}
     kind: str = "boxes"  # what the k best are, see broker/ranking.py; unless given, what the method is for
-    method: str = "auto"
+    method: Annotated[str, NoEffect(reasons.compiled, unless="auto")] = "auto"
     semantics: Literal["exact", "relaxed"] = "exact"
     k: Positive | None = None
-    max_distance: Annotated[float, Field(gt=0)] | None = None  # of places, in degrees; absent: the map's diagonal
+    # Of places, in degrees; absent: the map's diagonal.
+    max_distance: Annotated[Annotated[float, Field(gt=0)] | None, NoEffect(reasons.no_places)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -178,25 +225,26 @@ class MatchingSection(OpenSection):
 
     @model_validator(mode="after")
     def _known(self) -> MatchingSection:
-        place = (0, 1) if self.kind == "places" else None
-        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, self.max_distance)
+        place, furthest = ((0, 1), self.max_distance) if self.kind == "places" else (None, None)
+        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, furthest)
         return self
 
 
 class FaultsSection(Section):
-    file: str | None = None  # a CSV table of faults, see sim/faults.py
-    crash_fraction: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the brokers, once each
-    cut_fraction: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the links, once each
-    downtime: Annotated[float, Field(gt=0)] = 200.0  # mean, in milliseconds
-    state: Literal["lost", "kept"] = "lost"  # what a crash does to a broker's memory
-    window: Annotated[list[float], Field(min_length=2, max_length=2)] = [0.0, 0.5]  # of the publishing period
+    file: File = None  # a CSV table of faults, see sim/faults.py
+    # Of the brokers and of the links, once each.
+    crash_fraction: Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_file, unless=0.0)] = 0.0
+    cut_fraction: Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_file, unless=0.0)] = 0.0
+    downtime: Annotated[float, Field(gt=0), NoEffect(reasons.no_drawn_faults)] = 200.0  # mean, in milliseconds
+    # What a crash does to a broker's memory.
+    state: Annotated[Literal["lost", "kept"], NoEffect(reasons.no_drawn_crashes)] = "lost"
+    # Of the publishing period.
+    window: Annotated[list[float], Field(min_length=2, max_length=2), NoEffect(reasons.no_drawn_faults)] = [0.0, 0.5]
 
     @model_validator(mode="after")
     def _known(self) -> FaultsSection:
         if not 0 <= self.window[0] <= self.window[1] <= 1:
             raise CoverlayError(f"window is {self.window}; it must be [start, end] with 0 ≤ start ≤ end ≤ 1")
-        if self.file is not None and (self.crash_fraction or self.cut_fraction):
-            raise CoverlayError("faults come from a file or from fractions, not from both")
         if self.file is not None:
             read_faults(self.file)
         return self
@@ -218,13 +266,15 @@ class Experiment(Section):
 
     name: str
     question: str = ""
-    seeds: Annotated[list[Count], Field(min_length=1)] = [1]
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
     tell: Count = 0  # events that `coverlay run` tells the story of, in words
     overlay: OverlaySection = Field(default_factory=OverlaySection)
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
     workload: WorkloadSection = Field(default_factory=WorkloadSection)
-    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    schema_: Annotated[
+        dict[str, Any] | None, Field(alias="schema"), NoEffect(reasons.workload_generated)
+    ] = None
     arrivals: ArrivalsSection = Field(default_factory=ArrivalsSection)
     routing: RoutingSection = Field(default_factory=RoutingSection)
     covering: CoveringSection = Field(default_factory=CoveringSection)
@@ -236,7 +286,7 @@ class Experiment(Section):
     @classmethod
     def _distinct(cls, seeds: list[int]) -> list[int]:
         if len(set(seeds)) != len(seeds):
-            raise CoverlayError(f"seeds {seeds} repeat; each seed is one run")
+            raise CoverlayError(f"seeds {quoted(seeds)} repeat; each seed is one run")
         return seeds
 
     def parameters(self) -> dict[str, Any]:
@@ -254,11 +304,19 @@ def parse(data: dict[str, Any], where: str) -> Experiment:
         raise CoverlayError(f"{where}: " + "; ".join(lines)) from None
 
 
+def _keys(path: Iterable[Any]) -> list[str]:
+    """The keys of the section at this path."""
+    section: Any = Experiment
+    for name in path:
+        section = section.model_fields[name].annotation
+    return [field.alias or name for name, field in section.model_fields.items()]
+
+
 def _sentence(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
-        return f"{path}: there is no such key"
+        return f"{path}: there is no such key{did_you_mean(item['loc'][-1], _keys(item['loc'][:-1]))}"
     if item["type"] in ("value_error", "missing"):
         return f"{path}: {message}"
     return f"{path} = {quoted(item['input'])}: {message[0].lower()}{message[1:]}"

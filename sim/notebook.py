@@ -10,6 +10,7 @@ An experiment is the name of a shipped one, a file, or the same keys as a Python
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,11 @@ Experiment = str | Path | Mapping[str, Any] | Plan
 def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> Plan:
     """The plan of an experiment with dotted keys changed, every run of it checked; `plan.runs` lists them."""
     if isinstance(experiment, Plan):
+        if not settings:
+            return experiment
         experiment = experiment.data
     if isinstance(experiment, Mapping):
-        return experiments.plan(experiments.changed(experiment, settings or {}))
+        return experiments.plan(experiment, settings=settings)
     return experiments.load(str(experiment), settings or {})
 
 
@@ -49,12 +52,16 @@ def run(
     Spark cluster `spark`. Raises when a run failed or the oracle found a wrong delivery.
     """
     plan = load(experiment, settings)
+    for note in plan.notes:
+        warnings.warn(note, stacklevel=2)
     folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     swept = run_sweep(
         plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
     )
+    for note in sorted({note for outcome in swept.outcomes for note in outcome.warnings}):
+        warnings.warn(note, stacklevel=2)
     _refuse_broken(swept, folder)
     return analyze(folder, spark)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker import trace
-from broker.network import Settings
+from broker.network import Network, Settings
 from broker.sampling import thin
 from broker.transport import LinkModel
 from coverlay import CoverlayError, __version__
@@ -22,12 +22,14 @@ from routing.link_strategy import RoutingOptions
 from routing.overlay import Overlay, build_overlay, load_overlay
 from sim import oracle
 from sim.config import Experiment
+from sim.effects import idle, input_digests
 from sim.engines import ENGINES, engine_for
 from sim.experiments import Run
+from sim.faults import check_faults, read_faults
 from sim.predict import predict
 from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
-from sim.workloads.arrivals import schedule
+from sim.workloads.arrivals import Timeline, schedule
 
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
@@ -116,17 +118,72 @@ def refuse_oversized(run: Run, subscriptions: int, events: int, brokers: int) ->
         )
 
 
+def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, overlay: Overlay) -> Timeline:
+    section = experiment.arrivals
+    return schedule(section.kind, stream, workload, overlay.brokers, map=overlay.map, **section.options)
+
+
+def check_files(runs: list[Run]) -> None:
+    """Find what is wrong with input files before the first run: a sweep may reach the file in question hours later."""
+    seen = set()
+    for run in runs:
+        experiment = run.experiment
+        read = experiment.model_dump_json(include={"overlay", "workload", "schema_", "arrivals", "faults", "matching"})
+        if not run.inputs or read in seen:
+            continue
+        seen.add(read)
+        stream = streams(run.seed)
+        overlay, workload = overlay_of(experiment, stream), workload_of(_without_generated_rows(experiment), stream)
+        timeline_of(experiment, stream, workload, overlay)  # brokers that the files name exist
+        network = Network(overlay, settings_of(experiment, workload), stream)
+        if experiment.faults.file is not None:
+            check_faults(network, read_faults(experiment.faults.file))
+
+
+def _without_generated_rows(experiment: Experiment) -> Experiment:
+    """What is read from files stays; what is generated cannot be wrong and is left out."""
+    none = experiment.workload.model_copy(update={"subscriptions": 0, "events": 0})
+    return experiment.model_copy(update={"workload": none})
+
+
+def late_faults(experiment: Experiment, timeline: Timeline) -> tuple[str, ...]:
+    """A note about faults of a file that come when nobody subscribes or publishes any more."""
+    file = experiment.faults.file
+    faults = read_faults(file) if file is not None else []
+    end = float(timeline.time[-1]) if len(timeline) else 0.0
+    late = sum(fault.time > end for fault in faults)
+    if not late:
+        return ()
+    note = f"{late} of {len(faults)} faults in {file} begin after the last thing that a client does"
+    return (f"{note}; they can harm only what is still under way then",)
+
+
+def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
+    """What a setting cannot do in the engine that was chosen for this run."""
+    chosen = experiment.model_copy(update={"run": experiment.run.model_copy(update={"engine": engine})})
+    return tuple(f"{item.key} has no effect: {item.reason}" for item in idle(chosen) if item.misleads)
+
+
+def _refuse_changed_files(run: Run) -> Mapping[str, str]:
+    """The digests of the input files, which must be those of the time when the run got its name."""
+    found = input_digests(run.experiment)
+    changed = [key for key, digest in run.inputs.items() if found[key] != digest]
+    if changed:
+        raise CoverlayError(f"{changed[0]} changed after the sweep began; begin it again")
+    return found
+
+
 def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
     started = time.perf_counter()
+    inputs = _refuse_changed_files(run)
     experiment, stream = run.experiment, streams(run.seed)
     overlay = overlay_of(experiment, stream)
     workload = workload_of(experiment, stream)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
-    timeline = schedule(
-        experiment.arrivals.kind, stream, workload, overlay.brokers, map=overlay.map, **experiment.arrivals.options
-    )
+    timeline = timeline_of(experiment, stream, workload, overlay)
     settings, engine = settings_of(experiment, workload), engine_for(experiment, workload)
+    late = late_faults(experiment, timeline)
     ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, stream)
     tables = ran.tables
     matching = experiment.matching
@@ -141,6 +198,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "seed": run.seed,
         "point": json.dumps(run.point),
         "parameters": json.dumps(experiment.parameters()),
+        "inputs": json.dumps(inputs),
         "versions": json.dumps(_versions()),
         "engine": engine,
         "trace_hash": trace.trace_hash(tables),
@@ -159,7 +217,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
-    return tables, overlay.warnings
+    return tables, (*overlay.warnings, *workload.warnings, *_without_effect(experiment, engine), *late)
 
 
 def _sent_before(tables: Mapping[str, pa.Table]) -> int:

@@ -26,7 +26,7 @@ from analysis.traces import open_run
 from broker.trace import remove_leftovers
 from coverlay import CoverlayError
 from sim.experiments import Plan, Run, to_toml, toml_value
-from sim.runner import Outcome, execute
+from sim.runner import Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
 ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
@@ -45,7 +45,8 @@ class Failure:
 
     def repeat_command(self, experiment: str, settings: list[str] | tuple[str, ...] = ()) -> str:
         """The command that runs this run and no other, in a folder of its own."""
-        chosen = [*settings, f"seeds=[{self.run.seed}]"]
+        chosen = [setting for setting in settings if setting.partition("=")[0].strip() not in self.run.ignored]
+        chosen.append(f"seeds=[{self.run.seed}]")
         if self.run.point:  # its point as the only case, and nothing swept: the same run with the same name
             chosen += ["sweep={}", f"case=[{toml_value(self.run.point)}]"]
         words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
@@ -80,6 +81,7 @@ def run_sweep(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> SweepResult:
     """Run what is missing. `progress(done, total)` is called after every run."""
+    check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
     _make_folder(out)
     with _only_one(out) as lock:
@@ -214,8 +216,8 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
     foreign = [path.name for path in (out / "runs").glob("run=*") if path.name not in known]
     if foreign:
         raise CoverlayError(
-            f"{out} holds {len(foreign)} runs of another experiment (e.g. {foreign[0]}); "
-            "choose another --out or delete that folder"
+            f"{out} holds {len(foreign)} runs of another experiment, or of input files as they were before (e.g. "
+            f"{foreign[0]}); choose another --out or delete that folder"
         )
 
 

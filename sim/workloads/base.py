@@ -42,6 +42,7 @@ class Workload:
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
     near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
     event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
+    warnings: tuple[str, ...] = ()  # what the user should be told about the data
 
     def residue(self, row: int) -> Residue:
         return self.residues.get(row, EMPTY)

@@ -74,7 +74,22 @@ def load_workload(
         _ids(subscriptions),
         near,
         event_weights,
+        tuple(_emptiness(subscriptions, "nobody subscribes")) + tuple(_emptiness(events, "nothing is published")),
     )
+
+
+def _emptiness(table: Table | None, consequence: str) -> list[str]:
+    return [f"{table.path} has column names and no rows: {consequence}"] if table is not None and not len(table) else []
+
+
+def gives(path: str | None, column: str) -> str | None:
+    """Says that a file has a column, None if it has not; a file that cannot be read is refused elsewhere."""
+    try:
+        if path is None or column not in HEADERS[Path(path).suffix.lower()](path):
+            return None
+    except (KeyError, OSError, UnicodeDecodeError, pa.ArrowException, csv.Error):
+        return None
+    return f"{path} has a column {column!r}"
 
 
 class Table:
@@ -161,13 +176,25 @@ def _read_parquet(path: str) -> dict[str, list[Any]]:
     return columns
 
 
+def _csv_header(path: str) -> list[str]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        return [name.strip() for name in next(csv.reader(file, strict=True), [])]
+
+
+HEADERS: dict[str, Callable[[str], list[str]]] = {".csv": _csv_header, ".parquet": lambda p: pq.read_schema(p).names}
+
+
 def _number(cell: Any) -> float:
     try:
         result = math.nan if isinstance(cell, bool) else float(cell)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         result = math.nan
+    except OverflowError:
+        result = math.inf
     if math.isnan(result):
         raise CoverlayError(f"{quoted(cell)} is not a number")
+    if math.isinf(result) and not isinstance(cell, float) and "inf" not in str(cell).lower():
+        raise CoverlayError(f"{quoted(cell)} is beyond the largest number, 1.8e308; unbounded is an empty cell or inf")
     return result
 
 

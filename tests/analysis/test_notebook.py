@@ -54,7 +54,7 @@ def test_mistakes_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(CoverlayError, match="jobs is 0"):
         sim.run(TINY, out=tmp_path, jobs=0)
     with pytest.raises(CoverlayError, match=r"routing\.root is 9"):
-        sim.run(TINY, {"routing.root": 9}, out=tmp_path)
+        sim.run(TINY, {"routing.strategy": "hierarchical", "routing.root": 9}, out=tmp_path)
     with pytest.raises(CoverlayError, match="has not been analysed"):
         analysis.load(tmp_path)
 

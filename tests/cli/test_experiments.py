@@ -79,7 +79,7 @@ def test_two_jobs_give_the_same_runs_as_one(tmp_path):
 
 
 def test_a_failing_run_does_not_take_the_sweep_down(tmp_path):
-    sweep = plan({**TINY, "sweep": {"routing.root": [0, 9]}})
+    sweep = plan({**TINY, "routing": {"strategy": "hierarchical"}, "sweep": {"routing.root": [0, 9]}})
     result = run_sweep(sweep, tmp_path)
     assert len(result.outcomes) == len(result.failures) == 1
     assert "routing.root is 9" in str(result.failures[0])

@@ -121,10 +121,10 @@ METHODS = st.sampled_from(
         {"method": "kdtree"},
         {"method": "kdtree", "epsilon": 0.1},
         {"method": "auto"},
-        {"method": "auto", "epsilon": 0.05, "recall": False},
+        {"method": "kdtree", "epsilon": 0.05, "recall": False},
         {"method": "zorder-emulated", "epsilon": 0.2},
         {"method": "zorder-emulated", "epsilon": 0.01, "probe_cap": 7},
-        {"method": "zorder-emulated", "epsilon": 0.1, "epsilon_per_level": [0.0, 0.3]},
+        {"method": "zorder-emulated", "epsilon_per_level": [0.0, 0.3]},
     ]
 )
 LINKS = st.sampled_from([{}, {}, {"bandwidth": 40.0}, {"jitter": 3.0}, {"bandwidth": 90.0, "jitter": 0.5}])
@@ -140,6 +140,8 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     trees = draw(st.sampled_from(["spanning", "per-source"])) if kind == "watts-strogatz" else "spanning"
     strategies = ["flooding", "simple", "identity", "covering", "covering", "covering"]
     strategy = draw(st.sampled_from([*strategies, *(["hierarchical"] if trees == "spanning" else [])]))
+    searches = strategy in ("covering", "hierarchical")
+    mode, search = draw(st.sampled_from(["lazy", "active"])), draw(METHODS)
     return {
         "name": "drawn",
         "seeds": [draw(st.integers(0, 2**20))],
@@ -153,8 +155,8 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
             "events": draw(st.integers(0, 25)),
         },
         "arrivals": draw(ARRIVALS),
-        "routing": {"strategy": strategy, "mode": draw(st.sampled_from(["lazy", "active"])), "trees": trees},
-        "covering": draw(METHODS),
+        "routing": {"strategy": strategy, "trees": trees, **({"mode": mode} if searches else {})},
+        "covering": search if searches else {},
         "matching": {
             "semantics": draw(st.sampled_from(["exact", "exact", "relaxed"])),
             **draw(st.sampled_from([{}, {"k": 1}, {"k": 7}])),

@@ -106,7 +106,7 @@ def test_brokers_and_clients_on_a_map() -> None:
         ({"kind": "nonsense"}, SPARSE, "kind of matching.*boxes, places, predicates"),
         ({"kind": "places", "method": "pivot"}, LOCATED, "pivot.*ri-tree"),
         ({"method": "pivot", "semantics": "relaxed"}, SPARSE, "predicates is exact"),
-        ({"method": "pivot", "max_distance": 3.0}, SPARSE, "max_distance goes with matching by places"),
+        ({"method": "pivot", "max_distance": 3.0}, SPARSE, "max_distance.*no effect.*predicates"),
         ({"method": "ri-tree"}, SPARSE, "latitude and longitude"),
         ({"method": "ri-tree", "nodes": 3}, LOCATED, "no option 'nodes'"),
         ({}, {**SPARSE, "attributes": 2}, "subscription_size is 4; it must be a whole number from 1 to 2"),

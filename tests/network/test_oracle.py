@@ -83,15 +83,19 @@ def test_same_seed_same_hash_and_another_seed_another():
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-@pytest.mark.parametrize("strategy", ["flooding", "simple", "identity", "covering"])
-def test_churn_loses_nothing_that_had_settled(strategy):
+@pytest.mark.parametrize(
+    "routing",
+    [*({"strategy": name} for name in ("flooding", "simple", "identity")), {"strategy": "covering", "mode": "active"}],
+)
+def test_churn_loses_nothing_that_had_settled(routing):
     data = {
         **DATA,
+        "covering": {},
         "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 300, "events": 200},
         "arrivals": {"kind": "churn", "lifetime": 60.0},
         "broker": {"service": {"kind": "exponential", "mean": 0.05}},
         "links": {"jitter": 3.0},
-        "routing": {"strategy": strategy, "mode": "active"},
+        "routing": routing,
     }
     tables, _ = simulate(plan(data).runs[0])
     record = tables["run"].to_pylist()[0]

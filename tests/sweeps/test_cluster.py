@@ -33,8 +33,12 @@ EXPERIMENT = {
     "arrivals": {"kind": "churn", "lifetime": 80.0},
     "broker": {"service": {"kind": "constant", "value": 0.2}},
     "matching": {"k": 3},
+    "covering": {"method": "kdtree"},
     "sweep": {"covering.epsilon": [0.0, 0.3]},
-    "case": [{"routing.mode": "lazy"}, {"routing.root": 99}],  # there is no broker 99: these fail
+    "case": [  # there is no broker 99: the second case fails
+        {"routing.strategy": "covering"},
+        {"routing.strategy": "hierarchical", "routing.root": 99},
+    ],
 }
 PATIENCE = 120  # seconds for a JVM to start on a busy machine
 

@@ -29,8 +29,8 @@ TINY = {
     "overlay": {"kind": "line", "brokers": 4},
     "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 30, "events": 10},
 }
-SWEPT = {"covering.epsilon": [0.0, 0.1], "routing.strategy": ["simple", "covering"]}
-SWEEP = {**TINY, "seeds": [1, 2, 3], "sweep": SWEPT}
+SWEPT = {"covering.epsilon": [0.0, 0.1], "routing.strategy": ["covering", "hierarchical"]}
+SWEEP = {**TINY, "seeds": [1, 2, 3], "covering": {"method": "zorder-emulated"}, "sweep": SWEPT}
 
 
 def complete(out: Path) -> dict[str, int]:
@@ -213,7 +213,7 @@ def test_the_command_that_repeats_a_run_repeats_exactly_that_run(tmp_path, setti
 
 def test_a_failed_run_is_reported_with_parameters_and_command(tmp_path, capsys):
     experiment = tmp_path / "roots.toml"
-    experiment.write_text(to_toml({**TINY, "sweep": {"routing.root": [8, 9]}}))
+    experiment.write_text(to_toml({**TINY, "routing": {"strategy": "hierarchical"}, "sweep": {"routing.root": [8, 9]}}))
     assert main(["run", str(experiment), "--out", str(tmp_path / "out"), "--set", "workload.events=3"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "routing.root = 8: routing.root is 8" in said
