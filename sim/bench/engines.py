@@ -150,8 +150,7 @@ def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
 def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> Run:
     """One run of the shipped `scale` experiment at another size."""
     settings = {"workload.subscriptions": subscriptions, "overlay.brokers": brokers, "seeds": [1], **changes}
-    data = load("scale", settings).data
-    return plan({key: value for key, value in data.items() if key != "sweep"}).runs[0]
+    return load("scale", settings).runs[0]
 
 
 def sweep(quick: bool, progress: Callable[[str], None]) -> list[Row]:

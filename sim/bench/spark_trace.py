@@ -67,13 +67,13 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
     point = {"covering.epsilon": epsilon}
     parameters = {
         "overlay": {"kind": "random-tree", "brokers": BROKERS}, "workload": {"attributes": 2},
-        "routing": {"strategy": "covering", "mode": "lazy"}, "covering": {"method": "auto", "epsilon": epsilon},
+        "routing": {"strategy": "covering", "mode": "lazy"}, "covering": {"method": "kdtree", "epsilon": epsilon},
         "matching": {"k": K},
     }  # fmt: skip
     values: dict[str, Any] = dict.fromkeys(SCHEMAS["run"].names, 0)
     values |= {
         "run_id": f"e{epsilon:g}-s{seed}", "experiment": "made up", "seed": seed, "point": json.dumps(point),
-        "parameters": json.dumps(parameters), "versions": "{}", "engine": "none",
+        "parameters": json.dumps(parameters), "inputs": "{}", "versions": "{}", "engine": "none",
         "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
         "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
