@@ -32,9 +32,9 @@ from topk import canopy_query as query
 from topk.base import Batch, Found, Match
 from topk.canopy_choose import Chooser, Columns, Grid
 from topk.catalogue import Catalogue, Floats, Ints
+from topk.kernels.threads import in_threads, parts
 from topk.position import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
-from topk.threads import in_threads, parts
 
 _DEPTH = 32  # results that lists are made for: a screen full, and more than the experiments ask
 _MAX_BITS = 22

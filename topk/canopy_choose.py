@@ -13,9 +13,9 @@ import numpy as np
 from coverlay import kernel
 from topk.canopy_query import HI, ID, LO, SCORE
 from topk.catalogue import Floats, Ints
+from topk.kernels.threads import in_threads, parts
 from topk.position import encode
 from topk.ranked import ranked_order
-from topk.threads import in_threads, parts
 
 _BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.interval.heaps import keep_best
+from topk.kernels.heaps import heapify, offer
 from topk.position import encode
 
 # One flat float64 buffer holds everything: unpacking one array argument costs a call 0.3 µs, a tuple of six 2 µs.
@@ -119,6 +119,7 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     compared: Any = done
     cells = 0
     out[:size] = -out[:size]  # a heap of negated ranks: the worst on top
+    heapify(out, out, size)
     while at <= stop:
         word = lists[at]
         if word & CUT and k > np.int64(buffer[DEPTH]):
@@ -134,7 +135,7 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
                 continue
             if at != begin and (lo == -np.inf or starts[encode(table, lo)] != at):
                 continue
-            size = keep_best(out, size, rank)
+            size = offer(out, out, size, -rank, -rank)
         at += 1 + (word >> FLAGS)
     out[:size] = np.sort(-out[:size])
     return size, compared, cells

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from topk.base import Batch, Found, Match, TopKIndex
 from topk.catalogue import Catalogue, Floats
-from topk.select import best_first
+from topk.kernels.heaps import best_first
 
 BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribute, a rebuild far more
 

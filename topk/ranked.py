@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from coverlay import kernel
 from topk.base import Batch, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.threads import WORKERS, in_threads
+from topk.kernels.threads import WORKERS, in_threads
 
 # ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------
 

@@ -16,7 +16,7 @@ import numpy as np
 from coverlay import kernel
 from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats
-from topk.select import best_first, push
+from topk.kernels.heaps import best_first, offer
 from topk.store import Store
 
 _BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay in the first-level cache
@@ -90,7 +90,7 @@ def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool
             if mask[i]:
                 score = total[i] if relaxed else columns.scores[start + i]
                 if size < k or score >= scores[0]:
-                    size = push(scores, ids, size, score, columns.ids[start + i])
+                    size = offer(scores, ids, size, score, columns.ids[start + i])
     return ids[:size], scores[:size], matches
 
 

@@ -32,12 +32,12 @@ import numpy as np
 from coverlay import kernel
 from topk import slices_query as query
 from topk.base import Found
-from topk.bits import ONE, ZERO, count_bits
 from topk.catalogue import Catalogue, Floats, Ints
+from topk.kernels.bits import ONE, ZERO, count_bits
+from topk.kernels.heaps import best_first
+from topk.kernels.threads import WORKERS, in_threads
 from topk.position import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
-from topk.select import best_first
-from topk.threads import WORKERS, in_threads
 
 _BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
 _MIN_CELLS, _MAX_CELLS = 16, 128

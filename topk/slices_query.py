@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.bits import FULL, ONE, ZERO, lowest_bit
 from topk.catalogue import Floats, Ints
+from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
+from topk.kernels.heaps import offer
 from topk.position import encode
-from topk.select import push
 
 ROUNDING = 1e-9  # relative; d additions err by d·2⁻⁵³ at most
 
@@ -193,7 +193,7 @@ def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, wo
             work[0] += 1
             score, count = _total(layout.bounds, event, r)
             if count > 0:
-                size = push(out_scores, out_ids, size, score, ids[r])
+                size = offer(out_scores, out_ids, size, score, ids[r])
     return size
 
 

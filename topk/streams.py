@@ -28,7 +28,7 @@ from coverlay import CoverlayError, kernel, unknown_name
 from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.interval.base import Cursor, Entries, IntervalIndex
-from topk.select import best_first, push
+from topk.kernels.heaps import best_first, offer
 from topk.store import Store
 
 _FIRST_BLOCK = 16  # results asked of an iterator at first (k where that is more)
@@ -85,7 +85,7 @@ def _threshold_rounds(
                 if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
                     w = rows[row, j, 2]
                     score = max(score, w) if largest else score + w
-            size[0] = push(best_scores, best_ids, size[0], score, ids[row])
+            size[0] = offer(best_scores, best_ids, size[0], score, ids[row])
         if size[0] == len(best_ids) and best_scores[0] > threshold:
             return p + 1, True
     return stop, False
@@ -282,7 +282,7 @@ class StreamIndex(TopKIndex):
                 if not seen[row]:
                     seen[row] = 1
                     score = self._combined(np.where((lo <= high) & (low <= hi), weights, 0.0))
-                    size[0] = push(best_scores, best_ids, int(size[0]), score, int(ids[row]))
+                    size[0] = offer(best_scores, best_ids, int(size[0]), score, int(ids[row]))
             if size[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
                 return p + 1, True
         return stop, False

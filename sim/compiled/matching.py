@@ -44,7 +44,7 @@ from sim.compiled.arrays import (
     wires_of,
 )
 from topk import scan
-from topk.select import in_order, push
+from topk.kernels.heaps import in_order, offer
 from topk.store import Columns
 
 _BLOCK = scan._BLOCK
@@ -74,7 +74,7 @@ def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool
             i = hits[at]
             score = total[i] if relaxed else columns.scores[start + i]
             if size < k or score >= scores[0]:
-                size = push(scores, ids, size, score, columns.ids[start + i])
+                size = offer(scores, ids, size, score, columns.ids[start + i])
     in_order(scores, ids, size)
     return ids[:size], scores[:size]
 

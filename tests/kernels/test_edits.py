@@ -38,7 +38,7 @@ def answer(tree: Path, program: str, compiled: Path) -> str:
     ("program", "file", "old", "new", "before", "after"),
     [
         (COVERING, "covering/fields.py", "covers = True\n", "covers = False\n", "7", "None"),
-        (TOPK, "topk/select.py", "id_a > id_b", "id_a < id_b", "[0, 1]", "[1, 2]"),
+        (TOPK, "topk/kernels/heaps.py", "item_a > item_b", "item_a < item_b", "[0, 1]", "[1, 2]"),
     ],
     ids=["covering", "topk"],
 )

@@ -13,8 +13,9 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 from tests.topk.test_conformance import catalogues
-from topk import canopy_query, threads
+from topk import canopy_query
 from topk.canopy import Canopy
+from topk.kernels import threads
 
 HUGE = float(np.finfo(np.float64).max)
 # Neighbouring floats, both zeros, what is too wide to subtract, and what is too narrow to divide by.

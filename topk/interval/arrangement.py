@@ -18,7 +18,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
-from topk.interval.heaps import push_int, sift_down
+from topk.kernels.heaps import pop, push
 
 _NOBODY = -1
 _EMPTY = np.uint64(0)
@@ -134,24 +134,21 @@ def arrange(first: Any, tails: Any, heads: Any) -> Any:
     for e in range(len(tails)):
         targets[place[tails[e]]] = heads[e]
         place[tails[e]] += 1
-    heap = np.empty(n, np.int64)  # key: left slot, then rank, in one integer
+    heap = np.empty(n, np.int64)  # of plain numbers: left slot, then rank, in one
     size = 0
     order = np.empty(n, np.int64)
     for i in range(n):
         if indegree[i] == 0:
-            size = push_int(heap, size, (np.int64(first[i]) << 32) | i)
+            size = push(heap, heap, size, (np.int64(first[i]) << 32) | i, (np.int64(first[i]) << 32) | i)
     for t in range(n):
         i = heap[0] & 0xFFFFFFFF
         order[t] = i
-        size -= 1
-        heap[0] = heap[size]
-        if size > 0:
-            sift_down(heap, size, 0)
+        size = pop(heap, heap, size)
         for e in range(offsets[i], offsets[i + 1]):
             j = targets[e]
             indegree[j] -= 1
             if indegree[j] == 0:
-                size = push_int(heap, size, (np.int64(first[j]) << 32) | j)
+                size = push(heap, heap, size, (np.int64(first[j]) << 32) | j, (np.int64(first[j]) << 32) | j)
     return order
 
 

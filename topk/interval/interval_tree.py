@@ -16,7 +16,8 @@ from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import drain, heapify
+from topk.interval.lanes import drain
+from topk.kernels.heaps import heapify
 
 
 @kernel
@@ -42,7 +43,7 @@ def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, w
                 found = larger
             found[size] = i
             size += 1
-    heapify(found, size)
+    heapify(found, found, size)
     return found, size
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from topk.catalogue import Ints
 from topk.interval import packed
 from topk.interval.base import Entries, IntervalIndex, array_bytes, branching_factor
-from topk.interval.heaps import drain, heapify
+from topk.interval.lanes import drain
+from topk.kernels.heaps import heapify
 
 
 def middles(lo: Any, hi: Any) -> Any:
@@ -40,7 +41,7 @@ class RTree(IntervalIndex):
     def _open(self, low: float, high: float) -> Any:
         explored = np.zeros(packed.MAX_LEVELS, np.int64)
         heap = self._rank[packed.meeting(self.tree, low, high, self.work, explored)].astype(np.int64)
-        heapify(heap, len(heap))
+        heapify(heap, heap, len(heap))
         return heap, np.array([len(heap)])
 
     def _advance(self, state: Any, out: Ints) -> int:

@@ -16,7 +16,7 @@ from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval import skeleton
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
+from topk.interval.lanes import add_lane, advance_top, new_lanes
 
 
 @kernel
@@ -53,15 +53,14 @@ def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any
 @kernel
 def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any, out: Any, work: Any) -> int:
     members = data[3]
-    heap, at, stop = lanes
+    ranks, which, at, stop = lanes
     found = 0
     while found < len(out) and size[0] > 0:
-        key = heap[0]
-        lane = key & LANE_MASK
-        out[found] = rows[key >> LANE_BITS]
+        lane = which[0]
+        out[found] = rows[ranks[0]]
         found += 1
         at[lane] = _next_in_list(data, at[lane] + 1, stop[lane], low, high, work)
-        size[0] = advance_top(heap, size[0], at, stop, members)
+        size[0] = advance_top(lanes, size[0], members)
     return found
 
 

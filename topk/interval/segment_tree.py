@@ -18,7 +18,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.interval.base import Entries, IntervalIndex, array_bytes
-from topk.interval.heaps import LANE_BITS, LANE_MASK, add_lane, advance_top, new_lanes
+from topk.interval.lanes import add_lane, advance_top, new_lanes
 
 _NONE = -1
 
@@ -81,17 +81,15 @@ def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) ->
 @kernel
 def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) -> int:
     """Copies of an interval in several lanes come out one after the other: last[0] is the rank before."""
-    heap, at, stop = lanes
+    ranks, which, at, _ = lanes
     found = 0
     while found < len(out) and size[0] > 0:
-        key = heap[0]
-        lane = key & LANE_MASK
-        if key >> LANE_BITS != last[0]:
-            last[0] = key >> LANE_BITS
+        if ranks[0] != last[0]:
+            last[0] = ranks[0]
             out[found] = rows[last[0]]
             found += 1
-        at[lane] += 1
-        size[0] = advance_top(heap, size[0], at, stop, members)
+        at[which[0]] += 1
+        size[0] = advance_top(lanes, size[0], members)
     return found
 
 

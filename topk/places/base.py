@@ -10,8 +10,8 @@ import numpy as np
 
 from coverlay import kernel, unknown_name
 from topk.base import Batch, Found, Match
+from topk.kernels.heaps import best_first
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
-from topk.select import best_first
 from topk.sparse.base import columns_of
 from topk.sparse.catalogue import Floats
 from topk.sparse.store import Rows, exception_holds

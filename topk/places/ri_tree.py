@@ -18,13 +18,12 @@ import numpy as np
 
 from coverlay import kernel
 from topk.directory import lookup
-from topk.heap import heap_pop, heap_push
+from topk.kernels.heaps import offer, pop, push
 from topk.places.base import Placed, nearness, row_similarity
 from topk.places.forest import COUNT, START
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
-from topk.select import push
 from topk.sparse.scores import raised
 from topk.sparse.store import clear, spread
 
@@ -73,13 +72,12 @@ def search(
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack = np.empty((64, 2), np.int64)
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
-    keys[0], items[0] = np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet
+    keys[0], items[0] = -np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet; keys are negated bounds
     while waiting:
-        bound, item = keys[0], items[0]
+        bound, item = -keys[0], items[0]
         if size == k and bound < scores[0]:
             break
-        heap_pop(keys, items, waiting)
-        waiting -= 1
+        waiting = pop(keys, items, waiting)
         n = item >> 1
         counts[1] += 1
         if item & 1 and not node[n, LEAF]:
@@ -87,9 +85,8 @@ def search(
             bound = min(bound, upper_bound(rect[n], text, x, y, far))
             if size == k and bound < scores[0]:
                 continue
-            if waiting and bound < keys[0]:
-                heap_push(keys, items, waiting, bound, 2 * n)
-                waiting += 1
+            if waiting and bound < -keys[0]:
+                waiting = push(keys, items, waiting, -bound, 2 * n)
                 continue
         count = node[n, SIZE]
         spread_weights(slots, groups, group, entry, child, n, columns, total)
@@ -106,7 +103,7 @@ def search(
                         need,
                     )  # fmt: skip
                     if score >= 0.0:
-                        size = push(scores, ids, size, score, numbers[row])
+                        size = offer(scores, ids, size, score, numbers[row])
             continue
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys))))
@@ -116,8 +113,7 @@ def search(
             possible = min(bound, upper_bound(rect[c], total[c], x, y, far))
             total[c] = 0.0
             if size < k or possible >= scores[0]:
-                heap_push(keys, items, waiting, possible, 2 * c + 1)
-                waiting += 1
+                waiting = push(keys, items, waiting, -possible, 2 * c + 1)
     clear(event, columns[0])
     return ids[:size], scores[:size]
 

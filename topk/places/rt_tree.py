@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.heaps import offer
 from topk.places.base import Placed, nearness, row_similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights
-from topk.select import push
 from topk.sparse.scores import raised
 from topk.sparse.store import clear, spread
 
@@ -51,7 +51,7 @@ def walk(
                     placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
                 )
                 if score >= 0.0:
-                    size = push(scores, ids, size, score, numbers[row])
+                    size = offer(scores, ids, size, score, numbers[row])
             continue
         if depth + count > len(stack):
             stack = np.concatenate((stack, np.empty(len(stack), np.int64)))

@@ -8,8 +8,8 @@ import numpy as np
 
 from coverlay import kernel
 from topk.base import Found
+from topk.kernels.heaps import offer
 from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, Scratch, nearness, similarity
-from topk.select import push
 from topk.sparse.store import clear, spread
 
 
@@ -42,7 +42,7 @@ def scan_all(
             near = nearness(place[row, 0] - x, place[row, 1] - y, far)
             score = (1.0 - alpha) * text + alpha * near
         if score >= 0.0 and (size < k or score >= scores[0]):
-            size = push(scores, ids, size, score, numbers[row])
+            size = offer(scores, ids, size, score, numbers[row])
     clear(event, columns[0])
     return ids[:size], scores[:size]
 

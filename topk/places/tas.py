@@ -18,12 +18,11 @@ import numpy as np
 
 from coverlay import kernel
 from topk.base import Found
-from topk.heap import heap_pop, heap_push
+from topk.kernels.heaps import offer, pop, push
 from topk.places.base import Placed, Scratch, nearness, row_similarity
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
-from topk.select import push
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Lists, Postings
 from topk.sparse.scores import as_bound, raised
@@ -129,8 +128,7 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     while waiting and items[0] < 0:
         n = -items[0] - 1
-        heap_pop(keys, items, waiting)
-        waiting -= 1
+        waiting = pop(keys, items, waiting)
         count = node[n, SIZE]
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys) + count)))
@@ -138,14 +136,13 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
         for i in range(count):
             if node[n, LEAF]:
                 key = spot[n, i, 2] * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
-                heap_push(keys, items, waiting, key, children[n, i])
+                waiting = push(keys, items, waiting, -key, children[n, i])
             else:
                 c = children[n, i]
                 r = rect[c]
                 dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
                 dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-                heap_push(keys, items, waiting, r[A_HI] * nearness(dx, dy, far), -c - 1)
-            waiting += 1
+                waiting = push(keys, items, waiting, -r[A_HI] * nearness(dx, dy, far), -c - 1)
     return keys, items, waiting
 
 
@@ -163,7 +160,7 @@ def threshold(
     attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
     odd, low, high = rows.odd, event[0], event[1]
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
-    keys[0], items[0] = np.inf, -t.meta[ROOT] - 1
+    keys[0], items[0] = -np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
     while True:
         total, open_ones = 0.0, 0
@@ -172,9 +169,8 @@ def threshold(
             if s == len(columns[0]):
                 keys, items, waiting = next_near(t, x, y, far, keys, items, waiting)
                 if waiting:
-                    row, gain = items[0], keys[0]
-                    heap_pop(keys, items, waiting)
-                    waiting -= 1
+                    row, gain = items[0], -keys[0]
+                    waiting = pop(keys, items, waiting)
             else:
                 best = -1
                 for c in range(begins[s], begins[s + 1]):
@@ -197,7 +193,7 @@ def threshold(
                     placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
                 )
                 if score >= 0.0:
-                    size = push(scores, ids, size, score, numbers[row])
+                    size = offer(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
         if open_ones == 0 or (size == k and raised(total) < scores[0]):
             break

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.bits import ONE, ZERO, lowest_bit
 from topk.catalogue import Ints
 from topk.interval.base import array_bytes
+from topk.kernels.bits import ONE, ZERO, lowest_bit
 from topk.predicate.base import END, prepend, room_for, unlink
 from topk.predicate.construct import covering_segment, decode, find_coordinate, piece
 from topk.predicate.pieces import ConstructIndex, check_lists

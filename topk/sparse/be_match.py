@@ -20,8 +20,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.directory import lookup
-from topk.heap import heap_pop, heap_push
-from topk.select import in_order, push
+from topk.kernels.heaps import in_order, offer, pop, push
 from topk.sparse.be_arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
 from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
@@ -66,7 +65,7 @@ def match(
         present |= attribute_bit(a)
     missing = ~present
     scores, found = best[:k], ids[:k]
-    keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0
+    keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0  # keys are negated bounds
     stack, depth = np.empty(256, np.int64), 1
     size, nodes = 0, 0
     rigid = t.knobs[RIGID] != 0.0
@@ -109,7 +108,7 @@ def match(
                         continue
                     row = blocks[block, 0]
                     if holds(rows, row, event, extra):
-                        size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
+                        size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                         if prune and size == k:
                             least = scores[0]
                             least_usual = lowered(least) / usual
@@ -135,13 +134,11 @@ def match(
                     unknown = np.isnan(usual)
                     bound = upper_score(pnode_top[q], columns, score) if unknown else raised(pnode[q].score * usual)
                 if not bound < least:
-                    heap_push(keys, items, waiting, bound, q)
-                    waiting += 1
-        if waiting == 0 or (prune and keys[0] < least):
+                    waiting = push(keys, items, waiting, -bound, q)
+        if waiting == 0 or (prune and -keys[0] < least):
             break
         p = items[0]
-        heap_pop(keys, items, waiting)
-        waiting -= 1
+        waiting = pop(keys, items, waiting)
         if learn:
             pnode[p].seen += np.float32(1.0)
         if prune and least > -np.inf and upper_score(pnode_top[p], columns, score) < least:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
+from topk.kernels.threads import in_parts
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.scores import Scoring, combine, raised
 from topk.sparse.store import Rows, Store
-from topk.threads import in_parts
 
 _TOP = 2.0**32 - 1.0
 _LEAST_STEP, _NARROWEST = 1e-300, 1e-290  # of weights, and of a range: scales beyond are not finite

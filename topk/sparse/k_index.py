@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coverlay import kernel
-from topk.select import in_order, push
+from topk.kernels.heaps import in_order, offer
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.catalogue import Ints, SparseCatalogue
 from topk.sparse.event import Event
@@ -85,7 +85,7 @@ def conjunctions(
                 if size == k and (score.code == SUM or score.code == MAX):  # the lists are no longer in order
                     hopeless = best_possible(weight, event_weight, want, want, score) < scores[0]
                 if not hopeless and run_of[target] == run and holds(rows, target, event, extra):
-                    size = push(scores, found, size, row_score(rows, target, event, score), rows.ids[target])
+                    size = offer(scores, found, size, row_score(rows, target, event, score), rows.ids[target])
                 target += 1
             kept = 0
             for i in range(count):
@@ -106,7 +106,7 @@ def scan_these(
     scores, found = best[:k], ids[:k]
     for row in which:
         if holds(rows, row, event, extra):
-            size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
+            size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
     counts[0] += len(which)
     return size
 

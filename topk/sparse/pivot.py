@@ -35,7 +35,8 @@ import numpy as np
 
 from coverlay import kernel
 from topk.base import Batch
-from topk.select import in_order, push
+from topk.kernels.heaps import in_order, offer
+from topk.kernels.threads import WORKERS, in_parts, in_threads
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
@@ -44,7 +45,6 @@ from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.scores import HELP, Score, Scoring, as_bound, combine, lowered, reach
 from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_margin
-from topk.threads import WORKERS, in_parts, in_threads
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
@@ -183,7 +183,7 @@ def search(
                 continue
             row = blocks[entry.block, 0]
             if holds(rows, row, event, extra):
-                size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
+                size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                 if size == k:
                     least = scores[0]
                     least_bound, least_even = lowered(least) / usual, lowered(least) / even

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from coverlay import kernel
-from topk.select import in_order, push
+from topk.kernels.heaps import in_order, offer
 from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
 from topk.sparse.scores import HELP, Scoring
@@ -36,7 +36,7 @@ def scan_rows(
                 matched = False
                 break
         if matched and exactly(rows, row, event, extra):
-            size = push(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
+            size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
     clear(event, columns[0])
     return in_order(scores, found, size)
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, unknown_name
 from topk.base import Stats, how_many
 from topk.catalogue import checked_id
+from topk.kernels.threads import WORKERS, in_threads
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.store import Store
-from topk.threads import WORKERS, in_threads
 
 
 class Counting(Protocol):

@@ -1,0 +1,1 @@
+"""What the compiled functions of several matchers share: heaps, bits, threads."""
