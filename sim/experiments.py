@@ -107,7 +107,8 @@ def plan(
         different.setdefault(json.dumps(point.experiment.parameters(), sort_keys=True), point)
     if fixed:
         values = ", ".join(f"{key} = {quoted(settings[key])}" for key in fixed)
-        notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {len(different)} points")
+        left = "one point" if len(different) == 1 else f"{len(different)} points"
+        notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {left}")
     if len(different) < len(points):
         notes.append(f"{len(points)} points are only {len(different)} different ones, and equal ones are run once")
     digests: dict[str, str] = {}

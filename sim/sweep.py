@@ -247,9 +247,11 @@ def _make_folder(out: Path) -> None:
 
 
 def _write_experiment(plan: Plan, out: Path) -> None:
+    """The experiment as it is run; the report shows this file, notes included."""
+    notes = "".join(f"# note: {note}\n" for note in plan.notes)
     unfinished = out / ".experiment.toml"
     try:
-        unfinished.write_text(to_toml(plan.data), encoding="utf-8")
+        unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")
         os.replace(unfinished, out / "experiment.toml")
     except OSError as error:
         raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None

@@ -59,6 +59,15 @@ def test_a_setting_wins_inside_and_around_a_swept_table():
     assert around.runs[0].experiment.overlay.latency == {"kind": "constant", "value": 3.0}
 
 
+def test_the_record_that_the_report_shows_has_the_notes(tmp_path):
+    data = {**TINY, "sweep": {"routing.strategy": ["simple", "covering"]}}
+    made = plan(data, settings={"routing.strategy": "simple"})
+    run_sweep(made, tmp_path)
+    (note,) = made.notes
+    assert f"# note: {note}\n" in (tmp_path / "experiment.toml").read_text()
+    assert [run.run_id for run in load(str(tmp_path / "experiment.toml")).runs] == [run.run_id for run in made.runs]
+
+
 def test_what_is_written_for_the_record_gives_the_same_plan_again():
     made = load("strategies", ["routing.strategy=simple", "overlay.brokers=7"])
     assert [run.run_id for run in plan(made.data, settings={"seeds": [1, 2, 3]}).runs] == [r.run_id for r in made.runs]
