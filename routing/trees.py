@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import networkx as nx
 
@@ -47,19 +48,35 @@ def spanning(overlay: Overlay, root: int | None) -> Tree:
 
 
 def shortest_paths(overlay: Overlay, source: int) -> Tree:
-    """Least latency from the source to everybody; equal latencies go by the smaller predecessor."""
-    distance = nx.single_source_dijkstra_path_length(overlay.graph, source, weight="latency")
+    """Least latency from the source to everybody; equal latencies go by the smaller predecessor.
+
+    A link without latency joins brokers at equal distance, so links are counted too: a predecessor is nearer in
+    latency, or as near and fewer links away. No cycle can come of that.
+    """
+    nearness = _nearness(overlay, source)
     tree = nx.Graph()
     tree.add_nodes_from(range(overlay.brokers))
-    hops = nx.single_source_shortest_path_length(overlay.graph, source)
-    for broker in sorted(distance, key=lambda b: (distance[b], hops[b], b)):
-        if broker == source:
-            continue
-        # A link without latency joins brokers at equal distance; only one that is in the tree already will do.
-        candidates = [n for n in overlay.graph[broker] if n == source or tree.degree(n)]
-        best = min(candidates, key=lambda n: (distance[n] + overlay.latency(n, broker), n))
+    for broker in sorted(nearness.keys() - {source}):
+        nearer = (n for n in overlay.graph[broker] if nearness[n] < nearness[broker])
+        distance = nearness[broker][0]
+        best = min(n for n in nearer if nearness[n][0] + overlay.latency(n, broker) == distance)
         tree.add_edge(best, broker, latency=overlay.latency(best, broker))
     return _rooted(source, source, tree)
+
+
+def _nearness(overlay: Overlay, source: int) -> dict[int, tuple[float, int]]:
+    """Broker → least latency from the source, and the fewest links on a way that takes no longer (Dijkstra)."""
+    found: dict[int, tuple[float, int]] = {}
+    waiting = [(0.0, 0, source)]
+    while waiting:
+        distance, links, broker = heappop(waiting)
+        if broker in found:
+            continue
+        found[broker] = (distance, links)
+        for neighbour in overlay.graph[broker]:
+            if neighbour not in found:
+                heappush(waiting, (distance + overlay.latency(broker, neighbour), links + 1, neighbour))
+    return found
 
 
 def trees_of(overlay: Overlay, kind: str, root: int | None) -> dict[int, Tree]:

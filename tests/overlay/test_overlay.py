@@ -1,5 +1,6 @@
 """Every generated kind against what the brokers rely on, the spanning tree against NetworkX, latencies."""
 
+import itertools
 import math
 
 import networkx as nx
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from coverlay import CoverlayError
 from routing import layout
 from routing.latency import globe_lengths
-from routing.overlay import OVERLAYS, build_overlay, overlay_options, spanning_tree
+from routing.overlay import OVERLAYS, Overlay, build_overlay, overlay_options, spanning_tree
+from routing.trees import shortest_paths
 
 UNIFORM = {"kind": "uniform", "low": 1.0, "high": 10.0}
 
@@ -188,3 +190,22 @@ def test_mistakes_are_sentences(kind, brokers, options, message):
 def test_options_are_listed():
     assert overlay_options("waxman") == ("alpha", "beta", "degree")
     assert overlay_options("star") == ()
+
+
+@pytest.mark.parametrize("brokers", [3, 4, 5])
+def test_trees_of_shortest_paths_where_links_may_take_no_time(brokers):
+    """Sites at one place: all rings with latencies of 0, 1 and 3 ms, from every source."""
+    for latencies in itertools.product((0.0, 1.0, 3.0), repeat=brokers):
+        ring = nx.cycle_graph(brokers)
+        nx.set_edge_attributes(ring, dict(zip(sorted(ring.edges), latencies, strict=True)), "latency")
+        for source in range(brokers):
+            tree = shortest_paths(Overlay(ring, ring, "ring"), source).graph
+            assert nx.is_tree(tree)
+            ways = (nx.single_source_dijkstra_path_length(graph, source, weight="latency") for graph in (tree, ring))
+            assert next(ways) == next(ways)
+
+
+def test_equal_latencies_go_by_the_smaller_predecessor():
+    square = nx.cycle_graph(4)
+    nx.set_edge_attributes(square, 1.0, "latency")
+    assert shortest_paths(Overlay(square, square, "ring"), 0).parent == {1: 0, 3: 0, 2: 1}
