@@ -38,7 +38,7 @@ class Sync:
 
     kind: str  # start | summary | differs | done
     channel: str  # subscriptions | advertisements
-    payload: tuple[int, ...]  # digests by bucket, or the number of buckets followed by ids
+    payload: tuple[int, ...]  # digests by bucket, or the number of buckets followed by pairs of id and filter's digest
     buckets: tuple[int, ...]  # the buckets that differ
     operation: int
     source: int

@@ -6,7 +6,7 @@ in every tree, and nothing crosses from one plane to another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,9 +165,12 @@ class Plane:
             table.check()
         for neighbour, ledger in self.ledgers.items():
             ledger.check()
-            known = set(self.broker.local.subscriptions)
-            known.update(*(self.tables[n].ids for n in self.neighbours if n != neighbour))
-            assert known == ledger.known, "a subscription without a decision, or a decision about nobody"
+            known = dict(self.broker.local.filters)
+            for other in self.neighbours:
+                if other != neighbour:
+                    known.update(self.tables[other].filters)
+            same = _digests(known) == _digests(ledger.known)
+            assert same, "a subscription without a decision, or a decision about nobody or about another filter"
             self._check_agreement(neighbour, ledger, self.at(neighbour).tables)
         for neighbour, ledger in self.advert_ledgers.items():
             ledger.check()
@@ -181,4 +184,9 @@ class Plane:
         self, neighbour: int, ledger: LinkLedger, tables: dict[int, LinkTable] | dict[int, AdvertTable]
     ) -> None:
         here = self.broker.number
-        assert sorted(ledger.sent) == tables[here].ids, f"link {here}→{neighbour}, tree {self.tree.name} disagrees"
+        same = _digests(ledger.sent) == _digests(tables[here].filters)
+        assert same, f"link {here}→{neighbour}, tree {self.tree.name} disagrees"
+
+
+def _digests(filters: Mapping[int, Filter]) -> dict[int, int]:
+    return {subscription: filter.digest for subscription, filter in filters.items()}

@@ -3,9 +3,10 @@
 Per direction of a link and channel (advertisements, subscriptions), the sender A has a ledger of what the receiver B
 should know. When the link is usable again:
 
-    A → B  summary   a digest of the ledger's sent set, in about √n buckets by hash of the id
-    B → A  differs   the ids that B has in the buckets whose digests differ (nothing, if none differs)
-    A → B  subscribe for what B lacks, then unsubscribe for what B has too much: make before break
+    A → B  summary   a digest of the ledger's sent ids and filters, in about √n buckets by hash of the id
+    B → A  differs   what B has in the buckets whose digests differ, as ids and digests of filters (nothing, if none do)
+    A → B  subscribe for what B lacks; unsubscribe and subscribe for an id whose filter changed meanwhile; then
+           unsubscribe for what B has too much: make before break
     A → B  done
 
 Ordinary messages may cross these; receiving something known or removing something unknown changes nothing, and
@@ -18,11 +19,12 @@ subscriptions, which depend on them. In a tree these waits form no cycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.messages import Sync
 from broker.trace import CLIENT
+from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger
 from routing.trees import SHARED
 
@@ -45,12 +47,12 @@ def bucket_of(identity: int, buckets: int) -> int:
     return _mixed(identity) % buckets
 
 
-def digests(ids: Iterable[int], buckets: int) -> tuple[int, ...]:
-    """Per bucket, a number that tells sets apart but for a chance of about 2⁻⁶³."""
+def digests(filters: Mapping[int, Filter], buckets: int) -> tuple[int, ...]:
+    """Per bucket, a number that tells sets of ids and their filters apart but for a chance of about 2⁻⁶³."""
     sums = [0] * buckets
-    for identity in ids:
+    for identity, filter in filters.items():
         value = _mixed(identity)
-        sums[value % buckets] ^= _mixed(value)  # mixed again: the bucket already fixes the low bits
+        sums[value % buckets] ^= _mixed(value ^ filter.digest)
     return tuple(total >> 1 for total in sums)  # fits a signed word
 
 
@@ -126,11 +128,13 @@ class Recovery:
         if not differing:
             self._waiting.discard((message.channel, message.source))
             return
-        ids = tuple(i for i in own if bucket_of(i, buckets) in set(differing))
-        self._send("differs", message.channel, message.source, message.operation, (buckets, *ids), differing)
+        asked = set(differing)
+        listed = [word for i in sorted(own) if bucket_of(i, buckets) in asked for word in (i, own[i].digest)]
+        self._send("differs", message.channel, message.source, message.operation, (buckets, *listed), differing)
 
     def _mend(self, message: Sync) -> None:
-        buckets, listed = message.payload[0], set(message.payload[1:])
+        buckets, words = message.payload[0], message.payload[1:]
+        listed = dict(zip(words[::2], words[1::2], strict=True))
         ledger = _ledgers(self.plane, message.channel)[message.source]
         asked = set(message.buckets)
         should = {i: f for i, f in ledger.sent.items() if bucket_of(i, buckets) in asked}
@@ -139,7 +143,9 @@ class Recovery:
             joins, leaves = Kind.ADVERTISE, Kind.UNADVERTISE
         nothing = self.plane.broker.nothing
         answers = [(joins, i, f) for i, f in should.items() if i not in listed]
-        answers += [(leaves, i, nothing) for i in sorted(listed - should.keys())]
+        changed = ((i, f) for i, f in should.items() if i in listed and listed[i] != f.digest)
+        answers += [step for i, f in changed for step in ((leaves, i, nothing), (joins, i, f))]
+        answers += [(leaves, i, nothing) for i in sorted(listed.keys() - should.keys())]
         self.plane.send_control(message.source, answers, message.operation, 0)
         self._send("done", message.channel, message.source, message.operation, ())
 
@@ -152,8 +158,8 @@ class Recovery:
         broker.network.operation_sends(operation)
         link.send(Sync(kind, channel, payload, buckets, operation, broker.number, now, link.sent, tree))
 
-    def _known_from(self, neighbour: int, channel: str) -> list[int]:
-        return (self.plane.adverts if channel == ADVERTS else self.plane.tables)[neighbour].ids
+    def _known_from(self, neighbour: int, channel: str) -> Mapping[int, Filter]:
+        return (self.plane.adverts if channel == ADVERTS else self.plane.tables)[neighbour].filters
 
     def _channels(self) -> list[str]:
         if self.plane.broker.network.settings.advertisements == "none":

@@ -9,7 +9,7 @@ at a time, when the next event asks: subscriptions usually come in bursts betwee
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +62,8 @@ class LinkTable:
         return subscription in self._filters
 
     @property
-    def ids(self) -> list[int]:
-        return sorted(self._filters)
+    def filters(self) -> Mapping[int, Filter]:
+        return self._filters
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
@@ -169,8 +169,8 @@ class LocalTable:
         return self._filters.pop(subscription)
 
     @property
-    def subscriptions(self) -> list[int]:
-        return sorted(self._filters)
+    def filters(self) -> Mapping[int, Filter]:
+        return self._filters
 
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> list[Match]:
         """The best matches, best first; all of them when k is None."""

@@ -8,6 +8,8 @@ subscription in vain but never keeps one back wrongly.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +34,8 @@ class AdvertTable:
         return advertisement in self._filters
 
     @property
-    def ids(self) -> list[int]:
-        return sorted(self._filters)
+    def filters(self) -> Mapping[int, Filter]:
+        return self._filters
 
     def add(self, advertisement: int, filter: Filter) -> None:
         self._filters[advertisement] = filter

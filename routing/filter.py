@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,13 @@ class Filter:
                 parts.append(tag + struct.pack("<ii", attribute, len(values)))
                 parts.append(np.array(values, dtype=np.float64).tobytes())
         return b"".join(parts)
+
+    @cached_property
+    def digest(self) -> int:
+        """64 bits that tell filters apart, by all that brokers use: what they admit and how they rank."""
+        ranks = struct.pack("<d", self.score) + self.weights.tobytes()
+        near = b"" if self.near is None else struct.pack("<ddd", *self.near)
+        return int.from_bytes(blake2b(self.key + ranks + near, digest_size=8).digest(), "little")
 
     @cached_property
     def named(self) -> NDArray[np.int32]:

@@ -184,9 +184,11 @@ class LinkLedger:
             self.on_decision(Decision(subscription, outcome, search, exact))
 
     @property
-    def known(self) -> set[int]:
-        """The subscriptions that a decision stands for."""
-        return (self.sent.keys() - self.invented()) | self.suppressed.keys() | self.dormant.keys()
+    def known(self) -> dict[int, Filter]:
+        """The subscriptions that a decision was made about."""
+        held_back = {subscription: filter for subscription, (filter, _) in self.suppressed.items()}
+        invented = self.invented()
+        return {**{s: f for s, f in self.sent.items() if s not in invented}, **held_back, **self.dormant}
 
     def check(self) -> None:
         """Raise AssertionError when a rule above is broken."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from broker.network import Network, Settings
 from coverlay import CoverlayError
+from routing.filter import Filter
+from routing.link_strategy import RoutingOptions
+from routing.overlay import build_overlay
 from sim.experiments import plan
 from sim.faults import read_faults
 from sim.runner import simulate
+from sim.streams import streams
 
 DATA = {
     "name": "faulty",
@@ -96,3 +102,63 @@ def test_subscriptions_made_during_a_cut_cross_it_afterwards(tmp_path):
     final = tables["tables"].to_pandas()
     assert final[final["final"] & (final["neighbour"] >= 0)]["entries"].sum() == 60 * 3
     assert record["missed"] == record["missed_fault"] == 0
+
+
+def line_of_three(**settings) -> Network:
+    stream = streams(1)
+    options = RoutingOptions(np.array([[0.0, 100.0]]))
+    return Network(build_overlay("line", 3, stream("overlay")), Settings(options, **settings), stream)
+
+
+def interval(low: float, high: float) -> Filter:
+    return Filter.of_box(np.array([[low, high]]))
+
+
+@pytest.mark.parametrize("strategy", ["simple", "covering", "merging"])
+def test_recovery_compares_filters_and_not_only_ids(strategy):
+    """While the link is down a client leaves and comes back under the same id with another interest."""
+    network = line_of_three(strategy=strategy)
+    network.subscribe(0, 7, interval(10, 20))
+    network.subscribe(0, 8, interval(90, 95))
+    network.run()
+    network.outages.cut(0, 1)
+    network.unsubscribe(7)
+    network.subscribe(0, 7, interval(50, 60))
+    network.run()
+    network.outages.heal(0, 1)
+    network.run()
+    network.check()
+    for event, value in enumerate((55.0, 15.0)):
+        network.publish(2, event, np.array([value]))
+    network.run()
+    assert [(row[0], row[1]) for row in network.recorder.rows["deliveries"]] == [(0, 7)]
+    reached = {(row[1], row[5]) for row in network.recorder.rows["publications"]}
+    assert reached == {(0, 2), (0, 1), (0, 0), (1, 2)}, "nobody asks for 15 any more"
+
+
+def test_check_notices_an_entry_that_is_not_what_was_sent():
+    network = line_of_three(strategy="simple")
+    network.subscribe(0, 7, interval(10, 20))
+    network.run()
+    table = network.brokers[1].planes[-1].tables[0]
+    table.remove(7)
+    table.add(7, interval(10, 21))
+    with pytest.raises(AssertionError):
+        network.check()
+
+
+def test_advertisements_that_changed_during_a_cut_are_mended_too():
+    network = line_of_three(strategy="simple", advertisements="simple")
+    network.subscribe(2, 7, interval(50, 60))
+    network.advertise(0, 1, interval(10, 20))
+    network.run()
+    network.outages.cut(0, 1)
+    network.unadvertise(1)
+    network.advertise(0, 1, interval(50, 60))
+    network.run()
+    network.outages.heal(0, 1)
+    network.run()
+    network.check()
+    network.publish(0, 0, np.array([55.0]))
+    network.run()
+    assert [row[1] for row in network.recorder.rows["deliveries"]] == [7]

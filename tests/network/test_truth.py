@@ -48,6 +48,7 @@ steps = st.lists(
         *(st.tuples(st.just("subscribe"), st.integers(0, 99), filters) for _ in range(8)),
         *(st.tuples(st.just("quiet"), st.integers(0, 99), st.tuples(event_value, event_value)) for _ in range(3)),
         st.tuples(st.just("unsubscribe"), st.integers(0, 99), st.none()),
+        st.tuples(st.just("change"), st.integers(0, 99), filters),  # leave, and come back under the same id
         st.tuples(st.just("advertise"), st.integers(0, 99), filters),
         st.tuples(st.just("unadvertise"), st.integers(0, 99), st.none()),
         st.tuples(st.just("publish"), st.integers(0, 99), st.tuples(event_value, event_value)),
@@ -132,6 +133,11 @@ def play(network: Network, story) -> None:
             gone = sorted(alive)[choice % len(alive)]
             del alive[gone]
             network.unsubscribe(gone)
+        elif what == "change" and alive:
+            changed = sorted(alive)[choice % len(alive)]
+            alive[changed] = (alive[changed][0], argument)
+            network.unsubscribe(changed)
+            network.subscribe(alive[changed][0], changed, argument)
         elif what == "advertise" and announces:
             adverts[number] = (place, argument)
             network.advertise(place, number, argument)
