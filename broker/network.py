@@ -67,6 +67,11 @@ class Settings:
         )  # fmt: skip
 
     @property
+    def instant(self) -> bool:
+        """Nothing ever waits: brokers take no time, and links no more than their latency."""
+        return self.service.get("kind", "none") == "none" and self.links == LinkModel()
+
+    @property
     def exact_routing(self) -> RoutingOptions:
         return replace(self.routing, method="scan", epsilon=0.0, method_options={})
 

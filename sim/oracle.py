@@ -10,9 +10,12 @@ shares no code with the brokers' matching, covering or routing. For every event 
   discarded a copy of the event, the *fault*'s when anything was down or under repair meanwhile, and otherwise
   an error of the routing: `missed`, which must be 0.
 
-A subscription is settled once its own messages and those of every earlier request have been processed: it
-may be represented by a cover that was still travelling. From then on make-before-break keeps a
-representative in every table, whatever joins or leaves.
+A subscription is settled once its own messages and those of every coverer that stands for it have been
+processed. A coverer may be younger: a later, wider request can overtake a subscription at a broker and hold it
+back there while the coverer itself still travels. Coverers have coverers, so this is a closure. From then on
+make-before-break keeps a representative in every table, whatever joins or leaves.
+
+What is judged of the way of an event, hop by hop, is in oracle_paths.py.
 """
 
 from __future__ import annotations
@@ -26,11 +29,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from broker.trace import CLIENT
+from broker.trace import CLIENT, NOBODY
+from sim.oracle_paths import NEVER, Floats, Ways, columns, is_kind, mergers, row_of, ways, wrong_times
 from sim.workloads import Workload
-
-Floats = NDArray[np.float64]
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Verdict:
     missed: int = 0
     duplicates: int = 0
     spurious: int = 0
+    strays: int = 0  # events sent over a link although no table entry matched
+    wrong_times: int = 0  # recorded times that are not the sum of their links and waits
     missed_transient: int = 0
     missed_dropped: int = 0
     missed_fault: int = 0
@@ -70,25 +73,59 @@ def judge(
     k: int | None,
     kind: str = "boxes",
     max_distance: float = 1.0,
+    *,
+    strategy: str = "covering",
+    root: int | None = None,
+    instant: bool = False,
 ) -> Verdict:
-    """Compare the deliveries of a finished run with what they must be; `kind` says what the k best are."""
+    """Compare a finished run with what it must be; `kind` says what the k best are.
+
+    `strategy` and `root` tell where events go without being asked for, `instant` that nothing can wait.
+    """
     truth, own = Truth(workload, semantics, kind, max_distance), workload.event_weights
-    lives = _lives(tables, len(workload.lo))
-    hops = _by_event(tables["publications"], ("target", "step", "time", "published"), len(workload.events))
+    invented = mergers(workload, tables["decisions"])
+    lives = _lives(tables, len(workload.lo), len(invented.lo))
+    hops = _by_event(tables["publications"], ("target", "step", "source", "time", "published"), len(workload.events))
     delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
     faults = tables["faults"].to_pandas()
     dropped = set(faults["event"][faults["kind"] == "queue-full"])
     lost = set(faults["event"][faults["kind"].isin(["link-down", "crashed"])])  # copies that were in flight
     broken = _broken_times(faults)
-    verdict = Verdict()
+    explains = _Explains(workload, invented, tables, semantics, strategy, root)
+    verdict = Verdict(wrong_times=wrong_times(tables, instant))
     for event in range(len(workload.events)):
         if not len(hops[event]):
             continue  # never published in this run
         scores = truth.scores(workload.events[event], own if own is None else own[event])
-        published, ended = hops[event][0, 3], hops[event][:, 2].max()
+        published, ended = hops[event][0, 4], hops[event][:, 3].max()
         faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
         _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
+        verdict.strays += explains.strays(workload.events[event], scores, hops[event])
     return verdict
+
+
+class _Explains:
+    """Which hops of an event something in a table explains."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        invented: Workload,
+        tables: Mapping[str, pa.Table],
+        semantics: str,
+        strategy: str,
+        root: int | None,
+    ) -> None:
+        self._count, self._merged = len(workload.lo), len(invented.lo)
+        self._mergers = Truth(invented, semantics)
+        self._ways: Ways = ways(tables, self._count, self._count + self._merged, strategy, root)
+
+    def strays(self, values: Floats, scores: Floats, hops: Floats) -> int:
+        matching = np.flatnonzero(~np.isnan(scores))
+        if self._merged:
+            also = np.flatnonzero(~np.isnan(self._mergers.scores(values)))
+            matching = np.concatenate([matching, self._count + also])
+        return self._ways.strays(matching, hops[:, :3])
 
 
 def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
@@ -114,8 +151,8 @@ def _judge_event(
     dropped: bool,
     faulty: bool,
 ) -> None:
-    step_at = {int(broker): int(step) for broker, step, _, _ in hops}
-    ended, published = hops[:, 2].max(), hops[0, 3]
+    step_at = {int(broker): int(step) for broker, step in hops[:, :2]}
+    ended, published = hops[:, 3].max(), hops[0, 4]
     got: dict[int, list[int]] = {}
     for broker, subscription, _rank in delivered[np.lexsort((delivered[:, 2], delivered[:, 0]))]:
         got.setdefault(int(broker), []).append(int(subscription))
@@ -203,16 +240,16 @@ class Truth:
         return np.bincount(self._row, values, len(self._size)).astype(np.float64, copy=False)
 
 
-def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
+def _lives(tables: Mapping[str, pa.Table], count: int, invented: int) -> _Lives:
     operations = tables["operations"].to_pandas()
-    control = tables["control"].to_pandas()
-    requests = control[control["source"] == CLIENT]
+    control = tables["control"]
+    requests = control.filter(pa.array(control.column("source").to_numpy() == CLIENT)).to_pandas()
     lives = _Lives(
         home=np.full(count, -1, dtype=np.int64),
         came=np.full(count, NEVER),
         left=np.full(count, NEVER),
         asked=np.full(count, np.inf),
-        settled=np.full(count, np.inf),
+        settled=_settled(tables, count, invented)[:count],
         asked_to_leave=np.full(count, np.inf),
     )
     joins = requests[requests["kind"] == "subscribe"]
@@ -223,10 +260,33 @@ def _lives(tables: Mapping[str, pa.Table], count: int) -> _Lives:
     joined = operations["subscription"][joining]  # each once: what is repeated is called resubscribe
     lives.home[joined] = operations["broker"][joining]
     lives.asked[joined] = operations["time"][joining]
-    lives.settled[joined] = np.maximum.accumulate(operations["finished"].to_numpy(dtype=float))[joining]
     leaving = (operations["kind"] == "unsubscribe").to_numpy()
     lives.asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
     return lives
+
+
+def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Floats:
+    """When each subscription, and behind them each merger, was settled; inf where it never came."""
+    operations, decisions = tables["operations"], tables["decisions"]
+    number, subscription, finished = columns(operations, "operation", "subscription", "finished")
+    finished = finished.astype(np.float64)
+    request = np.full(count + invented, -1)  # the one whose messages first spread it
+    joining = is_kind(operations, "kind", "subscribe", "preload")
+    request[subscription[joining]] = number[joining]
+    covered = decisions.column("witness").to_numpy() != NOBODY
+    decisions = decisions.select(["subscription", "witness", "operation", "outcome"]).filter(pa.array(covered))
+    behind, witness, cause = columns(decisions, "subscription", "witness", "operation")
+    behind, witness = row_of(behind, count), row_of(witness, count)
+    made = is_kind(decisions, "outcome", "merged") & (witness >= count)
+    request[witness[made]] = cause[made]
+    settled = np.where(request >= 0, finished[request], np.inf)
+    # Only those decisions count that were made while it first spread: by its request, or woken by an advertisement.
+    advertising = is_kind(operations, "kind", "advertise")
+    first = (cause == request[behind]) | advertising[cause]
+    behind, witness = behind[first], witness[first]
+    while (settled[behind] < settled[witness]).any():
+        np.maximum.at(settled, behind, settled[witness])
+    return np.maximum(settled, finished[advertising].max(initial=-np.inf))
 
 
 def _by_event(table: pa.Table, columns: tuple[str, ...], events: int) -> list[Floats]:

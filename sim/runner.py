@@ -188,7 +188,15 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     tables = ran.tables
     matching = experiment.matching
     verdict = oracle.judge(
-        workload, tables, matching.semantics, matching.k, matching.kind, settings.ranking.max_distance
+        workload,
+        tables,
+        matching.semantics,
+        matching.k,
+        matching.kind,
+        settings.ranking.max_distance,
+        strategy=settings.strategy,
+        root=settings.root,
+        instant=settings.instant,
     )
     delivered = tables["deliveries"].num_rows
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)

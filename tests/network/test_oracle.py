@@ -6,10 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker.network import Settings
+from broker.schema import Schema
+from routing.filter import Filter
+from routing.link_strategy import RoutingOptions
+from routing.overlay import build_overlay
 from sim import oracle
+from sim.engines import ENGINES
 from sim.experiments import plan
 from sim.runner import simulate, workload_of
 from sim.streams import streams
+from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
+from sim.workloads.base import from_filters
 
 DATA = {
     "name": "small",
@@ -142,3 +150,140 @@ def test_holding_events_loses_none_and_costs_latency():
 def test_shedding_by_rank_serves_better_subscriptions_than_dropping_the_last():
     score = {rule: overloaded(rule)[1]["deliveries"].to_pandas()["score"].mean() for rule in ("drop", "shed")}
     assert score["shed"] > score["drop"]
+
+
+# ── settled: its own messages and those of every coverer, however late that one came ───────────────────
+
+STAR = {(0, 1): 2.0, (0, 2): 1.0, (0, 3): 1.0, (0, 4): 10.0}
+
+
+def overtaken(engine: str, published: float):
+    """[20, 30] at broker 1; [0, 100] at broker 0 a moment later holds it back there, and itself travels on to 4."""
+    overlay = build_overlay("star", 5, np.random.default_rng(1))
+    for link, latency in STAR.items():
+        overlay.graph.edges[link]["latency"] = latency
+    filters = [Filter.of_box(np.array([box], dtype=float)) for box in ((20, 30), (0, 100))]
+    workload = from_filters(Schema.uniform(1, 0.0, 100.0), filters, np.array([[25.0]]))
+    timeline = Timeline(
+        np.array([0.0, 1.0, published]),
+        np.array([SUBSCRIBE, SUBSCRIBE, PUBLISH], dtype=np.int8),
+        np.array([0, 1, 0]),
+        np.array([1, 0, 4]),
+    )
+    experiment = plan({**DATA, "matching": {}}).runs[0].experiment
+    settings = Settings(RoutingOptions(workload.schema.domain))
+    ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, streams(1))
+    return workload, ran.tables
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_a_subscription_is_not_settled_while_a_younger_coverer_travels(engine):
+    workload, tables = overtaken(engine, published=5.0)
+    assert tables["deliveries"].num_rows == 0
+    verdict = oracle.judge(workload, tables, "exact", None, instant=True)
+    assert verdict == oracle.Verdict(missed_transient=2)
+
+
+def test_a_subscription_is_settled_once_its_coverer_has_arrived():
+    workload, tables = overtaken("simpy", published=11.5)
+    assert oracle.judge(workload, tables, "exact", None, instant=True) == oracle.Verdict()
+    lost = {name: tables[name].slice(0, 1 if name == "publications" else 0) for name in ("publications", "deliveries")}
+    assert oracle.judge(workload, {**tables, **lost}, "exact", None).missed == 2
+
+
+def churn(seed: int, **routing):
+    return {
+        "name": "churn",
+        "seeds": [seed],
+        "overlay": {"kind": "star", "brokers": 6, "latency": {"kind": "uniform", "low": 0.0, "high": 60.0}},
+        "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 60, "events": 60},
+        "arrivals": {"kind": "churn", "lifetime": 80.0},
+        "routing": routing,
+        "run": {"engine": "simpy"},
+    }
+
+
+@pytest.mark.parametrize("mode", ["lazy", "active"])
+@pytest.mark.parametrize("routing", [{"strategy": "covering"}, {"strategy": "merging", "merge_waste": 0.3}])
+@pytest.mark.parametrize("seed", [5, 7, 11])  # the first three in which "every earlier request" raised false alarms
+def test_overtaking_under_churn_raises_no_false_alarm(seed, routing, mode):
+    tables, _ = simulate(plan(churn(seed, mode=mode, **routing)).runs[0])
+    record = tables["run"].to_pylist()[0]
+    assert [record[name] for name in ("missed", "duplicates", "spurious", "strays", "wrong_times")] == [0] * 5
+    assert record["missed_transient"] > 0
+
+
+# ── the way of events ──────────────────────────────────────────────────────────────────────────────────
+
+
+def spoilt(table: pa.Table, column: str, row: int, value: float) -> pa.Table:
+    frame = table.to_pandas()
+    frame.loc[row, column] = value
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "change"),
+    [
+        ("deliveries", "latency", 1e-3),
+        ("deliveries", "time", 1e-3),
+        ("deliveries", "hops", 1),
+        ("publications", "waited", 1e-3),
+        ("publications", "sent", -1e-3),
+        ("publications", "time", 1e-3),
+    ],
+)
+def test_a_time_that_is_not_the_sum_of_its_parts_is_noticed(finished, table, column, change):
+    rows = finished[1][table].to_pandas()
+    far = int(np.flatnonzero(rows["hops" if table == "deliveries" else "hop"] == 2)[0])
+    changed = spoilt(finished[1][table], column, far, rows[column][far] + change)
+    assert judged(finished, **{table: changed}).wrong_times > 0
+
+
+def test_nothing_waits_where_nothing_can(finished):
+    """A link that takes longer than it says: the recorded wait fits, and has no cause."""
+    workload, tables = finished
+    links = tables["links"].to_pandas()
+    links["latency"] -= 0.5
+    publications = tables["publications"].to_pandas()
+    publications.loc[publications["hop"] > 0, "waited"] += 0.5
+    slower = {"links": pa.Table.from_pandas(links), "publications": pa.Table.from_pandas(publications)}
+    assert judged(finished, **slower).wrong_times == 0
+    late = int((publications["hop"] > 0).sum())
+    assert oracle.judge(workload, {**tables, **slower}, "exact", 3, instant=True).wrong_times == late
+
+
+def test_an_event_that_went_where_no_entry_matched_is_a_stray(finished):
+    """Without the message that told the subscription, the hop has no explanation."""
+    _workload, tables = finished
+    control = tables["control"].to_pandas()
+    assert judged(finished).strays == 0
+    without = control[(control["source"] < 0) | (control["kind"] != "subscribe")]
+    hops = int((tables["publications"].column("source").to_numpy() >= 0).sum())
+    assert judged(finished, control=pa.Table.from_pandas(without)).strays == hops > 0
+
+
+@pytest.mark.parametrize("strategy", ["flooding", "hierarchical"])
+def test_hops_that_nobody_asked_for_are_explained_by_the_strategy_alone(strategy):
+    run = plan({**DATA, "routing": {"strategy": strategy}}).runs[0]
+    tables, _ = simulate(run)
+    workload = workload_of(run.experiment, streams(run.seed))
+    assert tables["run"].to_pylist()[0]["strays"] == 0
+    assert oracle.judge(workload, tables, "exact", 3, strategy="covering").strays > 0
+
+
+def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
+    data = {
+        **DATA,
+        "workload": {"kind": "uniform", "width": [0.1, 0.3], "attributes": 2, "subscriptions": 60, "events": 200},
+        "routing": {"strategy": "merging", "mode": "active", "merge_waste": 0.4},
+        "matching": {},
+    }
+    run = plan(data).runs[0]
+    tables, _ = simulate(run)
+    workload = workload_of(run.experiment, streams(run.seed))
+    assert tables["run"].to_pylist()[0]["strays"] == 0
+    decisions = tables["decisions"].to_pandas()
+    assert (decisions["outcome"] == "merged").any()
+    unmerged = pa.Table.from_pandas(decisions[decisions["outcome"] != "retracted"])
+    assert oracle.judge(workload, {**tables, "decisions": unmerged}, "exact", None, strategy="merging").strays > 0
