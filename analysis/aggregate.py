@@ -27,6 +27,7 @@ from analysis.spark import session
 from analysis.summary import FILES, LABELS, Summary, family
 from analysis.traces import Run, Sweep, canonical, find_runs, read
 from analysis.verify import damages
+from broker.trace import MUST_BE_ZERO
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -233,10 +234,10 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
                     f"{run.folder} recorded {run.record[name]} {name.replace('_', ' ')} but its trace has "
                     f"{row[name]:.0f}: do not trust this run"
                 )
-        wrong = {name: row[name] for name in ("missed", "duplicates", "spurious") if row[name]}
+        wrong = {name: row[name] for name in MUST_BE_ZERO if row[name] > 0}
         if wrong:
-            listed = ", ".join(f"{count:.0f} {name}" for name, count in wrong.items())
-            found.append(f"run {run.name} delivered wrongly: {listed}")
+            listed = ", ".join(f"{count:.0f} {CATALOGUE[name].title}" for name, count in wrong.items())
+            found.append(f"run {run.name} broke a guarantee: {listed}")
     if (runs["capped"] > 0).any():
         found.append("the probe cap ended some covering searches before ε allowed it, which costs recall")
     return found

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.metrics import CATALOGUE
+from broker.trace import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError
 
 # Column names of the labels that every result carries beside the point itself.
@@ -42,7 +43,8 @@ TABLE_METRICS = (
     "missed",
     "duplicates",
 )
-LOSS_METRICS = ("missed_transient", "missed_dropped", "missed_fault", "repair_mean")
+ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
+LOSS_METRICS = (*LOSSES, "repair_mean")
 _SHORT_TITLES = {
     "missed_transient": "converging",
     "missed_dropped": "dropped",
@@ -147,8 +149,9 @@ def table_metrics(summary: Summary) -> tuple[str, ...]:
     def happened(name: str) -> bool:
         return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
 
+    alarms = [name for name in ALARM_METRICS if happened(name)]
     losses = [name for name in LOSS_METRICS if happened(name)]
-    return (*TABLE_METRICS, *losses, *(("delivery_ratio",) if losses else ()))
+    return (*TABLE_METRICS, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
 
 
 def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: bool = False) -> Table:

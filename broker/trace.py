@@ -45,8 +45,9 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in fields.items()])
 
 
-# Unknown when nobody asked what exact covering would have said; unknown until the files are written.
-_NULLABLE = {"exact", digests.COLUMN}
+# Unknown when nobody asked what exact covering would have said; where tables are older than the trace; until the files
+# are written.
+_NULLABLE = {"exact", "strays", digests.COLUMN}
 
 SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
@@ -190,10 +191,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         control_messages=pa.int64(),  # over links, client requests not counted
         event_messages=pa.int64(),
         deliveries=pa.int64(),
+        simple_entries=pa.int64(),  # that simple routing would keep for its neighbours at the end, in the same trees
         missed=pa.int64(),  # required deliveries that did not happen: must be 0
         duplicates=pa.int64(),  # must be 0
         spurious=pa.int64(),  # must be 0
-        strays=pa.int64(),  # events sent over a link although no table entry matched: must be 0
+        strays=pa.int64(),  # events sent where no table entry matched: must be 0; null: tables older than the trace
         wrong_times=pa.int64(),  # recorded times that are not the sum of their links and waits: must be 0
         missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
         missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
@@ -203,7 +205,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         file_digests=pa.string(),  # JSON, see broker/digests.py; filled in by `write_run`
     ),
 }
-OPTIONAL = {("run", digests.COLUMN), ("run", "inputs")}  # columns that traces of earlier versions lack
+# Columns that traces of earlier versions lack.
+OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries", "strays", "wrong_times")}
+# What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
+MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
+LOSSES = ("missed_transient", "missed_dropped", "missed_fault")
 
 ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before

@@ -93,6 +93,11 @@ def links_of(trees: Iterable[Tree]) -> list[tuple[int, int]]:
     return sorted({(min(a, b), max(a, b)) for tree in trees for a, b in tree.graph.edges})
 
 
+def told(trees: Iterable[Tree], broker: int) -> int:
+    """How many others keep an entry for a subscription of `broker` in simple routing, all trees together."""
+    return sum(len(tree.graph) - 1 if tree.name == SHARED else tree.level[broker] for tree in trees)
+
+
 def reaches(tree: Tree, broker: int, sends_to: str) -> tuple[list[int], list[int]]:
     """The neighbours that learn of a broker's subscriptions, and those that never tell theirs and get every event."""
     parent, everybody = tree.towards_root(broker), tree.neighbours(broker)

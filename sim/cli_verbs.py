@@ -75,10 +75,8 @@ def run(options: argparse.Namespace) -> int:
     write_bounds(plan, out)
     _aggregate_and_report(out, options.spark)
     for wrong in result.wrong:
-        record = wrong.record
         _err.print(
-            f"run {wrong.run_id} broke a guarantee: missed {record['missed']}, duplicates {record['duplicates']}, "
-            f"spurious {record['spurious']}; see coverlay explain {out} --run {wrong.run_id}",
+            f"run {wrong.run_id} broke a guarantee: {wrong.broken}; see coverlay explain {out} --run {wrong.run_id}",
             style="red",
         )
     if result.wrong or any(not failure.is_input for failure in result.failures):

@@ -6,7 +6,7 @@ same trace to the last bit, for what it supports. `auto` takes the compiled one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from coverlay import CoverlayError
 from routing.advertisements import advertisement_for
 from routing.filter import Filter
 from routing.overlay import Overlay
+from routing.trees import Tree, told
 from sim.config import Experiment
 from sim.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
 from sim.streams import Stream
@@ -31,6 +32,7 @@ class Ran:
 
     tables: dict[str, pa.Table]
     links: int  # that messages were routed on
+    simple_entries: int  # that simple routing would keep for its neighbours at the end
     active: int  # subscriptions in force at the end
     finished: float  # simulated time when nothing was under way any more
 
@@ -63,7 +65,9 @@ def run_compiled(
 
     world = World(overlay, settings, workload, timeline, experiment.run.samples, stream)
     world.run()
-    return Ran(tables_of(world), len(world.topology.links), int(world.brokers["local"].sum()), world.now)
+    topology, local = world.topology, world.brokers["local"]
+    simple = _simple_entries(topology.trees, local.tolist())
+    return Ran(tables_of(world), len(topology.links), simple, int(local.sum()), world.now)
 
 
 def run_simpy(
@@ -87,10 +91,16 @@ def run_simpy(
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
     network.run()
     network.finish()
-    return Ran(network.recorder.tables(), len(network.links), network.active_subscriptions, network.env.now)
+    simple = _simple_entries(network.trees.values(), [len(broker.local) for broker in network.brokers])
+    tables, links = network.recorder.tables(), len(network.links)
+    return Ran(tables, links, simple, network.active_subscriptions, network.env.now)
 
 
 ENGINES = {"simpy": run_simpy, "compiled": run_compiled}
+
+
+def _simple_entries(trees: Collection[Tree], local: Sequence[int]) -> int:
+    return sum(count * told(trees, broker) for broker, count in enumerate(local))
 
 
 def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline: Timeline) -> list[Fault]:

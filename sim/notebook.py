@@ -73,6 +73,5 @@ def _refuse_broken(swept: SweepResult, folder: Path) -> None:
         error = f"{count} of the runs failed, the first with {first}"
         raise CoverlayError(error) if first.is_input else RuntimeError(error)
     if swept.wrong:
-        record = swept.wrong[0].record
-        counts = ", ".join(f"{record[name]} {name}" for name in ("missed", "duplicates", "spurious"))
-        raise RuntimeError(f"run {swept.wrong[0].run_id} in {folder} broke a guarantee: {counts} deliveries")
+        first_wrong = swept.wrong[0]
+        raise RuntimeError(f"run {first_wrong.run_id} in {folder} broke a guarantee: {first_wrong.broken}")

@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from broker.trace import CLIENT, NOBODY
-from sim.oracle_paths import NEVER, Floats, Ways, columns, is_kind, mergers, row_of, ways, wrong_times
+from sim.oracle_paths import NEVER, Floats, Ways, columns, is_kind, mergers, row_of, untraced, ways, wrong_times
 from sim.workloads import Workload
 
 
@@ -39,7 +39,7 @@ class Verdict:
     missed: int = 0
     duplicates: int = 0
     spurious: int = 0
-    strays: int = 0  # events sent over a link although no table entry matched
+    strays: int | None = 0  # events sent where no table entry matched; None: tables are older than the trace
     wrong_times: int = 0  # recorded times that are not the sum of their links and waits
     missed_transient: int = 0
     missed_dropped: int = 0
@@ -92,6 +92,7 @@ def judge(
     lost = set(faults["event"][faults["kind"].isin(["link-down", "crashed"])])  # copies that were in flight
     broken = _broken_times(faults)
     explains = _Explains(workload, invented, tables, semantics, strategy, root)
+    strays = 0
     verdict = Verdict(wrong_times=wrong_times(tables, instant))
     for event in range(len(workload.events)):
         if not len(hops[event]):
@@ -100,7 +101,8 @@ def judge(
         published, ended = hops[event][0, 4], hops[event][:, 3].max()
         faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
         _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
-        verdict.strays += explains.strays(workload.events[event], scores, hops[event])
+        strays += explains.strays(workload.events[event], scores, hops[event])
+    verdict.strays = strays if explains.judged else None
     return verdict
 
 
@@ -118,6 +120,7 @@ class _Explains:
     ) -> None:
         self._count, self._merged = len(workload.lo), len(invented.lo)
         self._mergers = Truth(invented, semantics)
+        self.judged = not untraced(tables)
         self._ways: Ways = ways(tables, self._count, self._count + self._merged, strategy, root)
 
     def strays(self, values: Floats, scores: Floats, hops: Floats) -> int:

@@ -145,10 +145,15 @@ class Ways:
         return sum(pair[0] != CLIENT and pair not in explained for pair in sent)
 
 
-def ways(tables: Mapping[str, pa.Table], subscriptions: int, rows: int, strategy: str, root: int | None) -> Ways:
+def untraced(tables: Mapping[str, pa.Table]) -> bool:
+    """Did subscriptions spread before time 0? Their messages are counted and not traced."""
     operations = tables["operations"]
-    untraced = is_kind(operations, "kind", "preload") & (operations.column("messages").to_numpy() > 0)
-    if strategy == "flooding" or untraced.any():
+    before = is_kind(operations, "kind", "preload") & (operations.column("messages").to_numpy() > 0)
+    return bool(before.any())
+
+
+def ways(tables: Mapping[str, pa.Table], subscriptions: int, rows: int, strategy: str, root: int | None) -> Ways:
+    if strategy == "flooding" or untraced(tables):
         return Ways(None, frozenset())
     upwards = _upwards(tables["links"], root) if strategy == "hierarchical" else frozenset()
     return Ways(Entries(tables, subscriptions, rows), upwards)

@@ -43,6 +43,12 @@ class Outcome:
     record: dict[str, Any]
     warnings: tuple[str, ...]
 
+    @property
+    def broken(self) -> str:
+        """What the oracle counted that must not happen, in words; empty if nothing did."""
+        counts = ((name.replace("_", " "), self.record[name]) for name in trace.MUST_BE_ZERO)
+        return ", ".join(f"{name} {count}" for name, count in counts if count)
+
 
 def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
     section = experiment.overlay
@@ -219,6 +225,7 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         + int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
         "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
         "deliveries": delivered,
+        "simple_entries": ran.simple_entries,
         **vars(verdict),
         "finished": ran.finished,
         "wall_seconds": time.perf_counter() - started,

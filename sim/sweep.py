@@ -62,10 +62,8 @@ class SweepResult:
 
     @property
     def wrong(self) -> list[Outcome]:
-        """Runs in which the oracle found a delivery missing, twice, or to the wrong subscriber."""
-        return [
-            o for o in self.outcomes if o.record["missed"] or o.record["duplicates"] or o.record["spurious"]
-        ]
+        """Runs in which the oracle counted what must not happen."""
+        return [o for o in self.outcomes if o.broken]
 
 
 Attempt = Outcome | Failure

@@ -1,8 +1,9 @@
 """Routing tables: how many entries brokers keep once nothing is under way any more.
 
 An entry is *remote* when it belongs to a neighbour: it says which events to send over that link. Entries of a
-broker's own clients are needed under any strategy and are not counted. Simple routing keeps, in a tree, every
-active subscription at every broker but its own, which gives the exact baseline active × (brokers − 1).
+broker's own clients are needed under any strategy and are not counted. What simple routing would keep is in the run
+record: in one spanning tree every active subscription at every broker but its own, in a tree per source every one at
+each broker on its way to each source.
 """
 
 from __future__ import annotations
@@ -41,13 +42,12 @@ def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
         F.sum("remote").alias("total"), F.max("remote").alias("largest"), F.sum("all").alias("stored")
     )
     entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
-    simple = F.col("active") * (F.col("brokers") - 1)
     return run.join(F.broadcast(totals), "run", "left").select(
         "run",
         entries.alias("entries"),
         F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
         F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
-        (1 - F.try_divide(entries, simple)).alias("reduction"),
+        (1 - F.try_divide(entries, F.col("simple_entries"))).alias("reduction"),
         F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
     )
 
@@ -88,10 +88,10 @@ JOB = Job(
             "reduction",
             "reduction against simple routing",
             "share",
-            "The part of simple routing's entries that is saved; simple routing in a tree needs every active "
-            "subscription at every other broker.",
-            "1 − entries ÷ (active × (brokers − 1))",
-            ("tables.entries", "tables.neighbour", "tables.final", "run.active", "run.brokers"),
+            "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
+            "every active subscription at every other broker, in a tree per source at each broker on its way there.",
+            "1 − entries ÷ entries of simple routing",
+            ("tables.entries", "tables.neighbour", "tables.final", "run.simple_entries"),
             "higher",
         ),
         Metric(

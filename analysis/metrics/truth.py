@@ -1,15 +1,18 @@
 """Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
 
-`missed`, `duplicates` and `spurious` must be 0 in every run. Losses while a subscription was still on its
+MUST_BE_ZERO must be 0 in every run. Losses while a subscription was still on its
 way, or because a bounded queue was full or something had failed, are expected consequences of the scenario
 and are counted apart.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from analysis.metrics.definition import Job, Metric
+from broker.trace import LOSSES, MUST_BE_ZERO
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,11 +25,10 @@ LOST = ("queue-full", "link-down", "crashed", "publisher-down")
 def truth(run: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    counts = ["missed", "duplicates", "spurious", "missed_transient", "missed_dropped", "missed_fault"]
-    lost = F.col("missed") + F.col("missed_transient") + F.col("missed_dropped") + F.col("missed_fault")
+    lost = reduce(add, (F.col(name) for name in ("missed", *LOSSES)))
     return run.select(
         "run",
-        *(F.col(name).cast("double").alias(name) for name in counts),
+        *(F.col(name).cast("double").alias(name) for name in (*MUST_BE_ZERO, *LOSSES)),
         F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
         F.try_divide("control_messages", "events").alias("control_per_event"),
         F.col("finished").alias("simulated_time"),
@@ -41,8 +43,8 @@ def drops(faults: DataFrame) -> DataFrame:
     return lost.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
 
 
-def _oracle(name: str, title: str, definition: str) -> Metric:
-    return Metric(name, title, "deliveries", definition, f"run record: {name}", (f"run.{name}",), empty=0)
+def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
+    return Metric(name, title, unit, definition, f"run record: {name}", (f"run.{name}",))
 
 
 TRUTH_JOB = Job(
@@ -53,6 +55,19 @@ TRUTH_JOB = Job(
         _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
         _oracle("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
         _oracle("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
+        _oracle(
+            "strays",
+            "stray events",
+            "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown where "
+            "subscriptions were there before the trace began.",
+            "messages",
+        ),
+        _oracle(
+            "wrong_times",
+            "wrong times",
+            "Hops and deliveries whose recorded time is not the sum of the links and waits on their way; must be 0.",
+            "records",
+        ),
         _oracle(
             "missed_transient",
             "missed while converging",

@@ -15,7 +15,7 @@ from analysis.metrics.delivery import PERCENTS
 from analysis.metrics.traffic import KINDS
 from analysis.metrics.truth import LOST
 from broker.buckets import EXPONENT_BIAS, PARTS, SUBBITS
-from broker.trace import CLIENT
+from broker.trace import CLIENT, LOSSES, MUST_BE_ZERO
 
 # The middle of a bucket, see broker/buckets.py.
 _MIDDLE = f"if(b = 0, 0, (1 + ((b & {PARTS - 1}) + 0.5) / {PARTS}) * pow(2, (b >> {SUBBITS}) - {EXPONENT_BIAS}))"
@@ -60,7 +60,7 @@ DUCKDB_JOBS = {
         totals as (select run, sum(entries) total, max(entries) largest from remote group by run),
         stored as (select run, sum(entries) stored from final group by run)
         select run, coalesce(total, 0) entries, coalesce(total, 0) / brokers entries_per_broker,
-        coalesce(largest, 0) entries_max, 1 - coalesce(total, 0) / nullif(active * (brokers - 1), 0) reduction,
+        coalesce(largest, 0) entries_max, 1 - coalesce(total, 0) / nullif(simple_entries, 0) reduction,
         stored * (16 * (parameters->>'$.workload.attributes')::int + 8) / brokers memory_per_broker
         from run left join totals using (run) left join stored using (run)""",
     "control": f"""select run, sum(count) control_messages,
@@ -105,7 +105,7 @@ DUCKDB_JOBS = {
         from operations join p using (run) group by run""",
     "faults": f"""select run, count_if(kind in ('crash', 'cut')) failures, count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",
-    "truth": """select run, missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault,
+    "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))},
         deliveries / nullif(deliveries + missed + missed_transient + missed_dropped + missed_fault, 0) delivery_ratio,
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }

@@ -65,6 +65,7 @@ def write_sweep(out: Path) -> None:
                         event_messages=2,
                         deliveries=2,
                         trace_hash=f"{seed:02x}",
+                        simple_entries=16 + seed - 1,  # what the runs with simple routing keep
                     )
                 ],
                 tables=handmade.final(size, size, size, size + seed - 1),

@@ -115,7 +115,7 @@ def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: P
     handmade.write(tmp_path, "one", run=[record], control=[{"source": 0, "target": 1, "kind": "subscribe"}])
     summary = analyze(tmp_path, progress=said.append)
     assert any("recorded 5 control messages but its trace has 1" in w for w in summary.warnings)
-    assert any("delivered wrongly: 2 missed" in w for w in summary.warnings)
+    assert any("broke a guarantee: 2 missed deliveries" in w for w in summary.warnings)
     assert any("aggregating 1 run on Spark" in message for message in said)
     assert summary.value("{}", "load_gini")["mean"] == pytest.approx(2 / 3)
 

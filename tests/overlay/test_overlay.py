@@ -14,6 +14,8 @@ from routing import layout
 from routing.latency import globe_lengths
 from routing.overlay import OVERLAYS, Overlay, build_overlay, overlay_options, spanning_tree
 from routing.trees import shortest_paths
+from sim.experiments import plan
+from sim.runner import simulate
 
 UNIFORM = {"kind": "uniform", "low": 1.0, "high": 10.0}
 
@@ -209,3 +211,22 @@ def test_equal_latencies_go_by_the_smaller_predecessor():
     square = nx.cycle_graph(4)
     nx.set_edge_attributes(square, 1.0, "latency")
     assert shortest_paths(Overlay(square, square, "ring"), 0).parent == {1: 0, 3: 0, 2: 1}
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize("trees", ["spanning", "per-source"])
+def test_the_baseline_of_simple_routing_is_what_simple_routing_keeps(trees, engine):
+    """So that it saves 0 % against itself, in one tree as in a tree per source."""
+    data = {
+        "name": "baseline",
+        "overlay": {"kind": "watts-strogatz", "brokers": 8},
+        "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 30, "events": 2},
+        "arrivals": {"kind": "static", "unsubscribe": 0.3},
+        "routing": {"strategy": "simple", "trees": trees},
+        "run": {"engine": engine},
+    }
+    tables, _ = simulate(plan(data).runs[0])
+    rows, record = tables["tables"].to_pandas(), tables["run"].to_pylist()[0]
+    kept = rows[rows["final"] & (rows["neighbour"] >= 0)]["entries"].sum()
+    assert record["simple_entries"] == kept > 0
+    assert (kept == record["active"] * 7) == (trees == "spanning")
