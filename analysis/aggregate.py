@@ -4,18 +4,18 @@ Every job of the catalogue is one Spark query over the whole sweep and gives one
 over seeds are two more queries on those few rows. Only aggregates reach the driver: a row per run and
 metric, per broker, per link.
 
-Results, in `<out>/results`, each file written beside itself and renamed, so that a reader never meets half
-of one: run_metrics, summary, differences, broker_metrics, link_metrics (Parquet and CSV), and notes.json.
+Results, in `<out>/results`, a folder that is replaced as a whole: run_metrics, summary, differences,
+broker_metrics, link_metrics (Parquet and CSV), and notes.json.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,11 @@ import pandas as pd
 
 from analysis import stats
 from analysis.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, table_size, traffic
-from analysis.spark import session
+from analysis.spark import lost, session
 from analysis.summary import FILES, LABELS, Summary, family
 from analysis.traces import Run, Sweep, canonical, find_runs, read
 from analysis.verify import damages
+from broker.disk import remove_leftovers, replaced_folder, writing
 from broker.trace import MUST_BE_ZERO
 from coverlay import CoverlayError
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes longer than reading
+NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
 AT_ONCE = 6  # jobs under way: while one is planned or ends with a single task, others keep the cores busy
 VALUES = "run string, point string, seed bigint, metric string, value double"
 # What of a run's record stands beside its metrics.
@@ -66,13 +68,24 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
             warnings.filterwarnings("ignore", message="toPandas attempted Arrow")
             summary = _aggregate(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
-        broken = next((sentence for run in sweep.runs for sentence in damages(run.folder)), None)
-        if broken is None:
+        cause = _cause(error, spark, sweep)
+        if cause is None:
             raise
-        raise CoverlayError(broken) from error
+        raise CoverlayError(cause) from error
     say("writing results")
     _write(summary)
     return summary
+
+
+def _cause(error: Exception, spark: SparkSession, sweep: Sweep) -> str | None:
+    """What made Spark fail, if it is none of our own mistakes, and how to go on."""
+    go_on = f"the traces are kept: `coverlay analyze {sweep.out}` starts over"
+    if lost(spark):
+        return f"Spark's Java process ended in the middle of the aggregation, killed or out of memory; {go_on}"
+    if NO_SPACE in str(error):
+        where = "make room, or name another place in SPARK_LOCAL_DIRS"
+        return f"Spark found no space left for its temporary files: {where}; {go_on}"
+    return next((sentence for run in sweep.runs for sentence in damages(run.folder)), None)
 
 
 def _silent(_: str) -> None:
@@ -244,24 +257,14 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
 
 
 def _write(summary: Summary) -> None:
-    folder = summary.out / "results"
-    folder.mkdir(exist_ok=True)
-    for attribute, name in FILES.items():
-        frame: pd.DataFrame = getattr(summary, attribute)
-        _replace(folder / f"{name}.parquet", partial(frame.to_parquet, write_page_checksum=True))
-        _replace(folder / f"{name}.csv", partial(_write_csv, frame))
-    notes = json.dumps({"warnings": summary.warnings}, indent=2)
-    _replace(folder / "notes.json", lambda path: path.write_text(notes, encoding="utf-8"))
-
-
-def _write_csv(frame: pd.DataFrame, path: Path) -> None:
-    frame.to_csv(path, index=False)
-
-
-def _replace(path: Path, write: Callable[[Path], Any]) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(unfinished)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    """All results at once, so that no reader meets some of this analysis and some of an earlier one."""
+    remove_leftovers(summary.out, "results")
+    with (
+        writing(summary.out / "results", f"the traces are kept: make room and repeat `coverlay analyze {summary.out}`"),
+        replaced_folder(summary.out / "results") as folder,
+    ):
+        for attribute, name in FILES.items():
+            frame: pd.DataFrame = getattr(summary, attribute)
+            frame.to_parquet(folder / f"{name}.parquet", write_page_checksum=True)
+            frame.to_csv(folder / f"{name}.csv", index=False)
+        (folder / "notes.json").write_text(json.dumps({"warnings": summary.warnings}, indent=2), encoding="utf-8")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.page_assets import asset
+from broker.disk import replaced_file, writing
 from coverlay import CoverlayError, __version__, unknown_name
 
 HOLDS = "holds"
@@ -128,9 +128,5 @@ def _picture(claim: Claim, out: Path) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with writing(path, "make room and repeat the command"), replaced_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -38,6 +37,7 @@ from analysis.summary import (
     table,
 )
 from analysis.traces import Run, find_runs
+from broker.disk import replaced_file, writing
 from broker.trace import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError, __version__
 
@@ -58,12 +58,9 @@ def write_report(out: Path) -> Path:
     """Write `<out>/report.html` from the results in `out`, and return its path."""
     page = render(load(out))
     path = out / "report.html"
-    unfinished = out / f".report.{os.getpid()}.html"
-    try:
+    go_on = f"traces and results are kept: make room and repeat `coverlay report {out}`"
+    with writing(path, go_on), replaced_file(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path
 
 

@@ -13,8 +13,12 @@ Starting takes 5 to 10 seconds; a second call costs nothing.
 from __future__ import annotations
 
 import os
+import re
+import signal
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -27,8 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[*]"
+DYING = 1.0  # seconds that a Java process may take to disappear after its connections broke
 DRIVER_MEMORY = "2g"  # a ceiling, not a reservation; local tasks run inside the driver
 MOST_SHUFFLE_PARTITIONS = 64
+_CAUSE = re.compile(r"Exception\b|Error:|Error occurred")  # in what a Java process says before it gives up
 
 
 def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
@@ -37,9 +43,7 @@ def session(master: str | None = None, quick: bool = False, memory: str = DRIVER
     Asking for another master than the running session's stops the session we started before. `quick` is for
     small inputs: a session that is ready sooner and would be slower on large ones.
     """
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None and not _stopped(running):
         if master is None or running.sparkContext.master == master:
             return running
@@ -47,14 +51,11 @@ def session(master: str | None = None, quick: bool = False, memory: str = DRIVER
     master = master or LOCAL_MASTER
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with _quiet_stderr() as log:
+    with _uninterrupted(), _quiet_stderr() as log:
         try:
             started = _builder(master, quick, memory).getOrCreate()
         except Exception as error:  # py4j raises many kinds; each means that there is no session
-            raise CoverlayError(
-                f"Spark did not start on master {master!r}: {_reason(error, log)}; "
-                "use e.g. local[*], local[2] or spark://host:7077"
-            ) from error
+            raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
     started.sparkContext.setLogLevel("ERROR")
     # What our jobs shuffle is counted already, a few thousand rows at most: the default of 200 tasks would cost seconds
     # and buy nothing.
@@ -65,11 +66,57 @@ def session(master: str | None = None, quick: bool = False, memory: str = DRIVER
 
 def stop() -> None:
     """End the running session, if there is one."""
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         running.stop()
+
+
+def lost(spark: SparkSession, patience: float = DYING) -> bool:
+    """Has the Java process behind this session ended?"""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:  # it was not started from this process
+        return False
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _running() -> SparkSession | None:
+    """The session of this process, if it has one; a lost one is forgotten, so that another can start."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    session = SparkSession._instantiatedSession
+    if session is None or not lost(session, patience=0):
+        return SparkSession.getActiveSession()
+    SparkSession._instantiatedSession = SparkContext._active_spark_context = None
+    SparkContext._gateway = SparkContext._jvm = None
+    return None
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until Spark has started: before, Python would end and leave a Java process that nobody ends."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
+        yield
+        return
+    asked: list[int] = []
+
+    def remember(number: int, _: object) -> None:
+        if asked:  # twice means now
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is remember:  # else Spark has put its own there, which also cancels jobs
+            signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _stopped(running: SparkSession) -> bool:
@@ -138,11 +185,11 @@ def _quiet_stderr() -> Iterator[IO[bytes]]:
 
 
 def _reason(error: Exception, log: IO[bytes]) -> str:
-    """One line that says what went wrong: Java's own message if there is one, else the last line logged."""
+    """What went wrong, in Java's own words if it left any, and what to do."""
     java = getattr(error, "java_exception", None)
-    if java is not None:
-        return str(java.getMessage()).splitlines()[0]
     log.seek(0)
-    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-    causes = [line for line in lines if "Exception" in line or "rror" in line]
-    return (causes or lines or [str(error)])[0 if causes else -1]
+    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+    said = [str(java.getMessage())] if java is not None else [line for line in lines if _CAUSE.search(line)]
+    if not said:
+        return "its Java process ended before it was ready, killed or out of memory; try again"
+    return f"{said[0].splitlines()[0]}; use e.g. local[*], local[2] or spark://host:7077"

@@ -50,11 +50,9 @@ def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total:
 
 def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
     """What is wrong with a run, a sentence each; `rehash` recomputes its trace hash even where digests say enough."""
-    missing = missing_tables(folder)
-    if missing:
-        yield f"{folder} lacks {', '.join(missing)}; {remedy(folder)}"
-        return
     try:
+        if missing_tables(folder):
+            open_run(folder)  # says which
         run = read_record(folder)
         changed = [path for path in map(folder.joinpath, _files(run)) if _changed(path, run)]
         for path in changed:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker import trace
+from broker.disk import writing
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
 CHECK_STEPS = 1 << 12  # looking at the lengths costs nothing per message then
@@ -100,12 +101,13 @@ class _Columns:
     def spill(self) -> None:
         if not self._batches:
             return
-        if self._writer is None:
-            # Without a name: it is gone with the process, however that ends.
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            self._writer = pa.ipc.new_stream(self._file, trace.SCHEMAS[self._name])
-        for batch in self._batches:
-            self._writer.write_batch(batch)
+        with writing(f"temporary files in {tempfile.gettempdir()}", "make room there, or name another place in TMPDIR"):
+            if self._writer is None:
+                # Without a name: it is gone with the process, however that ends.
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                self._writer = pa.ipc.new_stream(self._file, trace.SCHEMAS[self._name])
+            for batch in self._batches:
+                self._writer.write_batch(batch)
         self._batches, self.nbytes = [], 0
 
     def table(self) -> pa.Table:

@@ -20,9 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +31,7 @@ import pyarrow.parquet as pq
 
 from broker import digests
 from broker.buckets import bucket_of
+from broker.disk import replaced_folder
 
 CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
 NOBODY = -1  # in place of a subscription: there is no witness
@@ -282,28 +280,16 @@ def _bytes(chunk: pa.Array) -> Any:
 
 
 def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
-    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced.
-
-    Whenever the process is killed, the folder is absent or complete: folders are filled and emptied under hidden
-    names only, and change names in one step.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished, replaced = _hidden(folder), _hidden(folder)
-    unfinished.mkdir()
-    try:
-        mark = tables["run"].column("trace_hash")[0].as_py()
+    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced."""
+    mark = tables["run"].column("trace_hash")[0].as_py()
+    # Spark and run listings do not look at the hidden name that the folder has meanwhile.
+    with replaced_folder(folder) as unfinished:
         kept: dict[str, Any] = {}
         for name in HASHED:
             path = unfinished / f"{name}.parquet"
             write_table(name, tables[name], path, mark)
             kept[name] = digests.digests_of(path)
         write_table("run", _with_digests(tables["run"], kept), unfinished / "run.parquet", mark)
-        if folder.exists():
-            os.replace(folder, replaced)
-        os.replace(unfinished, folder)
-    finally:
-        for leftover in (unfinished, replaced):
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _with_digests(record: pa.Table, kept: dict[str, Any]) -> pa.Table:
@@ -311,19 +297,6 @@ def _with_digests(record: pa.Table, kept: dict[str, Any]) -> pa.Table:
     texts = [json.dumps({**kept, digests.RECORD: digests.record_digest(row)}) for row in record.to_pylist()]
     at = record.schema.get_field_index(digests.COLUMN)
     return record.set_column(at, record.schema.field(at), pa.array(texts, pa.string()))
-
-
-def _hidden(folder: Path) -> Path:
-    """A name beside `folder` that Spark and run listings do not look at: it starts with a dot."""
-    return folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}"
-
-
-def remove_leftovers(runs: Path) -> int:
-    """Remove what killed processes were writing in this folder of runs; nobody may be writing there now."""
-    leftovers = list(runs.glob(".run=*"))
-    for path in leftovers:
-        shutil.rmtree(path, ignore_errors=True)
-    return len(leftovers)
 
 
 def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:

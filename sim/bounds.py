@@ -24,11 +24,12 @@ import numpy as np
 
 from analysis.study import BOUNDS_FILE, LEAST
 from analysis.summary import family
+from broker.disk import replaced_file, writing
 from covering import theory
 from covering.keys import Quantiser, greedy_bits, mirror
 from sim.config import Experiment
 from sim.experiments import Plan, Run
-from sim.runner import workload_of
+from sim.runner import RUNS_KEPT, workload_of
 from sim.streams import streams
 
 SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means hang on a few thin regions
@@ -46,7 +47,8 @@ def write_bounds(plan: Plan, out: Path) -> None:
         if sum(epsilon > 0 for epsilon in swept) >= LEAST:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
     if entries:
-        (out / BOUNDS_FILE).write_text(json.dumps(entries, indent=1), encoding="utf-8")
+        with writing(out / BOUNDS_FILE, RUNS_KEPT), replaced_file(out / BOUNDS_FILE) as unfinished:
+            unfinished.write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
 
 def bounds(experiment: Experiment, seed: int, swept: list[float]) -> dict[str, Any]:

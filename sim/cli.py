@@ -7,6 +7,7 @@ Each verb is one small function here; the work is done in the modules it calls.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -139,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.verb is None:
         known.print_help()
         return 0
+    # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         status: int = options.verb_function(options)
         return status
@@ -146,7 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"coverlay: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("coverlay: stopped; finished runs are kept, --resume goes on from there", file=sys.stderr)
+        # Only verbs that can be resumed have the option; the others leave what was there as it was.
+        kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
+        print(f"coverlay: stopped; {kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `coverlay list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -48,6 +48,7 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    from analysis.java import find_java
     from sim.bounds import write_bounds
     from sim.experiments import load
     from sim.sweep import run_sweep
@@ -57,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     for note in plan.notes:
         _err.print(f"note: {note}", markup=False)
     out = options.out or Path("out") / Path(options.experiment).stem
+    find_java()  # refuses now what would fail after the last run
     started = time.perf_counter()
     with _progress(f"simulating {plan.name}") as update:
         result = run_sweep(

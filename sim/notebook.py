@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.aggregate import analyze
+from analysis.java import find_java
 from analysis.summary import Summary
 from coverlay import CoverlayError, quoted
 from sim import experiments
@@ -57,6 +58,7 @@ def run(
     folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
+    find_java()  # refuses now what would fail after the last run
     swept = run_sweep(
         plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
     )

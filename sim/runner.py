@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker import trace
+from broker.disk import writing
 from broker.network import Network, Settings
 from broker.sampling import thin
 from broker.transport import LinkModel
@@ -31,6 +32,7 @@ from sim.streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
 from sim.workloads.arrivals import Timeline, schedule
 
+RUNS_KEPT = "finished runs are kept: make room, and --resume goes on from there"
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
 
@@ -244,7 +246,9 @@ def _sent_before(tables: Mapping[str, pa.Table]) -> int:
 def execute(run: Run, out: Path) -> Outcome:
     """Simulate a run and write its folder, atomically."""
     tables, warnings = simulate(run)
-    trace.write_run(out / "runs" / f"run={run.run_id}", tables)
+    folder = out / "runs" / f"run={run.run_id}"
+    with writing(folder, RUNS_KEPT):
+        trace.write_run(folder, tables)
     return Outcome(run.run_id, tables["run"].to_pylist()[0], warnings)
 
 

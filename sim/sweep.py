@@ -12,21 +12,22 @@ import json
 import multiprocessing
 import os
 import shlex
+import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.traces import open_run
-from broker.trace import remove_leftovers
+from broker.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
 from sim.experiments import Plan, Run, to_toml, toml_value
-from sim.runner import Outcome, check_files, execute
+from sim.runner import RUNS_KEPT, Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
 ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
@@ -38,6 +39,7 @@ class Failure:
     run: Run
     message: str
     is_input: bool  # a mistake in what the user gave, as opposed to one of ours
+    unwritable: bool = False  # so would be the rest of the sweep
 
     def __str__(self) -> str:
         point = ", ".join(f"{key} = {json.dumps(value)}" for key, value in self.run.point.items())
@@ -81,24 +83,30 @@ def run_sweep(
     """Run what is missing. `progress(done, total)` is called after every run."""
     check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
-    _make_folder(out)
+    with _writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     with _only_one(out) as lock:
         _write_experiment(plan, out)
-        remove_leftovers(out / "runs")
+        remove_leftovers(out / "runs", "run=*")
         result = SweepResult()
         todo = [run for run in plan.runs if not (resume and _is_complete(_folder(out, run)))]
         result.kept = len(plan.runs) - len(todo)
         progress(result.kept, len(plan.runs))
-        for done, attempt in enumerate(_attempts(todo, out, jobs, spark_master, lock), result.kept + 1):
-            if isinstance(attempt, Outcome):
-                result.outcomes.append(attempt)
-            else:
-                result.failures.append(attempt)
-            progress(done, len(plan.runs))
+        with closing(_attempts(todo, out, jobs, spark_master, lock)) as attempts:
+            for done, attempt in enumerate(attempts, result.kept + 1):
+                if isinstance(attempt, Outcome):
+                    result.outcomes.append(attempt)
+                elif attempt.unwritable:
+                    raise CannotWrite(attempt.message)
+                else:
+                    result.failures.append(attempt)
+                progress(done, len(plan.runs))
     return result
 
 
-def _attempts(runs: list[Run], out: Path, jobs: int, spark_master: str | None, lock: int) -> Iterator[Attempt]:
+def _attempts(
+    runs: list[Run], out: Path, jobs: int, spark_master: str | None, lock: int
+) -> Generator[Attempt, None, None]:
     if spark_master is not None and runs:
         yield from _on_spark(runs, out, spark_master)
     elif jobs == 1 or len(runs) <= 1:
@@ -147,7 +155,8 @@ def _pool(jobs: int, lock: int) -> ProcessPoolExecutor:
 
 
 def _begin_worker(parent: int, lock: int) -> None:
-    """A worker must neither outlive the process that started it nor hold its lock after it."""
+    """A worker must neither outlive the process that started it nor hold its lock after it, and ends without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if multiprocessing.get_start_method() == "fork":  # else it was not inherited
         os.close(lock)
 
@@ -185,6 +194,8 @@ def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
 def _attempt(run: Run, out: Path) -> Attempt:
     try:
         return execute(run, out)
+    except CannotWrite as error:
+        return Failure(run, str(error), is_input=False, unwritable=True)
     except CoverlayError as error:
         return Failure(run, str(error), is_input=True)
     except MemoryError:
@@ -222,10 +233,8 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
 @contextmanager
 def _only_one(out: Path) -> Iterator[int]:
     """Hold the output folder while writing to it. The lock ends with the process, however that ends."""
-    try:
+    with _writing(out):
         lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -237,19 +246,12 @@ def _only_one(out: Path) -> Iterator[int]:
         os.close(lock)
 
 
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None
+def _writing(out: Path) -> AbstractContextManager[None]:
+    return writing(f"--out {out}", RUNS_KEPT)
 
 
 def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
-    unfinished = out / ".experiment.toml"
-    try:
+    with _writing(out), replaced_file(out / "experiment.toml") as unfinished:
         unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")
-        os.replace(unfinished, out / "experiment.toml")
-    except OSError as error:
-        raise CoverlayError(f"--out {out} cannot be written: {error.strerror}") from None

@@ -10,6 +10,7 @@ import pytest
 from analysis import java
 from analysis.spark import on_this_machine
 from coverlay import CoverlayError
+from sim.cli import main
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,14 @@ def test_a_missing_java_is_one_sentence_with_a_remedy(bare_machine: Path) -> Non
     ) as error:
         java.find_java()
     assert "\n" not in str(error.value)
+
+
+def test_without_java_nothing_is_simulated_in_vain(bare_machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = bare_machine / "tiny.toml"
+    experiment.write_text('[overlay]\nkind = "line"\nbrokers = 2\n[workload]\nsubscriptions = 1\nevents = 1\n')
+    assert main(["run", str(experiment), "--out", str(bare_machine / "out")]) == 2
+    assert "Spark needs Java 17 or newer and we found none" in capsys.readouterr().err
+    assert not (bare_machine / "out").exists()
 
 
 def test_an_old_java_is_named(bare_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

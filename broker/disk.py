@@ -1,0 +1,63 @@
+"""Writing so that a reader never meets half of anything, and a disk that cannot be written ends in a sentence.
+
+A file or folder is filled under a hidden name beside its place and gets its own name in one step. Whenever the process
+is killed, what has the name is whole: as it was before, or as it is after, or (a folder that is replaced) absent.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coverlay import CoverlayError
+
+
+class CannotWrite(CoverlayError):
+    """The disk is full, or may not be written there. What was given need not be wrong."""
+
+
+@contextmanager
+def writing(what: Path | str, then: str) -> Iterator[None]:
+    """Around code that writes; `then` says what is kept and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
+        raise CannotWrite(f"{what} cannot be written: {reason}; {then}") from error
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """Where to write a file that then replaces `path`."""
+    unfinished = path.with_name(f".{path.name}")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which then replaces `folder`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished, replaced = (folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}" for _ in range(2))
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        if folder.exists():
+            os.replace(folder, replaced)
+        os.replace(unfinished, folder)
+    finally:
+        for leftover in (unfinished, replaced):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path, names: str) -> None:
+    """Remove what killed processes left of replaced folders with such names; nobody may be writing there now."""
+    for path in parent.glob(f".{names}.*"):
+        shutil.rmtree(path, ignore_errors=True)
