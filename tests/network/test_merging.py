@@ -6,11 +6,13 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from routing.filter import Filter
 from routing.ledger import Kind
 from routing.link_strategy import RoutingOptions
-from routing.merging import Merging, MergingLedger, volume
+from routing.merging import Merging, MergingLedger, unasked, volume
 from sim.experiments import plan
 from sim.runner import simulate
 
@@ -22,9 +24,9 @@ def box(x0, x1, y0, y1) -> Filter:
     return Filter.of_box(np.array([[x0, x1], [y0, y1]], dtype=float))
 
 
-def ledger(waste: float = 0.0) -> MergingLedger:
+def ledger(waste: float = 0.0, active: bool = False) -> MergingLedger:
     names = count(-2, -1)
-    return MergingLedger(Merging(RoutingOptions(DOMAIN, merge_waste=waste)), lambda: next(names))
+    return MergingLedger(Merging(RoutingOptions(DOMAIN, merge_waste=waste)), lambda: next(names), active=active)
 
 
 def said(messages):
@@ -57,7 +59,7 @@ def test_a_part_that_leaves_takes_the_merger_with_it_make_before_break():
     assert said(link.unsubscribe(1)) == [(SUB, 2), (UNSUB, -2)]
     assert said(link.unsubscribe(2)) == [(UNSUB, 2)]
     assert not link.sent
-    assert not link.parts
+    assert not link.mergers
 
 
 def test_something_merely_covered_by_a_merger_leaves_silently():
@@ -89,16 +91,85 @@ def test_imperfect_merging_keeps_its_bound_over_many_parts():
         asked[number] = box(low[0], low[0] + 2, low[1], low[1] + 2)
         link.subscribe(number, asked[number])
     link.check()
-    assert link.parts, "nothing merged"
+    for number in range(0, 60, 3):
+        link.unsubscribe(number)
+        link.check()
+    assert link.mergers, "nothing merged"
     points = rng.random((20_000, 2)) * 10
-    for merger, parts in link.parts.items():
+    for merger in link.mergers:
         outer = link.sent[merger].box
         inside = points[((points >= outer[:, 0]) & (points <= outer[:, 1])).all(axis=1)]
         wanted = np.zeros(len(inside), dtype=bool)
-        for part in parts:
+        for part in (s for s, (_, coverer) in link.suppressed.items() if coverer == merger):
             inner = asked[part].box
             wanted |= ((inside >= inner[:, 0]) & (inside <= inner[:, 1])).all(axis=1)
         assert (~wanted).mean() <= 0.2 + 0.03  # 0.03: what the sampled points cannot tell
+
+
+@pytest.mark.parametrize("waste", [0.0, 0.5])
+def test_of_nested_boxes_the_wider_one_covers_and_nothing_is_invented(waste):
+    inner, outer = box(4, 6, 0, 10), box(0, 10, 0, 10)
+    active, lazy = ledger(waste, active=True), ledger(waste)
+    for link in (active, lazy):
+        link.subscribe(1, inner)
+    assert said(active.subscribe(2, outer)) == [(SUB, 2), (UNSUB, 1)]
+    assert said(lazy.subscribe(2, outer)) == [(SUB, 2)]
+    assert said(active.unsubscribe(1)) == []
+    assert said(lazy.unsubscribe(1)) == [(UNSUB, 1)]
+    assert set(active.sent) == set(lazy.sent) == {2}
+
+
+def test_a_merger_that_others_still_fill_stays_when_a_part_leaves():
+    link = ledger()
+    link.subscribe(1, box(0, 5, 0, 10))
+    link.subscribe(2, box(5, 10, 0, 10))
+    link.subscribe(3, box(4, 10, 0, 10))
+    assert said(link.unsubscribe(2)) == []
+    link.check()
+    # Now 3 is what fills it, although the merger was not made of 3.
+    assert said(link.unsubscribe(3)) == [(SUB, 1), (UNSUB, -2)]
+
+
+def test_a_merger_stays_while_its_waste_is_in_bounds():
+    link = ledger(waste=0.5)
+    link.subscribe(1, box(0, 5, 0, 10))
+    link.subscribe(2, box(5, 9, 0, 10))
+    link.subscribe(3, box(9, 10, 0, 10))
+    (merger,) = link.sent
+    assert said(link.unsubscribe(3)) == []
+    assert link.waste(merger)[1] == pytest.approx(0.1)
+    assert said(link.unsubscribe(2)) == []
+    assert link.waste(merger)[1] == pytest.approx(0.5)
+    link.check()
+    # What is filled has changed with it: another half would be promised twice.
+    assert said(link.subscribe(4, box(0, 10, 0, 4))) == []
+    assert said(link.unsubscribe(1)) == [(SUB, 4), (UNSUB, merger)]
+
+
+boxes_on_a_grid = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 6), st.integers(1, 4)), max_size=8
+)
+
+
+@given(boxes_on_a_grid)
+@settings(max_examples=200, deadline=None)
+def test_what_nobody_asked_for_is_counted_cell_by_cell(drawn):
+    outer = np.array([[0.0, 8.0], [0.0, 8.0]])
+    asked = np.array([[[x, x + w], [y, y + h]] for x, w, y, h in drawn], dtype=float).reshape(-1, 2, 2)
+    wanted = np.zeros((12, 12), dtype=bool)
+    for x, w, y, h in drawn:
+        wanted[x : x + w, y : y + h] = True
+    pieces, share = unasked(outer, asked, DOMAIN)
+    assert share == pytest.approx((~wanted[:8, :8]).mean())
+    assert (pieces == 0) == bool(wanted[:8, :8].all())
+
+
+def test_a_single_value_between_two_boxes_is_noticed():
+    left, right = [0.0, 5.0], [np.nextafter(5.0, 6.0), 10.0]
+    outer = np.array([[0.0, 10.0]])
+    domain = np.array([[0.0, 10.0]])
+    assert unasked(outer, np.array([[left], [right]]), domain)[0] == 0
+    assert unasked(outer, np.array([[left], [[np.nextafter(right[0], 6.0), 10.0]]]), domain)[0] == 1
 
 
 def test_volume_counts_only_what_lies_in_the_domain():
