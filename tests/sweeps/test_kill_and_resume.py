@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,13 +15,12 @@ import pandas as pd
 import pytest
 
 from analysis.traces import find_runs
-from broker import trace
-from broker.disk import remove_leftovers
+from broker.trace import MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim import sweep as sweeping
 from sim.cli import main
 from sim.experiments import load, plan, to_toml
-from sim.runner import Outcome, simulate
+from sim.runner import Outcome
 from sim.sweep import DIED, Failure, run_sweep
 
 TINY = {
@@ -108,56 +106,6 @@ def _wait_for_orphans(group: int) -> None:
     raise AssertionError("workers outlived the sweep that started them")
 
 
-@pytest.fixture(scope="module")
-def tables():
-    return [simulate(run)[0] for run in plan({**TINY, "seeds": [1, 2]}).runs]
-
-
-@pytest.mark.parametrize("replacing", [False, True])
-def test_a_run_is_absent_or_complete_whenever_its_process_dies(tables, tmp_path, replacing):
-    """Die before each operation on files in turn; whatever has the run's name must be readable."""
-    died = 0
-    for fatal in range(1, 24):
-        out = tmp_path / str(fatal)
-        folder = out / "runs" / "run=a"
-        if replacing:
-            trace.write_run(folder, tables[0])
-        child = os.fork()
-        if child == 0:
-            try:
-                _die_at(fatal)
-                trace.write_run(folder, tables[1])
-            finally:
-                os._exit(0)
-        died += os.waitpid(child, 0)[1] != 0
-        if folder.exists():
-            (run,) = find_runs(out).runs
-            assert run.record["trace_hash"] in {t["run"].column("trace_hash")[0].as_py() for t in tables}
-        remove_leftovers(out / "runs", "run=*")
-        assert {path.name for path in (out / "runs").iterdir()} <= {"run=a"}
-    assert died >= len(trace.SCHEMAS) + 2, "deaths while writing tables, and around the renaming"
-    assert died < 23, "and not all of them"
-
-
-def _die_at(operation: int) -> None:
-    """From now on the n-th operation on files is the last."""
-    count = 0
-
-    def deadly(function):
-        def call(*arguments, **options):
-            nonlocal count
-            count += 1
-            if count == operation:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments, **options)
-
-        return call
-
-    trace.write_table = deadly(trace.write_table)
-    os.replace = deadly(os.replace)
-    shutil.rmtree = deadly(shutil.rmtree)
-
-
 def test_half_a_run_is_run_again(tmp_path):
     sweep = plan({**TINY, "seeds": [1, 2, 3]})
     run_sweep(sweep, tmp_path)
@@ -187,7 +135,7 @@ def test_two_sweeps_do_not_write_to_one_folder(tmp_path):
 def deadly_execute(run, out):
     if run.seed == 3:
         os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
-    return Outcome(run.run_id, dict.fromkeys(trace.MUST_BE_ZERO, 0), ())
+    return Outcome(run.run_id, dict.fromkeys(MUST_BE_ZERO, 0), ())
 
 
 def test_a_run_that_takes_its_process_down_is_the_only_one_lost(tmp_path, monkeypatch):
