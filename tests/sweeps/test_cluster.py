@@ -33,7 +33,7 @@ EXPERIMENT = {
     "arrivals": {"kind": "churn", "lifetime": 80.0},
     "broker": {"service": {"kind": "constant", "value": 0.2}},
     "matching": {"k": 3},
-    "covering": {"method": "kdtree"},
+    "covering": {"method": "zorder-emulated"},
     "sweep": {"covering.epsilon": [0.0, 0.3]},
     "case": [  # there is no broker 99: the second case fails
         {"routing.strategy": "covering"},
