@@ -30,6 +30,8 @@ run mine.toml --out out/mine --resume"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
 
+COMPILING = ("demo", "run", "reproduce", "bench", "calibrate", "capacity")  # verbs that run kernels
+
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Examples keep their lines, and names of verbs stand beside what they do."""
@@ -142,6 +144,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
     logging.getLogger().addHandler(logging.NullHandler())
+    if options.verb in COMPILING:
+        from sim.compiling import announce  # imports numba, as these verbs will; the others must not
+
+        announce()
     try:
         status: int = options.verb_function(options)
         return status
