@@ -56,21 +56,40 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def kernel(function: Any = None, /, *, cached: bool = True, **options: Any) -> Any:
+def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> Any:
     """The one decorator of every compiled function: numba's `njit` that releases the GIL, with a cache of our own.
 
     numba's cache looks at the file of the function only. A kernel contains the kernels it calls, so an edit of one of
     those would have no effect. Here the key holds a digest of every source of this repository that a kernel can
-    contain. `cached=False` is for a function that is only ever compiled into others. `options` are those of `njit`.
+    contain. `options` are those of `njit`.
+
+    `inner=True` is for a function that only kernels call: compiled without what a call from Python needs, in half the
+    time, and kept only as part of its callers.
     """
     if function is None:
-        return partial(kernel, cached=cached, **options)
+        return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay list` and `--help` need no compiler
 
+    if inner:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = njit(nogil=True, **options)(function)
-    if cached:
+    if inner:
+        _keep_from_python(compiled)
+    else:
         compiled._cache = _KernelCache(function)
     return compiled
+
+
+def _keep_from_python(compiled: Any) -> None:
+    """Make a call from Python an error: numba would jump to an entry point that was not compiled."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
+
+    def add_overload(result: Any) -> None:
+        compiled.overloads[tuple(result.signature.args)] = result
+
+    compiled._compile_for_args, compiled.add_overload = refuse, add_overload
 
 
 class _KernelCache:

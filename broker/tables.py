@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @kernel
-def _first_match(
+def first_match(
     named: NDArray[np.int32], lo: Floats, hi: Floats, event: Floats, start: int, stop: int, relaxed: bool
 ) -> int:
     """The first row in start..stop that the event satisfies, or −1. NaN (missing) fails every comparison."""
@@ -91,7 +91,7 @@ class LinkTable:
             self._take_in()
         row, size = -1, len(self._ids)
         while True:
-            row = _first_match(self._named, self._lo, self._hi, event, row + 1, size, self._relaxed)
+            row = first_match(self._named, self._lo, self._hi, event, row + 1, size, self._relaxed)
             if row < 0:
                 return False
             filter = self._filters[self._ids[row]]

@@ -28,7 +28,7 @@ from coverlay import CoverlayError, kernel
 
 
 @kernel
-def _best(
+def first_met(
     points: Floats, candidates: Slots, offset: Floats, scale: Floats, bits: int, lengths: Codes, cell: Codes
 ) -> int:
     """The candidate that the greedy search meets first, its mirrored codes in `cell`; −1 if there is none."""
@@ -51,8 +51,10 @@ def _best(
         # Within a cube the array is in key order; between cubes of one size the key decides as well.
         if level > top or compare(key, least) < 0:
             best, top = candidates[c], level
-            least[:] = key
-            cell[:] = codes
+            for i in range(words + 1):  # not slices, whose check of lengths takes seconds to compile
+                least[i] = key[i]
+            for j in range(dimensions):
+                cell[j] = codes[j]
     return best
 
 
@@ -98,7 +100,7 @@ class EmulatedIndex(CoveringIndex):
         plan = theory.plan(lengths.tolist(), self.bits, self.epsilon)
         quota = plan.quota if self.probe_cap is None else min(plan.quota, self.probe_cap)
         above = dominating(self._points, self._words, self._used, self._fields.kernel, query)
-        slot = int(_best(self._points, above, q.offset, q.scale, q.bits, lengths, self._codes))
+        slot = int(first_met(self._points, above, q.offset, q.scale, q.bits, lengths, self._codes))
         cubes = quota
         if slot >= 0:
             cubes = 1 + theory.rank_of(self._codes.tolist(), lengths.tolist(), self.bits, plan.levels)

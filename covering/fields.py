@@ -20,27 +20,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
 from covering.base import Floats, Slots
 from covering.keys import Quantiser
-from covering.memory import on_stack
 from coverlay import kernel
 
 SCAN_BLOCK = 64  # entries tested between two branches
+FIRST = np.int64(0)  # slot; for a plain 0 numba compiles a callee once more
 _WORD = 64
 _WIDEST = 16  # bits of a field where a word has room: 15 code bits tell most bounds apart
 _PER_WORD = 8  # coordinates that share a word: 7 code bits are the fewest that tell enough
 _WIDTHS = np.array([0, *(min(_WIDEST, _WORD // n) for n in range(1, _PER_WORD + 1))])
-SCRATCH = 64  # coordinates for which kernels keep scratch arrays on the stack
-SCRATCH_WORDS = SCRATCH // _PER_WORD
 _SEQUENCE = 0x03F79D71B4CB0A89  # de Bruijn: its 64 shifts differ in their top six bits
 _DE_BRUIJN = np.uint64(_SEQUENCE)
 _BIT_OF = np.argsort([(_SEQUENCE << i) % 2**64 >> 58 for i in range(64)])
 
 
-@kernel
+@kernel(inline="always")
 def fields_per_word(dimensions: int) -> int:
     """Coordinates are spread evenly over as few words as hold them at a byte each.
 
@@ -53,7 +50,7 @@ def fields_per_word(dimensions: int) -> int:
     return per_word
 
 
-@kernel
+@kernel(inline="always")
 def field_width(dimensions: int) -> int:
     """Bits of a field, its guard included: what an even share of a word allows."""
     return int(_WIDTHS[fields_per_word(dimensions)])
@@ -91,40 +88,42 @@ class Fields:
         return self.quantiser.offset, self.quantiser.scale, self.guards
 
 
-@kernel
-def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any) -> None:
-    """Write the query words (guards clear) of a point; a stored word is this | guards."""
+@kernel(inner=True)
+def _word_of(point: Floats, w: int, offset: Floats, scale: Floats) -> Any:
+    """Word w of a point, with clear guards."""
     dimensions = point.shape[0]
     width = field_width(dimensions)
     per_word = fields_per_word(dimensions)
     top = (1 << (width - 1)) - 1
+    word = np.uint64(0)
+    for j in range(w * per_word, min(dimensions, (w + 1) * per_word)):
+        # The code itself, not mirrored: the cases of keys.mirror without branches, since where a bound
+        # lies is unpredictable. Comparisons with NaN (see there) fail, which leaves the lowest code.
+        scaled = (point[j] - offset[j]) * scale[j]
+        scaled = scaled if scaled > 1.0 else 1.0
+        scaled = scaled if scaled < top - 1 else top - 1.0
+        code = top if point[j] == np.inf else np.int64(scaled)
+        word |= np.uint64(code) << np.uint64((j - w * per_word) * width)
+    return word
+
+
+@kernel(inner=True)
+def pack(point: Floats, offset: Floats, scale: Floats, guards: Any, packed: Any) -> None:
+    """Write the query words (guards clear) of a point; a stored word is this | guards."""
     for w in range(guards.shape[0]):
-        word = np.uint64(0)
-        for j in range(w * per_word, min(dimensions, (w + 1) * per_word)):
-            # The code itself, not mirrored: the cases of keys.mirror without branches, since where a bound
-            # lies is unpredictable. Comparisons with NaN (see there) fail, which leaves the lowest code.
-            scaled = (point[j] - offset[j]) * scale[j]
-            scaled = scaled if scaled > 1.0 else 1.0
-            scaled = scaled if scaled < top - 1 else top - 1.0
-            code = top if point[j] == np.inf else np.int64(scaled)
-            word |= np.uint64(code) << np.uint64((j - w * per_word) * width)
-        packed[w] = word
+        packed[w] = _word_of(point, w, offset, scale)
 
 
 @kernel
 def pack_stored(points: Floats, first: int, stop: int, fields: Any, words: Any) -> None:
     """Fill words[:, first:stop] from the points of these slots."""
     offset, scale, guards = fields
-    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), np.uint64)
-    if guards.shape[0] > SCRATCH_WORDS:
-        packed = np.empty(guards.shape[0], np.uint64)
     for slot in range(first, stop):
-        pack(points[slot], offset, scale, guards, packed)
         for w in range(guards.shape[0]):
-            words[w, slot] = packed[w] | guards[w]
+            words[w, slot] = _word_of(points[slot], w, offset, scale) | guards[w]
 
 
-@kernel(inline="always")
+@kernel(inner=True, inline="always")
 def dominates(points: Floats, slot: int, query: Floats) -> bool:
     """Exact test, without branches: which coordinate fails is unpredictable."""
     covers = True
@@ -133,7 +132,7 @@ def dominates(points: Floats, slot: int, query: Floats) -> bool:
     return covers
 
 
-@kernel
+@kernel(inner=True)
 def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> int:
     """Start of the next whole block of 64 entries of which one passes in word 0, or of what is left after them.
 
@@ -150,7 +149,7 @@ def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> i
     return start
 
 
-@kernel(inline="always")
+@kernel(inner=True, inline="always")
 def _next_block_of_two(words: Any, start: int, stop: int, packed: Any, guards: Any) -> int:
     """The same where an entry has two words or more: the first two must pass together."""
     wanted, guard, wanted2, guard2 = packed[0], guards[0], packed[1], guards[1]
@@ -167,7 +166,7 @@ def _next_block_of_two(words: Any, start: int, stop: int, packed: Any, guards: A
     return start
 
 
-@kernel
+@kernel(inner=True)
 def _passing_in(words: Any, w: int, start: int, count: int, wanted: Any, guard: Any) -> Any:
     """Which of up to 64 entries from `start` on pass in word w: bit i for entry start + i."""
     mask = np.uint64(0)
@@ -177,23 +176,23 @@ def _passing_in(words: Any, w: int, start: int, count: int, wanted: Any, guard: 
     return mask
 
 
-@kernel(inline="always")
+@kernel(inner=True, inline="always")
 def passing(words: Any, guards: Any, packed: Any, start: int, stop: int) -> Any:
     """The same for all words, entries `start` to `stop`."""
-    mask = _passing_in(words, 0, start, stop - start, packed[0], guards[0])
+    mask = _passing_in(words, FIRST, start, stop - start, packed[0], guards[0])
     for w in range(1, words.shape[0]):
         mask &= _passing_in(words, w, start, stop - start, packed[w], guards[w])
     return mask
 
 
-@kernel
+@kernel(inner=True, inline="always")
 def lowest(mask: Any) -> int:
     """Position of the lowest set bit."""
     single = mask & (~mask + np.uint64(1))
     return _BIT_OF[(single * _DE_BRUIJN) >> np.uint64(58)]
 
 
-@kernel
+@kernel(inner=True)
 def scan_fields(
     points: Floats, words: Any, guards: Any, query: Floats, packed: Any, first: int, stop: int
 ) -> tuple[int, int]:
@@ -225,14 +224,15 @@ def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats
     packed = np.empty(guards.shape[0], guards.dtype)
     pack(query, offset, scale, guards, packed)
     found = np.empty(16, np.int64)
-    count, start = 0, 0
+    count, start = 0, FIRST
     while start < used:
         slot, _ = scan_fields(points, words, guards, query, packed, start, used)
         if slot < 0:
             break
         if count == found.shape[0]:
             grown = np.empty(2 * count, np.int64)
-            grown[:count] = found
+            for i in range(count):  # not a slice, whose check of lengths takes seconds to compile
+                grown[i] = found[i]
             found = grown
         found[count] = slot
         count += 1
@@ -240,7 +240,7 @@ def dominating(points: Floats, words: Any, used: int, fields: Any, query: Floats
     return found[:count].copy()
 
 
-@kernel
+@kernel(inner=True)
 def _within(words: Any, start: int, count: int, most: Any, guard: Any) -> Any:
     """Which of up to 64 stored entries are alive and ≤ the query word `most` (guards set) in word 0, as bits."""
     mask = np.uint64(0)
@@ -252,7 +252,7 @@ def _within(words: Any, start: int, count: int, most: Any, guard: Any) -> Any:
     return mask
 
 
-@kernel
+@kernel(inner=True)
 def covered_in(
     points: Floats, words: Any, query: Floats, most: Any, guard: Any, first: int, stop: int, found: Slots, count: int
 ) -> int:
@@ -277,5 +277,5 @@ def covered_by_fields(points: Floats, words: Any, used: int, fields: Any, query:
     packed = np.empty(guards.shape[0], guards.dtype)
     pack(query, offset, scale, guards, packed)
     found = np.empty(used + 1, np.int64)  # one more, for the last candidate that fails
-    count = covered_in(points, words, query, packed[0] | guards[0], guards[0], 0, used, found, 0)
+    count = covered_in(points, words, query, packed[0] | guards[0], guards[0], FIRST, used, found, FIRST)
     return found[:count].copy()

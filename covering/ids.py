@@ -29,14 +29,14 @@ _EMPTY = -1
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads consecutive ids evenly
 
 
-@kernel
+@kernel(inner=True, inline="always")
 def _home(id: int, size: int) -> int:
     mixed = np.uint64(id) * np.uint64(_MULTIPLIER)
     return np.int64(((mixed >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))  # type: ignore[return-value]
 
 
 @kernel
-def _find(table: Table, ids: Ints, id: int) -> int:
+def find_id(table: Table, ids: Ints, id: int) -> int:
     """Table position of an id, or of the empty cell where it would go, as −1 − position."""
     at = _home(id, table.shape[0])
     while table[at] != _EMPTY:
@@ -49,10 +49,10 @@ def _find(table: Table, ids: Ints, id: int) -> int:
 
 
 @kernel
-def _put_range(table: Table, ids: Ints, first: int, stop: int) -> int:
+def put_ids(table: Table, ids: Ints, first: int, stop: int) -> int:
     """Enter the ids of slots first … stop−1; the slot of the first one that is already there, or −1."""
     for slot in range(first, stop):
-        at = _find(table, ids, ids[slot])
+        at = find_id(table, ids, ids[slot])
         if at >= 0:
             return slot
         table[-1 - at] = slot
@@ -60,9 +60,9 @@ def _put_range(table: Table, ids: Ints, first: int, stop: int) -> int:
 
 
 @kernel
-def _drop(table: Table, ids: Ints, id: int) -> None:
+def drop_id(table: Table, ids: Ints, id: int) -> None:
     size = table.shape[0]
-    hole = _find(table, ids, id)
+    hole = find_id(table, ids, id)
     at = hole
     while True:
         at = at + 1 if at + 1 < size else 0
@@ -80,7 +80,7 @@ def _drop(table: Table, ids: Ints, id: int) -> None:
 def _any_known(table: Table, ids: Ints, fresh: Ints) -> int:
     """Index of the first of `fresh` that is stored already, or −1."""
     for i in range(fresh.shape[0]):
-        if _find(table, ids, fresh[i]) >= 0:
+        if find_id(table, ids, fresh[i]) >= 0:
             return i
     return -1
 
@@ -105,7 +105,7 @@ class Ids:
             return self._slots.get(id, -1)
         if not _is_whole(id):
             return -1
-        at = int(_find(self._table, self._array, int(id)))
+        at = int(find_id(self._table, self._array, int(id)))
         return int(self._table[at]) if at >= 0 else -1
 
     def put(self, id: Any, slot: int) -> None:
@@ -125,7 +125,7 @@ class Ids:
         if self._held > _FULL_LOAD * len(self._table):
             held = np.sort(self._table[self._table != _EMPTY])
             self._rehash(held)
-        _put_range(self._table, self._array, slot, slot + 1)
+        put_ids(self._table, self._array, slot, slot + 1)
 
     def drop(self, id: Any, slot: int) -> None:
         self._held -= 1
@@ -133,7 +133,7 @@ class Ids:
             del self._slots[id]
             self._names[slot] = None
         else:
-            _drop(self._table, self._array, int(id))
+            drop_id(self._table, self._array, int(id))
 
     def put_many(self, ids: Sequence[Any] | NDArray[Any], first: int) -> None:
         """Enter new ids at slots first, first + 1, …; refuse repeated or stored ones before any change."""
@@ -162,7 +162,7 @@ class Ids:
         self._held += len(fresh)
         if self._held > _FULL_LOAD * len(self._table):
             self._rehash(held)
-        _put_range(self._table, self._array, first, first + len(fresh))
+        put_ids(self._table, self._array, first, first + len(fresh))
 
     def at(self, slot: int) -> Any:
         """The id in a slot that is in use."""
@@ -261,7 +261,7 @@ class Ids:
 @kernel
 def _put_slots(table: Table, ids: Ints, slots: Ints) -> None:
     for i in range(slots.shape[0]):
-        table[-1 - _find(table, ids, ids[slots[i]])] = slots[i]
+        table[-1 - find_id(table, ids, ids[slots[i]])] = slots[i]
 
 
 def _is_whole(id: Any) -> bool:

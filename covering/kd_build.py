@@ -19,10 +19,11 @@ from coverlay import kernel
 BUCKET = 64  # points per leaf and children per node: one vectorised block
 _NARROWEST = 0.02  # width, relative to the domain, below which narrower makes no difference
 _SAMPLE = 32  # points that decide the split coordinate
+_LEVELS = 12  # of a tree in which a node has 64 children: more than there are numbers of 64 bits
 _STACK = 128  # a path of at most 64 nodes, and a sibling for each
 
 
-@kernel
+@kernel(inner=True)
 def _split_on(points: Floats, order: Slots, low: int, high: int, box: Floats) -> int:
     """The coordinate to split on: widest spread of a sample, divided by the mean width of its attribute.
 
@@ -52,7 +53,7 @@ def _split_on(points: Floats, order: Slots, low: int, high: int, box: Floats) ->
     return best
 
 
-@kernel
+@kernel(inner=True)
 def _select(values: Floats, order: Slots, low: int, high: int, middle: int) -> None:
     """Rearrange [low, high) so that values before `middle` are ≤ and from it on are ≥ values[middle]."""
     high -= 1
@@ -106,13 +107,16 @@ def bucket_order(points: Floats, box: Floats) -> Slots:
     return order
 
 
+@kernel
 def level_starts(count: int) -> Slots:
     """Number of the first node of each level over `count` points, from the buckets up, then of all nodes."""
-    starts = [0]
-    while count > BUCKET or len(starts) == 1:
-        count = -(-count // BUCKET)
-        starts.append(starts[-1] + count)
-    return np.array(starts)
+    starts = np.empty(_LEVELS + 1, np.int64)
+    starts[0], levels = 0, 0
+    while count > BUCKET or levels == 0:
+        count = (count + BUCKET - 1) // BUCKET
+        starts[levels + 1] = starts[levels] + count
+        levels += 1
+    return starts[: levels + 1]
 
 
 @kernel

@@ -30,13 +30,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import carray
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
 from covering.fields import (
-    SCRATCH,
-    SCRATCH_WORDS,
+    FIRST,
     covered_in,
     dominates,
     field_width,
@@ -49,7 +47,6 @@ from covering.fields import (
 from covering.kd_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.keys import mirror
 from covering.layered import LayeredIndex
-from covering.memory import on_stack
 from covering.packed import volumes
 from coverlay import CoverlayError, kernel
 
@@ -57,10 +54,9 @@ FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
 _CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting one costs more than scanning one
 _CAP_LEAST = 64
-LEVELS = 12  # of a tree in which a node has 64 children: more than there are numbers of 64 bits
 
 
-@kernel
+@kernel(inner=True)
 def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, corner: Slots, codes: Slots) -> float:
     """Fraction of the search region (mirrored codes 0 … corner) that lies below the node's maximum."""
     mirror(maxima[node], offset, scale, bits, codes)
@@ -71,7 +67,7 @@ def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, 
 
 
 @kernel
-def _find(
+def find_in_tree(
     state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats, found: Slots
 ) -> tuple[int, int, float, int]:
     """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, fallbacks).
@@ -82,15 +78,10 @@ def _find(
     points, words, maxima, node_words, starts, grid, guards = state
     offset, scale = grid[0], grid[1]
     dimensions, levels = queries.shape[1], starts.shape[0] - 1
-    bases = carray(on_stack(LEVELS), (levels,), np.int64)  # by level: nodes that are left to visit
-    masks = carray(on_stack(LEVELS), (levels,), np.uint64)
-    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), guards.dtype)
-    corner = carray(on_stack(SCRATCH), (dimensions,), np.int64)
-    codes = carray(on_stack(SCRATCH), (dimensions,), np.int64)
-    query = carray(on_stack(SCRATCH), (dimensions,), np.float64)  # a copy: see above
-    if dimensions > SCRATCH:
-        packed, query = np.empty(guards.shape[0], guards.dtype), np.empty(dimensions)
-        corner, codes = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    bases, masks = np.empty(levels, np.int64), np.empty(levels, np.uint64)  # by level: nodes that are left to visit
+    packed = np.empty(guards.shape[0], guards.dtype)
+    corner, codes = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    query = np.empty(dimensions)  # a copy: see above
     bits = field_width(dimensions) - 1
     front = min(FRONT, built)
     whole = starts[levels]
@@ -102,7 +93,7 @@ def _find(
         pack(query, offset, scale, guards, packed)
         slot, level, visited, left_out = -1, levels, 0, 0.0
         if built > 0 and dominates(maxima, whole, query):
-            slot, looked = scan_fields(points, words, guards, query, packed, 0, front)
+            slot, looked = scan_fields(points, words, guards, query, packed, FIRST, front)
             probes += looked
             level = levels - 1
         if slot < 0 and level < levels:
@@ -159,7 +150,7 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
     most, guard = packed[0] | guards[0], guards[0]
     found = np.empty(used + 1, np.int64)  # one more, for the last candidate that fails
     front = min(FRONT, built)
-    count = covered_in(points, words, query, most, guard, 0, front, found, 0)
+    count = covered_in(points, words, query, most, guard, FIRST, front, found, FIRST)
     node, level = starts[-2], starts.shape[0] - 2
     while node < starts[level + 1]:  # the next node of its level, or of the one above after the last child
         possible = True
@@ -226,7 +217,7 @@ class KdTreeIndex(LayeredIndex):
         )
 
     def _search(self, query: Floats) -> int:
-        slot, probes, skipped, fallbacks = _find(
+        slot, probes, skipped, fallbacks = find_in_tree(
             self._state, self._built, self._used, self.node_cap, self.epsilon, self._as_row(query), self._one
         )
         self.stats.probes += probes
@@ -236,7 +227,7 @@ class KdTreeIndex(LayeredIndex):
 
     def _search_many(self, queries: Floats) -> Slots:
         slots = np.empty(len(queries), np.int64)
-        _, probes, skipped, fallbacks = _find(
+        _, probes, skipped, fallbacks = find_in_tree(
             self._state, self._built, self._used, self.node_cap, self.epsilon, queries, slots
         )
         self.stats.probes += probes

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from covering.base import CoveringIndex, Floats, Slots
 from covering.fields import Fields, covered_by_fields, pack_stored
 
-_TAIL_LEAST = 1024  # entries below which scanning all costs less than any structure saves
-_TAIL_FACTOR = 43.0  # see above
-_DEAD_SHARE = 0.25  # of the static part may be tombstones
+TAIL_LEAST = 1024  # entries below which scanning all costs less than any structure saves
+TAIL_FACTOR = 43.0  # see above
+DEAD_SHARE = 0.25  # of the static part may be tombstones
 
 
 class LayeredIndex(CoveringIndex):
@@ -52,7 +52,7 @@ class LayeredIndex(CoveringIndex):
         """`_points`, `_words` or the extent of the static part changed: renew what kernels are given."""
 
     def tail_limit(self) -> int:
-        return max(_TAIL_LEAST, int(_TAIL_FACTOR * np.sqrt(self._built)))
+        return max(TAIL_LEAST, int(TAIL_FACTOR * np.sqrt(self._built)))
 
     def _insert(self, slot: int) -> None:
         self._widen()
@@ -75,7 +75,7 @@ class LayeredIndex(CoveringIndex):
             self._free.append(slot)
             return
         self._dead += 1
-        if self._dead > max(_TAIL_LEAST, _DEAD_SHARE * self._built):
+        if self._dead > max(TAIL_LEAST, DEAD_SHARE * self._built):
             self._rebuild()
 
     def _room(self, needed: int) -> int:

@@ -13,19 +13,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray
 from numpy.typing import ArrayLike
 
 from covering.base import Floats, Slots
-from covering.fields import SCAN_BLOCK, SCRATCH, SCRATCH_WORDS, pack, scan_fields
+from covering.fields import FIRST, SCAN_BLOCK, pack, scan_fields
 from covering.layered import LayeredIndex
-from covering.memory import on_stack
 from coverlay import kernel
 
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
 
 
-@kernel
+@kernel(inner=True)
 def volume(point: Floats, domain: Floats) -> float:
     """Monotone in the dominance order: a larger box never has a smaller volume."""
     product = 1.0
@@ -48,14 +46,12 @@ def volumes(points: Floats, domain: Floats) -> Floats:
 
 
 @kernel
-def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> tuple[int, int]:
+def find_largest_first(state: Any, built: int, used: int, queries: Floats, found: Slots) -> tuple[int, int]:
     """Tail, then static part for each query, slots into `found`: (last slot, probes)."""
     points, words, grid, guards, domain, largest = state
     offset, scale = grid[0], grid[1]
-    packed = carray(on_stack(SCRATCH_WORDS), (guards.shape[0],), guards.dtype)
-    query = carray(on_stack(SCRATCH), (queries.shape[1],), np.float64)  # a copy: a row would count references
-    if queries.shape[1] > SCRATCH:
-        packed, query = np.empty(guards.shape[0], guards.dtype), np.empty(queries.shape[1])
+    packed = np.empty(guards.shape[0], guards.dtype)
+    query = np.empty(queries.shape[1])  # a copy: a row would count references
     slot, probes = -1, 0
     for i in range(queries.shape[0]):
         for j in range(query.shape[0]):
@@ -72,7 +68,7 @@ def _find(state: Any, built: int, used: int, queries: Floats, found: Slots) -> t
                     low = middle + 1
                 else:
                     high = middle
-            slot, looked = scan_fields(points, words, guards, query, packed, 0, min(low * SCAN_BLOCK, built))
+            slot, looked = scan_fields(points, words, guards, query, packed, FIRST, min(low * SCAN_BLOCK, built))
             probes += looked
         found[i] = slot
     return slot, probes
@@ -101,14 +97,14 @@ class PackedIndex(LayeredIndex):
         self._state = (self._points, self._words, fields.grid, fields.guards, self.domain, self._largest)
 
     def _search(self, query: Floats) -> int:
-        slot, probes = _find(self._state, self._built, self._used, self._as_row(query), self._one)
+        slot, probes = find_largest_first(self._state, self._built, self._used, self._as_row(query), self._one)
         self.stats.probes += probes
         self.stats.volume += 1.0
         return slot
 
     def _search_many(self, queries: Floats) -> Slots:
         slots = np.empty(len(queries), np.int64)
-        _, probes = _find(self._state, self._built, self._used, queries, slots)
+        _, probes = find_largest_first(self._state, self._built, self._used, queries, slots)
         self.stats.probes += probes
         self.stats.volume += len(queries)
         return slots

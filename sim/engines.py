@@ -60,14 +60,14 @@ def run_compiled(
     settings: Settings,
     stream: Stream,
 ) -> Ran:
-    from sim.compiled.tables import tables_of
-    from sim.compiled.world import World
+    from sim.compiled.engine import Engine
+    from sim.compiled.trace import tables_of
 
-    world = World(overlay, settings, workload, timeline, experiment.run.samples, stream)
-    world.run()
-    topology, local = world.topology, world.brokers["local"]
+    engine = Engine(overlay, settings, workload, timeline, experiment.run.samples, stream)
+    engine.run()
+    topology, local = engine.topology, engine.arrays.brokers["local"]
     simple = _simple_entries(topology.trees, local.tolist())
-    return Ran(tables_of(world), len(topology.links), simple, int(local.sum()), world.now)
+    return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
 
 
 def run_simpy(

@@ -19,11 +19,11 @@ from topk.catalogue import Catalogue, Floats
 from topk.kernels.heaps import best_first, offer
 from topk.store import Store
 
-_BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay in the first-level cache
+BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay in the first-level cache
 
 
 @kernel
-def _block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any) -> None:
+def block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any) -> None:
     """mask[i] = 1 where row start+i matches exactly. A missing value (NaN) passes only unmentioned rows."""
     for i in range(stop - start):
         mask[i] = 1
@@ -41,7 +41,7 @@ def _block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask:
 
 
 @kernel
-def _block_relaxed(
+def block_relaxed(
     columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any
 ) -> None:
     """mask[i] = 1 where a mentioned predicate holds; total[i] = the weights of those that do."""
@@ -70,16 +70,16 @@ def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool
     """
     ids = np.empty(k, np.int64)
     scores = np.empty(k, np.float64)
-    mask = np.empty(_BLOCK, np.uint8)
-    total = np.empty(_BLOCK, np.float64)
+    mask = np.empty(BLOCK, np.uint8)
+    total = np.empty(BLOCK, np.float64)
     size = 0
     matches = 0
-    for start in range(0, used, _BLOCK):
-        stop = min(start + _BLOCK, used)
+    for start in range(0, used, BLOCK):
+        stop = min(start + BLOCK, used)
         if relaxed:
-            _block_relaxed(columns, low, high, start, stop, mask, total)
+            block_relaxed(columns, low, high, start, stop, mask, total)
         else:
-            _block_exact(columns, low, high, start, stop, mask)
+            block_exact(columns, low, high, start, stop, mask)
         hits = 0
         for i in range(stop - start):
             hits += mask[i]

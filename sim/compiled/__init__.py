@@ -1,5 +1,11 @@
-"""The compiled engine: the same runs as `broker.network`, in numba, on flat arrays. Same trace, same hash.
+"""The compiled engine: the same runs as `broker.network`, in numba, on arrays of records. Same trace, same hash.
 
-`support.py` says what it can run, `records.py` what the arrays hold, `advance.py` is the run itself, `bulk.py` loads
-subscriptions that exist before time 0.
+support.py       what it can run
+records.py       the records: messages, links, nodes, rows of the trace
+state.py         the structure that holds them all and that every kernel takes
+engine.py        builds it from settings and workload, and drives the kernels; topology.py: the overlay's part of it
+advance.py       the run itself; calendar.py, transport.py, processing.py, matching.py: what happens to a message
+ledger.py        what is sent over a route; covers*.py: the covering indexes that it asks
+bulk.py          loads subscriptions that exist before time 0
+trace.py         what was written, as Arrow tables
 """

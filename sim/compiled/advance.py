@@ -1,124 +1,118 @@
 """The run itself: take the next call off the calendar, do what it says, until nothing is under way.
 
-One kernel, entered again whenever an array was too short for what the next message may take: nothing has been changed
-by then, so the owner (world.py) makes room and calls again. The clients' timeline and the sampler of table sizes take
-part in the calendar as the two processes of the reference do, at the same times and in the same order.
+One kernel, left whenever Python has something to do (draw random numbers, take the trace away) and entered again. That
+is only between two messages. The clients' timeline and the sampler of table sizes take part in the calendar as the two
+processes of the reference do, at the same times and in the same order.
 
 Calls are numbered: wires first, then the servers of the brokers, then the clients, then the sampler.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from coverlay import kernel
-from sim.compiled import counters as c
-from sim.compiled.arrays import (
-    brokers_of,
-    counters_of,
-    due_of,
-    faults_of,
-    heap_of,
-    homes_of,
-    index_of,
-    kinds_of,
-    messages_of,
-    numbers_of,
-    sampled_at_of,
-    samples_of,
-    times_of,
-    wires_of,
-)
 from sim.compiled.calendar import pop
-from sim.compiled.post import dequeue, schedule, take_off
-from sim.compiled.process import arrive, client_acts, process
-from sim.compiled.records import NO_SERVICE
-from sim.compiled.room import dry, lacks_room
+from sim.compiled.ledger import make_nodes
+from sim.compiled.processing import arrive, client_acts, process
+from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
+from sim.compiled.state import inlined
+from sim.compiled.transport import dequeue, put_on_wires, schedule, take_off
+
+# Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated.
+DONE, DRAW, TAKE_TRACE, UPDATE = 0, 1, 2, 3
+BLOCK = 1 << 16  # rows of a table of the trace that are taken away at once: they are still in a cache
 
 
-@kernel
-def take_sample(w: int) -> None:
+@inlined
+def _take_sample(w: Any) -> None:
     """The present size of every table: the clients' of each broker, then by wire."""
-    n, samples, brokers, wires = counters_of(w), samples_of(w), brokers_of(w), wires_of(w)
-    at = n[c.SAMPLE]
-    n[c.SAMPLE] += 1
-    sampled_at_of(w)[at] = numbers_of(w)[c.NOW]
+    run, brokers, wires = w.run[0], w.brokers, w.wires
+    w.sampled_at[run.sampled] = run.now
     for b in range(len(brokers)):
-        samples[at, b] = brokers[b].local
+        w.samples[run.sampled, b] = brokers[b].local
     for wire in range(len(wires)):
-        samples[at, len(brokers) + wire] = wires[wire].entries
+        w.samples[run.sampled, len(brokers) + wire] = wires[wire].entries
+    run.sampled += 1
 
 
-@kernel
-def clients_go_on(w: int) -> int:
-    """Let the clients do the next line of the timeline, or wait for it; ROOM if an array is too short."""
-    n, now = counters_of(w), numbers_of(w)[c.NOW]
-    position, times = n[c.POSITION], times_of(w)
-    if position == len(times):
-        n[c.CLIENTS_ACT] = 0
-    elif n[c.CLIENTS_ACT] == 1 and times[position] > now:
-        schedule(w, now + (times[position] - now), len(wires_of(w)) + len(brokers_of(w)))
-        n[c.CLIENTS_ACT] = 0
-    else:
-        broker = homes_of(w)[position]
-        if dry(w, broker) or lacks_room(w, kinds_of(w)[position], index_of(w)[position], -1, broker):
-            return c.ROOM
-        client_acts(w, position)
-        n[c.POSITION] += 1
-        n[c.CLIENTS_ACT] = 1
-    return c.DONE
+@inlined
+def _trace_is_long(w: Any) -> bool:
+    run = w.run[0]
+    return max(run.control, run.decisions, run.publications, run.deliveries, run.faults) >= BLOCK
 
 
-@kernel
-def sampler_goes_on(w: int) -> None:
-    n, now, due = counters_of(w), numbers_of(w)[c.NOW], due_of(w)
-    at = n[c.SAMPLE]
-    if at == n[c.WANTED_SAMPLES]:
-        n[c.SAMPLER_ACTS] = 0
-    elif due[at] > now:
-        schedule(w, now + (due[at] - now), len(wires_of(w)) + len(brokers_of(w)) + 1)
-        n[c.SAMPLER_ACTS] = 0
-    else:
-        take_sample(w)
+@inlined
+def _clients_wait(w: Any) -> bool:
+    """Is there nothing for the clients to do now? They wait for the next line of the timeline, or are done."""
+    run = w.run[0]
+    if run.clients == ACTING and run.position < len(w.timeline) and w.timeline[run.position].time > run.now:
+        schedule(w, run.now + (w.timeline[run.position].time - run.now), len(w.wires) + len(w.brokers))
+        run.clients = WAITING
+    if run.position == len(w.timeline):
+        run.clients = WAITING
+    return run.clients == WAITING
 
 
-@kernel
-def advance(w: int) -> int:
-    """Go on until nothing is under way, or until an array is too short: DONE or ROOM."""
-    n, wires, brokers, heap = counters_of(w), wires_of(w), brokers_of(w), heap_of(w)
-    servers, clients = len(wires), len(wires) + len(brokers)
-    while True:
-        if n[c.HEAP] + c.SLACK > len(heap) or n[c.FAULTS] == len(faults_of(w)):
-            return c.ROOM
-        if n[c.CLIENTS_ACT]:
-            if clients_go_on(w) == c.ROOM:
-                return c.ROOM
-            continue
-        if n[c.SAMPLER_ACTS]:
-            sampler_goes_on(w)
-            continue
-        if n[c.HEAP] == 0:
-            return c.DONE
-        what = heap[0].what
-        if what < servers:
-            message, broker = messages_of(w)[wires[what].head], np.int64(wires[what].target)
-            at_once = n[c.SERVICE] == NO_SERVICE
-            if dry(w, broker) or (at_once and lacks_room(w, message.kind, message.node, what, broker)):
-                return c.ROOM
-        elif what < clients:
-            broker = what - servers
-            message = messages_of(w)[brokers[broker].head]
-            if lacks_room(w, message.kind, message.node, message.wire, broker):
-                return c.ROOM
-        numbers_of(w)[c.NOW] = heap[0].time
-        if what < servers:
-            arrive(w, np.int64(take_off(w, what)), np.int64(wires[what].target))
-            continue
-        n[c.HEAP] = pop(heap, n[c.HEAP])
-        if what < clients:
-            process(w, np.int64(dequeue(w, what - servers)), what - servers)
-        elif what == clients:
-            n[c.CLIENTS_ACT] = 2  # they waited for this line of the timeline, whatever rounding made of its time
+@inlined
+def _sample_tables(w: Any) -> None:
+    """Take the samples that are due now, and wait for the next one."""
+    run = w.run[0]
+    while run.sampler == ACTING:
+        if run.sampled == run.samples:
+            run.sampler = WAITING
+        elif w.sample_due[run.sampled] > run.now:
+            schedule(w, run.now + (w.sample_due[run.sampled] - run.now), len(w.wires) + len(w.brokers) + 1)
+            run.sampler = WAITING
         else:
-            take_sample(w)
-            n[c.SAMPLER_ACTS] = 1
+            _take_sample(w)
+
+
+@kernel
+def advance(w: Any) -> int:
+    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE or UPDATE."""
+    run, wires = w.run[0], w.wires
+    servers, clients = len(wires), len(wires) + len(w.brokers)
+    while True:
+        if not put_on_wires(w):
+            return DRAW
+        if _trace_is_long(w):
+            return TAKE_TRACE
+        make_nodes(w, run.widest)
+        clients_wait = _clients_wait(w)
+        if clients_wait:
+            _sample_tables(w)
+            if run.calls == 0:
+                return DONE
+        what = w.calendar[0].what if clients_wait else clients
+        broker = what - servers
+        if not clients_wait:
+            broker = w.timeline[run.position].broker
+        elif what < servers:
+            broker = wires[what].target
+        arrives = not clients_wait or what < servers
+        if arrives and run.service == EXPONENTIAL and w.brokers[broker].drawn == w.service_draws.shape[1]:
+            return DRAW
+        m = -1
+        if not clients_wait:
+            m = client_acts(w)
+            run.clients = ACTING
+        else:
+            run.now = w.calendar[0].time
+            if what < servers:
+                m = take_off(w, what)
+            else:
+                run.calls = pop(w.calendar, run.calls)
+                if what < clients:
+                    m = dequeue(w, broker)
+                elif what == clients:
+                    run.clients = WOKEN  # for this line of the timeline, whatever rounding made of its time
+                else:
+                    _take_sample(w)
+                    run.sampler = ACTING
+        if m >= 0 and arrives:
+            m = arrive(w, m, broker)
+        if m >= 0:
+            process(w, m, broker)
+            if run.update_first < run.update_last:
+                return UPDATE

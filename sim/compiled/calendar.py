@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from coverlay import kernel
+import numpy as np
+
+from sim.compiled.state import inlined, inner
 
 
-@kernel
+@inlined
 def push(heap: Any, size: int, time: float, order: int, what: int) -> int:
     """Add a call to a heap of `size`; the new size."""
     i = size
@@ -20,22 +22,13 @@ def push(heap: Any, size: int, time: float, order: int, what: int) -> int:
         above = heap[parent]
         if above.time < time or (above.time == time and above.order < order):
             break
-        heap[i].time, heap[i].order, heap[i].what = above.time, above.order, above.what
+        heap[i] = above
         i = parent
     heap[i].time, heap[i].order, heap[i].what = time, order, what
     return size + 1
 
 
-@kernel
-def pop(heap: Any, size: int) -> int:
-    """Take the first call away (read heap[0] before); the new size."""
-    size -= 1
-    last = heap[size]
-    replace(heap, size, last.time, last.order, last.what)
-    return size
-
-
-@kernel
+@inner
 def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
     """Put a call in the place of the first one of a heap of `size`."""
     i = 0
@@ -49,6 +42,26 @@ def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
         below = heap[child]
         if time < below.time or (time == below.time and order < below.order):
             break
-        heap[i].time, heap[i].order, heap[i].what = below.time, below.order, below.what
+        heap[i] = below
         i = child
     heap[i].time, heap[i].order, heap[i].what = time, order, what
+
+
+@inlined
+def pop(heap: Any, size: int) -> int:
+    """Take the first call away (read heap[0] before); the new size."""
+    last = heap[size - 1]
+    replace(heap, size - 1, last.time, last.order, last.what)
+    return size - 1
+
+
+@inner
+def ascending(keys: Any, heap: Any) -> Any:
+    """The order that sorts keys, equal ones by position, with an empty heap. `np.argsort` takes long to compile."""
+    order, size = np.empty(len(keys), np.int64), np.int64(0)
+    for i in range(len(keys)):
+        size = push(heap, size, keys[i], i, i)
+    for i in range(len(keys)):
+        order[i] = heap[0].what
+        size = pop(heap, size)
+    return order

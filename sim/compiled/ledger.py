@@ -1,8 +1,8 @@
-"""The ledger of a route in kernels: what goes over it, and why. The rules are those of routing/ledger.py.
+"""The ledger of a route in kernels: what is sent over it, and why. The rules are those of routing/ledger.py.
 
 A node is sent, suppressed by another node of its route, or absent; what a node suppresses is a list through the nodes,
 in order of arrival. Simple routing sends everything and keeps none of this. For identity routing a hash table leads
-from (route, class of equal subscriptions) to the node that was sent. `w` is the table of all arrays, see arrays.py.
+from (route, class of equal subscriptions) to the node that was sent.
 """
 
 from __future__ import annotations
@@ -11,317 +11,318 @@ from typing import Any
 
 import numpy as np
 
-from covering import bank_auto, ids
-from covering.bank import (
-    EMULATED,
-    add,
-    covered,
-    exists,
-    next_room,
-    owners_in,
-    remove,
-    reserve,
-    search,
-    slots_of,
-    states_of,
-)
-from covering.bank_emulated import search_emulated
-from covering.memory import call, linkable
+from covering.ids import drop_id, find_id, put_ids
 from coverlay import kernel
-from sim.compiled import counters as c
-from sim.compiled.arrays import (
-    DECIDE,
-    bank_of,
-    classes_of,
-    counters_of,
-    curve_offset_of,
-    curve_scale_of,
-    equal_of,
-    groups_of,
-    keys_of,
-    nodes_of,
-    numerators_of,
-    operations_of,
-    out_message_of,
-    out_operation_of,
-    points_of,
-    routes_of,
-    shifts_of,
-    standings_of,
-)
-from sim.compiled.columns import write_decision, write_search
-from sim.compiled.post import send
+from sim.compiled import covers_auto
+from sim.compiled.calendar import ascending
+from sim.compiled.covers import add, covered, exists, needs_rebuild, owners_of, rebuild, remove, search
+from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.records import (
     ABSENT,
     COVERING,
     EXPOSED,
+    FORWARDED,
     IDENTITY,
+    NONE,
     RETRACTED,
     SENT,
-    SIMPLE,
     SUBSCRIBE,
     SUPPRESSED,
     UNSUBSCRIBE,
 )
+from sim.compiled.state import ONE_MORE, inlined, inner, longer
+from sim.compiled.transport import send
 
-_slot_in, _enter, _leave = ids._find, ids._put_range, ids._drop
-
-
-@kernel
-def index_of_route(w: int, route: int, subscription: int) -> int:
-    """The index of the bank in which a subscription would be on a route."""
-    return route * counters_of(w)[c.GROUPS] + groups_of(w)[subscription]
+NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 
 
-@kernel(cached=False, inline="always")  # this and `choose` have one caller: a search is compiled twice less
-def look(w: int, route: int, subscription: int) -> Any:
+@inlined
+def new_node(w: Any, subscription: int, route: int) -> None:
+    """The next node; there is one, see `make_nodes`."""
+    run = w.run[0]
+    node = w.nodes[run.nodes]
+    run.nodes += 1
+    node.subscription, node.route, node.child, node.row = subscription, route, -1, -1
+    node.coverer, node.first, node.last, node.next, node.previous = ABSENT, -1, -1, -1, -1
+
+
+@inner
+def make_nodes(w: Any, needed: int) -> None:
+    """Make sure that there are `needed` unused nodes. Records of nodes that a caller holds are invalid afterwards."""
+    run = w.run[0]
+    if run.nodes + needed <= len(w.nodes):
+        return
+    w.nodes = longer(w.nodes, run.nodes + needed)
+    if run.strategy == IDENTITY:
+        w.keys = longer(w.keys, len(w.nodes))
+        table = np.full(2 * len(w.nodes), -1, np.int32)
+        for node in w.equal:
+            if node >= 0:
+                put_ids(table, w.keys, np.int64(node), np.int64(node + 1))
+        w.equal = table
+
+
+@inlined
+def index_of(w: Any, node: int) -> int:
+    """The covering index in which a node is if it is sent: one per route and group."""
+    row = w.nodes[node]
+    return row.route * w.run[0].groups + w.subscriptions[row.subscription].group
+
+
+@inner
+def _look(w: Any, node: int, curve: Any) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
-    n, b, link = counters_of(w), bank_of(w), routes_of(w)[route]
-    s = index_of_route(w, route, subscription)
-    state = states_of(b)[s]
-    before = link.volume
+    run, s, link = w.run[0], index_of(w, node), w.routes[w.nodes[node].route]
+    index, before = w.indexes[s], link.volume
     link.checks += 1
-    nobody_knows = (n[c.GIVES_UP] or link.epsilon > 0.0) and not n[c.ASK_EXACT]
-    if state.held == 0:
+    may_miss = run.gives_up or link.epsilon > 0.0
+    exact: Any = -1 if may_miss and not run.ask_exact else 0
+    if index.held == 0:
         link.volume = before + 1.0
-        return -1, 0, 0, link.volume - before, False, -1 if nobody_knows else 0
-    query = points_of(w)[subscription : subscription + 1]
-    any_at_all, cubes, capped = False, 0, False
-    if state.kind == EMULATED:
-        slot, cubes, share, capped, any_at_all = search_emulated(
-            b, s, curve_offset_of(w), curve_scale_of(w), n[c.BITS], numerators_of(w)[link.curve],
-            shifts_of(w)[link.curve], query[0], n[c.PROBE_CAP],
-        )  # fmt: skip
-        probes = cubes
+        return -1, 0, 0, link.volume - before, False, exact
+    subscription = w.nodes[node].subscription
+    query = w.points[subscription : subscription + 1]
+    cubes, capped = 0, False
+    if curve is None:
+        slot, probes, share = search(w, s, query, link.epsilon)
+        any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
     else:
-        slot, probes, share = search(b, s, query, link.epsilon)
+        slot, cubes, share, capped, any_at_all = search_emulated(w, s, query[0], curve, link.numerator, link.shift)
+        probes = cubes
     link.volume = before + share
     witness: Any = -1
-    exact: Any = 0
     if slot >= 0:
-        witness, exact = np.int64(owners_in(b, s)[slot]), 1
+        witness, exact = np.int64(owners_of(w, s)[slot]), 1
         link.hits += 1
-    elif nobody_knows:
-        exact = -1
-    elif n[c.GIVES_UP] or link.epsilon > 0.0:
-        exact = np.int64(any_at_all) if state.kind == EMULATED else np.int64(exists(b, s, query))
-    if n[c.AUTO] and link.checks >= state.next_review:
-        bank_auto.review(b, s, link.checks, link.hits)
+    elif may_miss and run.ask_exact:
+        exact = np.int64(any_at_all)
     return witness, probes, cubes, link.volume - before, capped, exact
 
 
-@kernel
-def room_for(w: int, route: int, subscription: int, more: int) -> bool:
-    """Can a route take so many more sent entries of this subscription's group? The bank makes room if it can;
-
-    if it cannot, NEED_SLOTS grows by what it lacks.
-    """
-    n = counters_of(w)
-    if n[c.STRATEGY] != COVERING:
-        return True
-    b, s = bank_of(w), index_of_route(w, route, subscription)
-    if reserve(b, s, more):
-        return True
-    n[c.NEED_SLOTS] += next_room(b, s, more)
-    return False
-
-
-@kernel
-def _store(w: int, node: int) -> None:
-    """A node is sent from now on."""
-    n, nodes = counters_of(w), nodes_of(w)
-    subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
-    standings_of(w)[node].coverer = SENT
-    link = routes_of(w)[route]
-    link.held += 1
-    if n[c.STRATEGY] == COVERING:
-        b, s = bank_of(w), index_of_route(w, route, subscription)
-        if n[c.AUTO] and states_of(b)[s].held == 0:
-            bank_auto.begin(b, s, link.checks, link.hits)
-        add(b, s, node, points_of(w)[subscription : subscription + 1])
-    elif n[c.STRATEGY] == IDENTITY:
-        keys = keys_of(w)
-        keys[node] = route * n[c.CLASSES] + classes_of(w)[subscription]
-        _enter(equal_of(w), keys, node, node + 1)
-
-
-@kernel
-def _unstore(w: int, node: int) -> None:
-    """A node is no longer sent."""
-    n, nodes = counters_of(w), nodes_of(w)
-    route = np.int64(nodes[node].route)
-    routes_of(w)[route].held -= 1
-    if n[c.STRATEGY] == COVERING:
-        b = bank_of(w)
-        remove(b, index_of_route(w, route, np.int64(nodes[node].subscription)), np.int64(slots_of(b)[node]))
-    elif n[c.STRATEGY] == IDENTITY:
-        _leave(equal_of(w), keys_of(w), keys_of(w)[node])
-
-
-@kernel
-def suppress(w: int, node: int, coverer: int) -> None:
-    """`node` is held back because of `coverer`, last in its list."""
-    standings = standings_of(w)
-    standings[node].coverer = coverer
-    last = standings[coverer].last
-    standings[node].previous, standings[node].next = last, -1
-    if last >= 0:
-        standings[last].next = node
-    else:
-        standings[coverer].first = node
-    standings[coverer].last = node
-    standings[coverer].count += 1
-
-
-@kernel
-def _forget_dependant(w: int, node: int) -> None:
-    standings = standings_of(w)
-    coverer, before, after = standings[node].coverer, standings[node].previous, standings[node].next
-    if before >= 0:
-        standings[before].next = after
-    else:
-        standings[coverer].first = after
-    if after >= 0:
-        standings[after].previous = before
-    else:
-        standings[coverer].last = before
-    standings[coverer].count -= 1
-
-
-@kernel
-def _detach(w: int, node: int) -> Any:
-    """The first of what a node suppressed; the list is no longer its own."""
-    standings = standings_of(w)
-    first = np.int64(standings[node].first)
-    standings[node].first, standings[node].last, standings[node].count = -1, -1, 0
-    return first
-
-
-@kernel
-def dependants(w: int, node: int) -> Any:
-    """How many others a node holds back."""
-    return 0 if counters_of(w)[c.STRATEGY] == SIMPLE else np.int64(standings_of(w)[node].count)
-
-
-@kernel
-def _record(
-    w: int, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
-    exact: int,
-) -> None:  # fmt: skip
-    if counters_of(w)[c.LOADING]:
-        return
-    name = np.int64(nodes_of(w)[witness].subscription) if witness >= 0 else -1
-    write_decision(w, node, operation)
-    write_search(w, name, probes, cubes, volume, outcome, capped, exact)
-
-
-@kernel
-def _tell(w: int, node: int, kind: int, operation: int, hop: int) -> None:
-    n, request = counters_of(w), operations_of(w)[operation]
-    request.messages += 1
-    if n[c.LOADING]:
-        out_operation_of(w)[n[c.OUT]], out_message_of(w)[n[c.OUT]] = operation, 2 * node + kind
-        n[c.OUT] += 1
-        return
-    request.outstanding += 1
-    wire = np.int64(routes_of(w)[nodes_of(w)[node].route].wire)
-    send(w, wire, np.int64(kind), node, operation, hop, -1, 0.0, -1)
-
-
-@kernel(cached=False, inline="always")
-def choose(w: int, node: int) -> Any:
-    """What `look` answers, by any strategy that may hold something back."""
-    n, nodes = counters_of(w), nodes_of(w)
-    subscription, route = np.int64(nodes[node].subscription), np.int64(nodes[node].route)
-    if n[c.STRATEGY] == COVERING:
-        return look(w, route, subscription)
-    table = equal_of(w)
-    at = _slot_in(table, keys_of(w), route * n[c.CLASSES] + classes_of(w)[subscription])
+@inlined
+def _choose(w: Any, node: int, curve: Any) -> Any:
+    """What `_look` answers, by any strategy that may hold something back."""
+    run = w.run[0]
+    if run.strategy == COVERING:
+        found = _look(w, node, curve)
+        s, link = index_of(w, node), w.routes[w.nodes[node].route]
+        if run.auto and w.indexes[s].held > 0 and link.checks >= w.indexes[s].next_review:
+            covers_auto.review(w, s, link.checks, link.hits)
+        return found
+    at = find_id(w.equal, w.keys, _key(w, node))
     if at >= 0:
-        return np.int64(table[at]), 1, 0, 1.0, False, 1
+        return np.int64(w.equal[at]), 1, 0, 1.0, False, 1
     return -1, 1, 0, 1.0, False, 0
 
 
-@kernel
-def decide(w: int, node: int, outcome: int, operation: int, hop: int) -> None:
-    """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
-    n = counters_of(w)
-    if n[c.STRATEGY] == SIMPLE:
-        if not n[c.LOADING]:
-            write_decision(w, node, operation)  # without more: records.NO_SEARCH
-        _tell(w, node, SUBSCRIBE, operation, hop)
+@inlined
+def _key(w: Any, node: int) -> int:
+    row = w.nodes[node]
+    return row.route * w.run[0].classes + w.subscriptions[row.subscription].equal
+
+
+@inlined
+def _store(w: Any, node: int) -> None:
+    """A node is sent from now on."""
+    run, row = w.run[0], w.nodes[node]
+    row.coverer = SENT
+    if run.strategy == COVERING:
+        s, link = index_of(w, node), w.routes[row.route]
+        if run.auto and w.indexes[s].held == 0:
+            covers_auto.begin(w, s, link.checks, link.hits)
+        add(w, s, node, w.points[row.subscription])
+        if needs_rebuild(w, s):
+            rebuild(w, s)
+    elif run.strategy == IDENTITY:
+        w.keys[node] = _key(w, node)
+        put_ids(w.equal, w.keys, node, node + 1)
+
+
+@inlined
+def _unstore(w: Any, node: int) -> None:
+    """A node is no longer sent."""
+    run = w.run[0]
+    if run.strategy == COVERING:
+        s = index_of(w, node)
+        remove(w, s, np.int64(w.nodes[node].slot))
+        if needs_rebuild(w, s):
+            rebuild(w, s)
+    elif run.strategy == IDENTITY:
+        drop_id(w.equal, w.keys, w.keys[node])
+
+
+@inlined
+def _suppress(w: Any, node: int, coverer: int) -> None:
+    """`node` is held back because of `coverer`, last in its list."""
+    nodes = w.nodes
+    last = nodes[coverer].last
+    nodes[node].coverer, nodes[node].previous, nodes[node].next = coverer, last, -1
+    if last >= 0:
+        nodes[last].next = node
     else:
-        call(w, DECIDE, node, outcome, operation, hop)
+        nodes[coverer].first = node
+    nodes[coverer].last = node
 
 
-@linkable
-def decide_linked(w: int, node: int, outcome: int, operation: int, hop: int) -> int:
-    n = counters_of(w)
-    witness, probes, cubes, volume, capped, exact = choose(w, node)
-    if witness >= 0:
-        suppress(w, node, witness)
-        _record(w, node, operation, SUPPRESSED, witness, probes, cubes, volume, capped, exact)
-        return 0
-    if not (n[c.ACTIVE] and n[c.STRATEGY] == COVERING):
-        _store(w, node)
-        _record(w, node, operation, outcome, -1, probes, cubes, volume, capped, exact)
-        _tell(w, node, SUBSCRIBE, operation, hop)
-        return 0
-    others = _covered_by(w, node)
-    _store(w, node)
-    _record(w, node, operation, outcome, -1, probes, cubes, volume, capped, exact)
-    _tell(w, node, SUBSCRIBE, operation, hop)
-    for other in others:
-        _retract(w, other, node, operation, hop)
-    return 0
+@inlined
+def _forget_dependant(w: Any, node: int) -> None:
+    nodes = w.nodes
+    coverer, before, after = nodes[node].coverer, nodes[node].previous, nodes[node].next
+    if before >= 0:
+        nodes[before].next = after
+    else:
+        nodes[coverer].first = after
+    if after >= 0:
+        nodes[after].previous = before
+    else:
+        nodes[coverer].last = before
 
 
-@kernel
-def _covered_by(w: int, node: int) -> Any:
+@inner
+def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
+    """Send a subscription or an unsubscription over the node's route."""
+    run, request = w.run[0], w.operations[operation]
+    request.messages += 1
+    if run.loading:
+        if run.passed == len(w.passed):
+            w.passed = longer(w.passed, ONE_MORE)
+        passed = w.passed[run.passed]
+        passed.operation, passed.node, passed.kind = operation, node, kind
+        run.passed += 1
+        return
+    request.outstanding += 1
+    send(w, w.routes[w.nodes[node].route].wire, kind, node, operation, hop)
+
+
+@inner
+def _record(
+    w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
+    exact: int,
+) -> None:  # fmt: skip
+    """Write a decision into the trace."""
+    run, nodes = w.run[0], w.nodes
+    if run.loading:
+        return
+    if run.decisions == len(w.decisions):
+        w.decisions = longer(w.decisions, ONE_MORE)
+    row, subscription, route = w.decisions[run.decisions], nodes[node].subscription, w.routes[nodes[node].route]
+    run.decisions += 1
+    row.time, row.subscription, row.operation = run.now, subscription, operation
+    row.broker, row.neighbour, row.tree = route.source, route.target, route.tree
+    row.at_home = w.subscriptions[subscription].home == route.source
+    row.witness = nodes[witness].subscription if witness >= 0 else -1
+    row.probes, row.cubes, row.volume = probes, cubes, volume
+    row.outcome, row.capped, row.exact = outcome, capped, exact
+
+
+@inlined
+def _covered_by(w: Any, node: int) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
-    nodes, b = nodes_of(w), bank_of(w)
-    subscription = np.int64(nodes[node].subscription)
-    s = index_of_route(w, np.int64(nodes[node].route), subscription)
-    if states_of(b)[s].held == 0:
-        return np.empty(0, np.int64)
-    others = covered(b, s, points_of(w)[subscription : subscription + 1])
-    names = np.empty(len(others), np.int64)
-    owners = owners_in(b, s)
-    for i in range(len(others)):
-        others[i] = owners[others[i]]
-        names[i] = nodes[others[i]].subscription
-    return others[np.argsort(names)]
+    s = index_of(w, node)
+    slots, owners = covered(w, s, w.points[w.nodes[node].subscription]), owners_of(w, s)
+    names = np.empty(len(slots))
+    for i in range(len(slots)):
+        slots[i] = owners[slots[i]]
+        names[i] = w.nodes[slots[i]].subscription
+    order = ascending(names, np.empty(len(names), w.calendar.dtype))
+    for i in range(len(order)):
+        order[i] = slots[order[i]]
+    return order
 
 
-@kernel
-def _retract(w: int, node: int, coverer: int, operation: int, hop: int) -> None:
-    _unstore(w, node)
-    dependant = _detach(w, node)
-    suppress(w, node, coverer)
-    while dependant >= 0:
-        following = np.int64(standings_of(w)[dependant].next)
-        suppress(w, dependant, coverer)
-        dependant = following
-    _record(w, node, operation, RETRACTED, coverer, 0, 0, 0.0, False, -1)
-    _tell(w, node, UNSUBSCRIBE, operation, hop)
-
-
-@kernel
-def unsubscribe(w: int, node: int, operation: int, hop: int) -> None:
-    """LinkLedger.unsubscribe: first send what the leaving entry exposes, then that it leaves."""
-    if counters_of(w)[c.STRATEGY] == SIMPLE:
+@inlined
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int) -> None:
+    """Take back what is sent but now covered; what it held back is held back by the coverer."""
+    nodes = w.nodes
+    for node in others:
+        _unstore(w, node)
+        dependant = np.int64(nodes[node].first)
+        nodes[node].first, nodes[node].last = -1, -1
+        _suppress(w, node, coverer)
+        while dependant >= 0:
+            following = np.int64(nodes[dependant].next)
+            _suppress(w, dependant, coverer)
+            dependant = following
+        _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
         _tell(w, node, UNSUBSCRIBE, operation, hop)
-        return
-    standings = standings_of(w)
-    if standings[node].coverer >= 0:
+
+
+@inlined
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any) -> None:
+    """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
+    run, others = w.run[0], w.no_nodes
+    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve)
+    if witness >= 0:
+        outcome = SUPPRESSED
+        _suppress(w, node, witness)
+    else:
+        if run.active and run.strategy == COVERING and w.indexes[index_of(w, node)].held > 0:
+            others = _covered_by(w, node)
+        _store(w, node)
+    _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
+    if witness < 0:
+        _tell(w, node, SUBSCRIBE, operation, hop)
+        if len(others):
+            _retract(w, others, node, operation, hop)
+
+
+@inlined
+def _leave(w: Any, node: int) -> bool:
+    """A node that was sent is no longer; False if it was held back, which is of no consequence."""
+    nodes = w.nodes
+    sent = nodes[node].coverer == SENT
+    if sent:
+        _unstore(w, node)
+    else:
         _forget_dependant(w, node)
-        standings[node].coverer = ABSENT
-        return
-    _unstore(w, node)
-    standings[node].coverer = ABSENT
-    dependant = _detach(w, node)
-    while dependant >= 0:
-        following = np.int64(standings[dependant].next)
-        decide(w, dependant, EXPOSED, operation, hop)
-        dependant = following
-    _tell(w, node, UNSUBSCRIBE, operation, hop)
+    nodes[node].coverer = ABSENT
+    return sent
+
+
+@kernel
+def update_ledgers(w: Any, curve: Any) -> None:
+    """What a message means for the routes that lead on: LinkLedger.subscribe or unsubscribe on each.
+
+    `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
+    Make before break: what the leaving entry exposes is sent first, then that it leaves.
+    """
+    run, nodes = w.run[0], w.nodes
+    kind, operation, hop = run.update_kind, run.update_operation, run.update_hop
+    for node in range(run.update_first, run.update_last):
+        at: Any = node
+        following, outcome = NONE, FORWARDED
+        if kind == UNSUBSCRIBE:
+            if not _leave(w, node):
+                continue
+            at, outcome = np.int64(nodes[node].first), EXPOSED
+            nodes[node].first, nodes[node].last = -1, -1
+        while at >= 0:
+            if kind == UNSUBSCRIBE:
+                following = np.int64(nodes[at].next)
+            _decide(w, at, outcome, operation, hop, curve)
+            at = following
+        if kind == UNSUBSCRIBE:
+            _tell(w, node, UNSUBSCRIBE, operation, hop)
+    run.update_last = run.update_first
+    finish(w, operation)
+
+
+@inlined
+def finish(w: Any, operation: int) -> None:
+    """A message of an operation has been processed."""
+    request = w.operations[operation]
+    request.outstanding -= 1
+    if request.outstanding == 0:
+        request.finished = w.run[0].now
+
+
+@inlined
+def forward_all(w: Any) -> None:
+    """`update_ledgers` for simple routing, which holds nothing back and notes nothing down."""
+    run = w.run[0]
+    for node in range(run.update_first, run.update_last):
+        if run.update_kind == SUBSCRIBE:
+            _record(w, node, run.update_operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
+        _tell(w, node, run.update_kind, run.update_operation, run.update_hop)
+    run.update_last = run.update_first
+    finish(w, run.update_operation)

@@ -1,9 +1,9 @@
 """Matching in kernels: the k best of a broker's own subscriptions, and whether anything behind a link matches.
 
 All matchers of `topk` agree on every answer, so one serves here: the block scan, over the rows of one broker. Rows of a
-broker's clients lie side by side, the live ones first; a table's rows lie side by side too, with room to grow. A table
-only says who is in it until an event looks: then bounds are copied to its rows, as far as the first match, so that the
-next event finds them side by side. Control traffic alone writes four bytes per entry.
+broker's clients are side by side, the live ones first; a table's entries are side by side too, with room to grow. A
+table only says who is in it until an event looks: then bounds are copied to its entries, as far as the first match, so
+that the next event finds them side by side. Control traffic alone writes four bytes per entry.
 """
 
 from __future__ import annotations
@@ -11,61 +11,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray
 
-from broker import tables
-from covering.memory import on_stack
-from coverlay import kernel
-from sim.compiled import counters as c
-from sim.compiled.arrays import (
-    brokers_of,
-    counters_of,
-    hi_of,
-    lo_of,
-    local_hi_of,
-    local_ids_of,
-    local_lo_of,
-    local_mentioned_of,
-    local_scores_of,
-    local_weights_of,
-    mentioned_of,
-    named_hi_of,
-    named_lo_of,
-    named_of,
-    nodes_of,
-    places_of,
-    routes_of,
-    row_hi_of,
-    row_lo_of,
-    row_named_of,
-    row_node_of,
-    scores_of,
-    weights_of,
-    wires_of,
-)
-from topk import scan
+from broker.tables import first_match
+from sim.compiled.state import inlined, inner, longer
 from topk.kernels.heaps import in_order, offer
-from topk.store import Columns
+from topk.scan import BLOCK, block_exact, block_relaxed
 
-_BLOCK = scan._BLOCK
-_MASK_WORDS = _BLOCK // 8  # of a byte per row
-_FILLED_AT_ONCE = 64  # rows: a few cache lines of bounds, more than most events look at
-_block_exact, _block_relaxed, _first_match = scan._block_exact, scan._block_relaxed, tables._first_match
+_FILLED_AT_ONCE = 64  # entries: a few cache lines of bounds, more than most events look at
+_LEAST_CAPACITY = 16  # entries of a table that is not empty
 
 
-@kernel
+@inner
 def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool) -> Any:
     """(ids, scores) of the k best rows in first … first + count − 1, best first, ties by ascending id."""
     ids, scores = np.empty(k, np.int64), np.empty(k, np.float64)
-    mask = carray(on_stack(_MASK_WORDS), (_BLOCK,), np.uint8)
-    total, hits = carray(on_stack(_BLOCK), (_BLOCK,), np.float64), carray(on_stack(_BLOCK), (_BLOCK,), np.int64)
-    size = 0
-    for start in range(first, first + count, _BLOCK):
-        stop = min(start + _BLOCK, first + count)
+    mask, total, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
+    size = np.int64(0)
+    for start in range(first, first + count, BLOCK):
+        stop = min(start + BLOCK, first + count)
         if relaxed:
-            _block_relaxed(columns, event, event, start, stop, mask, total)
+            block_relaxed(columns, event, event, start, stop, mask, total)
         else:
-            _block_exact(columns, event, event, start, stop, mask)
+            block_exact(columns, event, event, start, stop, mask)
         found = 0
         for i in range(stop - start):  # without a branch: which rows match is unpredictable
             hits[found] = i
@@ -79,75 +46,73 @@ def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool
     return ids[:size], scores[:size]
 
 
-@kernel
-def columns_of(w: int) -> Any:
-    """The rows of all brokers' clients, as the block scan takes them."""
-    return Columns(
-        local_lo_of(w), local_hi_of(w), local_weights_of(w), local_mentioned_of(w), local_scores_of(w), local_ids_of(w)
-    )
-
-
-@kernel
-def enter_local(w: int, broker: int, subscription: int) -> None:
+@inlined
+def enter_local(w: Any, broker: int, subscription: int) -> None:
     """A client of the broker subscribes."""
-    lo, hi, mentioned, weights, home = lo_of(w), hi_of(w), mentioned_of(w), weights_of(w), brokers_of(w)[broker]
-    columns = columns_of(w)
-    row = home.first + home.local
+    home, rows, row = w.brokers[broker], w.local, w.subscriptions[subscription]
+    at = home.first + home.local
     home.local += 1
     home.entries += 1
-    for j in range(lo.shape[1]):
-        columns.lo[j, row], columns.hi[j, row] = lo[subscription, j], hi[subscription, j]
-        columns.mentioned[j, row], columns.weights[j, row] = mentioned[subscription, j], weights[subscription, j]
-    columns.scores[row], columns.ids[row] = scores_of(w)[subscription], subscription
-    places_of(w)[subscription] = row
+    for j in range(rows.lo.shape[0]):
+        rows.lo[j, at], rows.hi[j, at] = -w.points[subscription, 2 * j], w.points[subscription, 2 * j + 1]
+        rows.mentioned[j, at], rows.weights[j, at] = w.mentioned[subscription, j], w.weights[subscription, j]
+    rows.scores[at], rows.ids[at] = row.score, subscription
+    row.row = at
 
 
-@kernel
-def leave_local(w: int, broker: int, subscription: int) -> None:
+@inlined
+def leave_local(w: Any, broker: int, subscription: int) -> None:
     """A client of the broker leaves; the last row takes the free place."""
-    places, home, columns = places_of(w), brokers_of(w)[broker], columns_of(w)
+    home, rows, at = w.brokers[broker], w.local, w.subscriptions[subscription].row
     home.local -= 1
     home.entries -= 1
-    row, last = places[subscription], home.first + home.local
-    for j in range(columns.lo.shape[0]):
-        columns.lo[j, row], columns.hi[j, row] = columns.lo[j, last], columns.hi[j, last]
-        columns.mentioned[j, row], columns.weights[j, row] = columns.mentioned[j, last], columns.weights[j, last]
-    columns.scores[row], columns.ids[row] = columns.scores[last], columns.ids[last]
-    places[columns.ids[row]] = row
+    last = home.first + home.local
+    for j in range(rows.lo.shape[0]):
+        rows.lo[j, at], rows.hi[j, at] = rows.lo[j, last], rows.hi[j, last]
+        rows.mentioned[j, at], rows.weights[j, at] = rows.mentioned[j, last], rows.weights[j, last]
+    rows.scores[at], rows.ids[at] = rows.scores[last], rows.ids[last]
+    w.subscriptions[rows.ids[at]].row = at
 
 
-@kernel
-def room_after(room: int) -> int:
-    return max(16, 2 * room)
-
-
-@kernel
-def enter_table(w: int, node: int) -> None:
-    """A neighbour subscribes. A full table moves to the end of all rows, with twice the room: there is some."""
-    row, who = nodes_of(w)[node], row_node_of(w)
-    table = routes_of(w)[row.route]
-    if table.entries == table.room:
-        n = counters_of(w)
-        first, end, count = table.row, n[c.ROWS], table.entries
-        for i in range(count):
-            who[end + i] = who[first + i]
-        table.row, table.room, table.filled = end, room_after(table.room), 0
-        n[c.ROWS] += table.room
-    who[table.row + table.entries] = node
-    row.row = table.entries
+@inner
+def enter_table(w: Any, node: int) -> None:
+    """A neighbour subscribes. A full table is copied to the end of all tables, with twice the capacity."""
+    table = w.routes[w.nodes[node].route]
+    if table.entries == table.capacity:
+        _move_to_end(w, w.nodes[node].route)
+    w.entry_node[table.row + table.entries] = node
+    w.nodes[node].row = table.entries
     table.entries += 1
-    wires_of(w)[table.wire].entries += 1
-    brokers_of(w)[table.target].entries += 1
+    w.wires[table.wire].entries += 1
+    w.brokers[table.target].entries += 1
 
 
-@kernel
-def leave_table(w: int, node: int) -> None:
-    """A neighbour unsubscribes; the last row takes the free place."""
-    nodes, who = nodes_of(w), row_node_of(w)
-    table, place = routes_of(w)[nodes[node].route], np.int64(nodes[node].row)
+@inlined
+def _move_to_end(w: Any, route: int) -> None:
+    run, table = w.run[0], w.routes[route]
+    capacity = max(_LEAST_CAPACITY, 2 * table.capacity)
+    if run.entries + capacity > len(w.entry_node):
+        w.entry_node = longer(w.entry_node, run.entries + capacity)
+        rows, width = len(w.entry_node), w.named.shape[1]
+        # Bounds are not copied: the next events fill them in.
+        w.entry_named = np.empty((rows, width), np.int32)
+        w.entry_lo, w.entry_hi = np.empty((rows, width)), np.empty((rows, width))
+        for other in w.routes:
+            other.filled = 0
+    for i in range(table.entries):
+        w.entry_node[run.entries + i] = w.entry_node[table.row + i]
+    table.row, table.capacity, table.filled = run.entries, capacity, 0
+    run.entries += capacity
+
+
+@inner
+def leave_table(w: Any, node: int) -> None:
+    """A neighbour unsubscribes; the last entry takes the free place."""
+    nodes, who = w.nodes, w.entry_node
+    table, place = w.routes[nodes[node].route], np.int64(nodes[node].row)
     table.entries -= 1
-    wires_of(w)[table.wire].entries -= 1
-    brokers_of(w)[table.target].entries -= 1
+    w.wires[table.wire].entries -= 1
+    w.brokers[table.target].entries -= 1
     if place != table.entries:
         who[table.row + place] = who[table.row + table.entries]
         nodes[who[table.row + place]].row = place
@@ -156,27 +121,30 @@ def leave_table(w: int, node: int) -> None:
     table.filled = min(table.filled, table.entries)
 
 
-@kernel
-def _fill(w: int, start: int, stop: int) -> None:
-    """Copy the bounds of the subscriptions in these rows into them."""
-    nodes, who, named, low, high = nodes_of(w), row_node_of(w), row_named_of(w), row_lo_of(w), row_hi_of(w)
-    attributes, lo, hi = named_of(w), named_lo_of(w), named_hi_of(w)
-    for row in range(start, stop):
-        subscription = nodes[who[row]].subscription
-        for j in range(named.shape[1]):
-            named[row, j] = attributes[subscription, j]
-            low[row, j], high[row, j] = lo[subscription, j], hi[subscription, j]
+@inner
+def _fill(w: Any, start: int, stop: int) -> None:
+    """Copy the bounds of the subscriptions in these entries into them."""
+    nodes, who, points, named = w.nodes, w.entry_node, w.points, w.named
+    attributes, lo, hi = w.entry_named, w.entry_lo, w.entry_hi
+    for entry in range(start, stop):
+        subscription = nodes[who[entry]].subscription
+        for i in range(named.shape[1]):
+            j = named[subscription, i]
+            attributes[entry, i] = j
+            if j >= 0:
+                lo[entry, i], hi[entry, i] = -points[subscription, 2 * j], points[subscription, 2 * j + 1]
 
 
-@kernel
-def behind(w: int, route: int, event: Any) -> bool:
+@inlined
+def behind(w: Any, route: int, event: Any) -> bool:
     """Does anything in the table of a route match?"""
-    table, relaxed = routes_of(w)[route], counters_of(w)[c.RELAXED] != 0
-    named, low, high, first = row_named_of(w), row_lo_of(w), row_hi_of(w), table.row
-    found = _first_match(named, low, high, event, first, first + table.filled, relaxed) >= 0
-    while not found and table.filled < table.entries:
-        start, stop = first + table.filled, first + min(table.entries, table.filled + _FILLED_AT_ONCE)
-        _fill(w, start, stop)
-        table.filled = stop - first
-        found = _first_match(named, low, high, event, start, stop, relaxed) >= 0
+    table, relaxed = w.routes[route], w.run[0].relaxed
+    looked, found = 0, False
+    while not found and looked < table.entries:
+        if looked == table.filled:
+            table.filled = min(table.entries, table.filled + _FILLED_AT_ONCE)
+            _fill(w, table.row + looked, table.row + table.filled)
+        start, stop = table.row + looked, table.row + table.filled
+        found = first_match(w.entry_named, w.entry_lo, w.entry_hi, event, start, stop, relaxed) >= 0
+        looked = table.filled
     return found

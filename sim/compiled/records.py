@@ -1,85 +1,166 @@
-"""The rows that the compiled engine works on. Messages, links and subscriptions are rows, never objects.
+"""The records that the compiled engine works on. Messages, links and subscriptions are rows, never objects.
 
 Words used here, beside those of `broker/`:
 - a *route* is one direction of a link in one routing tree: what a LinkLedger and a LinkTable belong to;
 - a *wire* is one direction of a link, whatever the tree: what a Link of the transport is;
+- a *plane* is a broker's part in a tree;
 - a *node* is a subscription on a route: what the ledger knows about it. The nodes that a subscription has on the
-  routes leading on from a broker lie side by side, so a message needs only its own node to find them.
+  routes leading on from a broker are neighbours, so a message needs only its own node to find them.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-SUBSCRIBE, UNSUBSCRIBE, PUBLISH = 0, 1, 2  # kinds of messages, and of what clients do
-SIMPLE, IDENTITY, COVERING = 0, 1, 2  # how a ledger decides
-FORWARDED, SUPPRESSED, EXPOSED, RETRACTED = 0, 1, 2, 3
-OUTCOMES = ("forwarded", "suppressed", "exposed", "retracted")
-KINDS = ("subscribe", "unsubscribe")
-SENT, ABSENT = -1, -2  # in place of a coverer
-NO_SERVICE, CONSTANT, EXPONENTIAL, LINEAR = 0, 1, 2, 3
 
+def _codes(count: int, first: int = 0) -> list[Any]:
+    """Numbers for names. Of numpy's type: numba would compile a kernel again for each plain constant it is given."""
+    return [np.int64(first + i) for i in range(count)]
+
+
+SUBSCRIBE, UNSUBSCRIBE, PUBLISH = _codes(3)  # kinds of messages, and of what clients do
+KINDS = ("subscribe", "unsubscribe")
+SIMPLE, IDENTITY, COVERING = _codes(3)  # how a ledger decides
+FORWARDED, SUPPRESSED, EXPOSED, RETRACTED = _codes(4)
+OUTCOMES = ("forwarded", "suppressed", "exposed", "retracted")
+ABSENT, SENT = _codes(2, -2)  # in place of a coverer
+NO_SERVICE, CONSTANT, EXPONENTIAL, LINEAR = _codes(4)
+EVERYTHING, NOTHING = _codes(2, -2)  # in place of a route: the neighbour gets every event, or never says what it wants
+SCAN, PACKED, KDTREE, EMULATED = _codes(4)  # methods of covering
+WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now whatever rounding made of the time
+(NONE,) = _codes(1, -1)
+
+RUN = np.dtype(
+    [
+        # Settings. How ledgers decide:
+        ("strategy", np.int64),
+        ("active", np.bool_),
+        ("ask_exact", np.bool_),
+        ("gives_up", np.bool_),  # a search has a probe cap
+        ("probe_cap", np.int64),  # −1: none
+        ("auto", np.bool_),  # the covering method is chosen again and again
+        ("first_method", np.int64),  # of an empty covering index
+        ("bits", np.int64),  # per coordinate, of the curve of `zorder-emulated`
+        ("groups", np.int64),  # of subscriptions that can cover each other
+        ("classes", np.int64),  # of equal subscriptions
+        ("trees", np.int64),
+        ("widest", np.int64),  # most routes that lead on from a broker
+        # How events are matched:
+        ("k", np.int64),  # −1: all
+        ("relaxed", np.bool_),
+        # Transport:
+        ("only_latency", np.bool_),
+        ("bandwidth", np.float64),
+        ("jitter", np.float64),
+        ("service", np.int64),
+        ("service_base", np.float64),
+        ("service_slope", np.float64),
+        ("capacity", np.int64),  # of a broker's queue, −1: any number
+        ("samples", np.int64),  # of table sizes, the last one apart
+        # Where the run is:
+        ("now", np.float64),
+        ("order", np.int64),  # calls scheduled so far
+        ("step", np.int64),
+        ("position", np.int64),  # in the timeline
+        ("sampled", np.int64),
+        ("clients", np.int64),  # WAITING, ACTING or WOKEN
+        ("sampler", np.int64),
+        ("loading", np.bool_),
+        ("update_kind", np.int64),  # for ledgers, of the nodes first … last − 1: see ledger.py
+        ("update_first", np.int64),
+        ("update_last", np.int64),
+        ("update_operation", np.int64),
+        ("update_hop", np.int64),
+        ("outbox", np.int64),  # messages that a broker has sent and that are not on their wires yet: first, last
+        ("outbox_last", np.int64),
+        ("unused_message", np.int64),  # the first of a list, −1: none
+        ("publications_before", np.int64),  # rows of the trace that were taken away
+        # Rows in use:
+        ("nodes", np.int64),
+        ("operations", np.int64),
+        ("messages", np.int64),
+        ("calls", np.int64),
+        ("entries", np.int64),  # of all tables, with the gaps between them
+        ("passed", np.int64),  # while loading
+        ("index_rows", np.int64),
+        ("index_tops", np.int64),
+        ("control", np.int64),
+        ("decisions", np.int64),
+        ("publications", np.int64),
+        ("deliveries", np.int64),
+        ("faults", np.int64),
+    ]
+)
 WIRE = np.dtype(
     [
-        ("source", np.int32),
-        ("target", np.int32),
+        ("source", np.int64),
+        ("target", np.int64),
         ("latency", np.float64),
         ("sent", np.int64),  # sequence number of the next message
-        ("head", np.int32),  # messages in flight, first in first out
-        ("tail", np.int32),
+        ("head", np.int64),  # messages in flight, first in first out
+        ("tail", np.int64),
         ("free_at", np.float64),
         ("last", np.float64),
         ("entries", np.int64),  # in the target's tables for the source, all trees together
+        ("drawn", np.int64),  # random numbers used of its row of `draws`
     ]
 )
 ROUTE = np.dtype(
     [
-        ("source", np.int32),
-        ("target", np.int32),
-        ("wire", np.int32),
-        ("tree", np.int32),  # its name
-        ("plane", np.int32),  # of the target: who hears of it next
-        ("curve", np.int32),  # which ε, see Search.curves
+        ("source", np.int64),
+        ("target", np.int64),
+        ("wire", np.int64),
+        ("tree", np.int64),  # its name
+        ("plane", np.int64),  # of the target: who hears of it next
         ("epsilon", np.float64),
+        ("numerator", np.int64),  # 1 − ε = numerator / 2^shift
+        ("shift", np.int64),
         ("checks", np.int64),  # what FilterIndex.stats counts
         ("hits", np.int64),
         ("volume", np.float64),
-        ("held", np.int64),  # entries of the ledger that are sent
-        ("row", np.int64),  # the table at the target: first row, room, entries
-        ("room", np.int64),
+        ("row", np.int64),  # the table at the target: first entry, capacity, entries
+        ("capacity", np.int64),
         ("entries", np.int64),
-        ("filled", np.int64),  # entries whose bounds stand in the rows: those that an event has looked at
+        ("filled", np.int64),  # entries whose bounds are in the rows: those that an event has looked at
     ]
 )
-NODE = np.dtype(
+NEAR = np.dtype([("neighbour", np.int64), ("wire", np.int64), ("route", np.int64), ("plane", np.int64)])
+SUBSCRIPTION = np.dtype(
+    [
+        ("home", np.int64),
+        ("node", np.int64),  # the first of its nodes at home
+        ("row", np.int64),  # among its home's clients
+        ("group", np.int64),
+        ("equal", np.int64),  # its class
+        ("score", np.float64),
+    ]
+)
+NODE = np.dtype(  # by far the most rows, hence 32 bits
     [
         ("subscription", np.int32),
         ("route", np.int32),
         ("child", np.int32),  # the first of its nodes at the route's target
-        ("row", np.int32),  # in the table at the route's target, from the table's first row
-    ]
-)
-# What the ledger knows of a node; none where everything is sent (SIMPLE).
-STANDING = np.dtype(
-    [
+        ("row", np.int32),  # in the table at the route's target, from the table's first entry
+        ("slot", np.int32),  # in the covering index of the route, if it is sent
         ("coverer", np.int32),  # a node of the same route, SENT or ABSENT
         ("first", np.int32),  # what it suppresses, in order of arrival: first, last, next, previous
         ("last", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
-        ("count", np.int32),  # how many it suppresses
     ]
 )
 MESSAGE = np.dtype(
     [
-        ("next", np.int32),
-        ("kind", np.int32),
-        ("node", np.int32),  # the event, if it is one; the subscription where a client speaks
-        ("operation", np.int32),
-        ("hop", np.int32),
-        ("wire", np.int32),  # −1: from a client
-        ("plane", np.int32),  # of the target (events)
-        ("parent", np.int32),  # row of `publications` it follows from (events)
+        ("next", np.int64),
+        ("kind", np.int64),
+        ("node", np.int64),  # the event, if it is one; the subscription where a client speaks
+        ("operation", np.int64),
+        ("hop", np.int64),
+        ("wire", np.int64),  # −1: from a client
+        ("plane", np.int64),  # of the target (events)
+        ("parent", np.int64),  # row of `publications` it follows from (events)
         ("sequence", np.int64),
         ("sent", np.float64),
         ("published", np.float64),
@@ -92,28 +173,50 @@ BROKER = np.dtype(
         ("first", np.int64),  # its clients' subscriptions: first row, entries
         ("local", np.int64),
         ("entries", np.int64),  # in all its tables
-        ("head", np.int32),  # messages waiting for service
-        ("tail", np.int32),
+        ("head", np.int64),  # messages waiting for service
+        ("tail", np.int64),
         ("waiting", np.int64),
         ("busy_until", np.float64),
+        ("drawn", np.int64),  # random numbers used of its row of `service_draws`
     ]
 )
 OPERATION = np.dtype(
     [
-        ("kind", np.int32),
-        ("subscription", np.int32),
-        ("broker", np.int32),
-        ("outstanding", np.int32),
+        ("kind", np.int64),
+        ("subscription", np.int64),
+        ("broker", np.int64),
+        ("outstanding", np.int64),
         ("messages", np.int64),
         ("time", np.float64),
         ("finished", np.float64),
     ]
 )
+ACT = np.dtype([("time", np.float64), ("kind", np.int64), ("index", np.int64), ("broker", np.int64)])  # of a client
 CALL = np.dtype([("time", np.float64), ("order", np.int64), ("what", np.int64)])  # an entry of the calendar
+PASSED = np.dtype([("operation", np.int64), ("node", np.int64), ("kind", np.int64)])  # over a route, while loading
+INDEX = np.dtype(  # of covering, see covers.py
+    [
+        ("row", np.int64),  # its region of points, words and owners
+        ("capacity", np.int64),
+        ("top", np.int64),  # its region of tops
+        ("tops", np.int64),
+        ("method", np.int64),  # the one at work; `auto` changes it
+        ("used", np.int64),
+        ("built", np.int64),
+        ("dead", np.int64),
+        ("held", np.int64),
+        ("free", np.int64),  # the free slot to use next, −1: none
+        ("fallbacks", np.int64),  # from here on: what `auto` remembers
+        ("updates", np.int64),
+        ("reviewed_checks", np.int64),
+        ("reviewed_hits", np.int64),
+        ("next_review", np.int64),
+        ("stay", np.int64),
+    ]
+)
 
-# Rows of the trace. The two long tables are kept column by column, each of the type that it has in broker/trace.py:
-# Arrow takes them as they are, and touching fresh pages, most of the time of a large run, is done once.
-CONTROL_ROW = np.dtype(
+# Rows of the trace; columns of the same names and types are those of broker/trace.py.
+CONTROL = np.dtype(
     [
         ("step", np.int64),
         ("time", np.float64),
@@ -128,7 +231,7 @@ CONTROL_ROW = np.dtype(
         ("kind", np.int8),
     ]
 )
-DECISION_ROW = np.dtype(
+DECISION = np.dtype(
     [
         ("time", np.float64),
         ("subscription", np.int64),
@@ -136,26 +239,20 @@ DECISION_ROW = np.dtype(
         ("broker", np.int32),
         ("neighbour", np.int32),
         ("tree", np.int32),
-        ("at_home", np.int8),
-    ]
-)
-# The rest of a decision: what a search found, and so what became of the subscription.
-SEARCH_ROW = np.dtype(
-    [
+        ("at_home", np.bool_),
         ("witness", np.int64),
         ("probes", np.int64),
         ("cubes", np.int64),
         ("volume", np.float64),
         ("outcome", np.int8),
-        ("capped", np.int8),
+        ("capped", np.bool_),
         ("exact", np.int8),  # −1: nobody asked
     ]
 )
-NO_SEARCH = np.array((-1, 0, 0, 1.0, FORWARDED, 0, 0), SEARCH_ROW)  # in simple routing: the same each time, not kept
-PUBLICATION_ROW = np.dtype(
+PUBLICATION = np.dtype(
     [
         ("step", np.int64),
-        ("event", np.int32),
+        ("event", np.int64),
         ("time", np.float64),
         ("sent", np.float64),
         ("source", np.int32),
@@ -165,13 +262,13 @@ PUBLICATION_ROW = np.dtype(
         ("waited", np.float64),
         ("served", np.int32),
         ("forwarded", np.int32),
-        ("parent", np.int32),
+        ("parent", np.int64),
     ]
 )
-DELIVERY_ROW = np.dtype(
+DELIVERY = np.dtype(
     [
-        ("event", np.int32),
-        ("subscription", np.int32),
+        ("event", np.int64),
+        ("subscription", np.int64),
         ("broker", np.int32),
         ("rank", np.int32),
         ("hops", np.int32),
@@ -180,6 +277,4 @@ DELIVERY_ROW = np.dtype(
         ("score", np.float64),
     ]
 )
-FAULT_ROW = np.dtype(
-    [("time", np.float64), ("broker", np.int32), ("neighbour", np.int32), ("event", np.int32)]
-)
+FAULT = np.dtype([("time", np.float64), ("broker", np.int32), ("neighbour", np.int32), ("event", np.int64)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.bank_emulated import WIDEST, fits
 from covering.keys import greedy_bits
+from sim.compiled.covers_emulated import WIDEST, fits
 from sim.config import Experiment
 from sim.workloads import Workload
 

@@ -12,10 +12,10 @@ from broker.network import Settings
 from routing.overlay import Overlay
 from routing.strategies import strategy
 from routing.trees import Tree, links_of, reaches, trees_of
-from sim.compiled.records import ROUTE, WIRE
+from sim.compiled.covers_emulated import asked_share
+from sim.compiled.records import EVERYTHING, NEAR, NOTHING, ROUTE, WIRE
 
 Ints = NDArray[np.int64]
-EVERYTHING, NOTHING = -2, -1  # in place of a route: the neighbour gets every event, or never says what it wants
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,10 @@ class Topology:
     links: list[tuple[int, int]]
     wires: NDArray[Any]  # in the order of broker.Network: by source, then target
     routes: NDArray[Any]
-    epsilons: list[float]  # the different ones; ROUTE.curve points here
     learn_first: Ints  # per plane: routes that lead on from it
     learn: Ints
-    near_first: Ints  # per plane: its neighbours, and over which wire they are reached
-    neighbour: Ints
-    near_wire: Ints
-    near_route: Ints  # the route from the neighbour, or EVERYTHING or NOTHING
-    near_plane: Ints  # of the neighbour, in the same tree
+    near_first: Ints  # per plane: its neighbours
+    near: NDArray[Any]  # who it is, the wire to it, the route from it (or EVERYTHING or NOTHING), its plane
 
 
 def topology_of(overlay: Overlay, settings: Settings) -> Topology:
@@ -51,7 +47,6 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     told = [reaches(tree, broker, sends_to) for broker, tree in planes]
     rows: list[tuple[Any, ...]] = []
     learn: list[int] = []
-    epsilons: dict[float, int] = {}
     route_of: dict[tuple[int, int, int], int] = {}
     for (broker, tree), (learners, _) in zip(planes, told, strict=True):
         for target in learners:
@@ -59,8 +54,9 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             route_of[tree.name, broker, target] = len(rows)
             learn.append(len(rows))
             plane = target * len(trees) + _place(trees, tree)
-            curve = epsilons.setdefault(epsilon, len(epsilons))
-            rows.append((broker, target, wire_of[broker, target], tree.name, plane, curve, epsilon))
+            wire = wire_of[broker, target]
+            share = asked_share(epsilon) if settings.routing.method == "zorder-emulated" else (1, 0)
+            rows.append((broker, target, wire, tree.name, plane, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
     for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
         routes[name] = column
@@ -71,12 +67,9 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             incoming = EVERYTHING if other in silent else route_of.get((tree.name, other, broker), NOTHING)
             near.append((other, wire_of[broker, other], incoming, other * len(trees) + _place(trees, tree)))
         near_first.append(len(near))
-    columns = np.array(near, np.int64).reshape(-1, 4).T
     learn_first = np.concatenate([[0], np.cumsum([len(learners) for learners, _ in told])]).astype(np.int64)
-    return Topology(
-        trees, links, wires, routes, list(epsilons), learn_first, np.array(learn, np.int64),
-        np.array(near_first, np.int64), *(np.ascontiguousarray(column) for column in columns),
-    )  # fmt: skip
+    first, edges = np.array(near_first, np.int64), np.array(near, NEAR)
+    return Topology(trees, links, wires, routes, learn_first, np.array(learn, np.int64), first, edges)
 
 
 def _place(trees: list[Tree], tree: Tree) -> int:

@@ -13,7 +13,7 @@ import covering.layered
 @pytest.fixture
 def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering.layered, "_TAIL_LEAST", 3)
-        patch.setattr(covering.layered, "_TAIL_FACTOR", 0.5)
+        patch.setattr(covering.layered, "TAIL_LEAST", 3)
+        patch.setattr(covering.layered, "TAIL_FACTOR", 0.5)
         patch.setattr(covering.ids, "COMPACT_FROM", 6)
         yield

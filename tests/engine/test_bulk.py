@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from broker.network import Network
-from sim.compiled import arrays as a
+from sim.compiled.engine import Engine
 from sim.compiled.records import SENT
-from sim.compiled.world import World
 from sim.engines import filter_of
 from sim.experiments import plan
 from sim.runner import overlay_of, settings_of, workload_of
@@ -18,7 +17,7 @@ from sim.streams import streams
 from sim.workloads.arrivals import schedule
 
 
-def built(data: dict[str, Any]) -> tuple[World, Network]:
+def built(data: dict[str, Any]) -> tuple[Engine, Network]:
     run = plan(data).runs[0]
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
@@ -29,7 +28,7 @@ def built(data: dict[str, Any]) -> tuple[World, Network]:
     for subscription, broker in enumerate(timeline.preloaded.tolist()):
         network.preload(broker, subscription, filter_of(workload, subscription))
     network.check()
-    return World(overlay, settings, workload, timeline, 0, stream), network
+    return Engine(overlay, settings, workload, timeline, 0, stream), network
 
 
 def experiment(strategy: str, mode: str, trees: str = "spanning", **covering: Any) -> dict[str, Any]:
@@ -57,17 +56,16 @@ CASES = [
 
 @pytest.mark.parametrize("data", CASES, ids=lambda d: f"{d['routing']['strategy']}-{d['routing']['mode']}")
 def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> None:
-    world, network = built(data)
-    nodes, routes = world.get(a.NODES)[: world.n[0]], world.get(a.ROUTES)
-    standings = world.get(a.STANDINGS)[: len(nodes)]
+    engine, network = built(data)
+    nodes, entries = engine.growing.nodes[: engine.arrays.run["nodes"][0]].copy(), engine.growing.entry_node
     if data["routing"]["strategy"] == "simple":  # everything is sent, and nothing is noted down about it
-        standings = np.zeros(len(nodes), standings.dtype)
-        standings["coverer"] = standings["first"] = SENT
-    for route, row in enumerate(routes):
+        nodes["coverer"] = SENT
+    for route, row in enumerate(engine.arrays.routes):
         plane = network.brokers[row["source"]].planes[int(row["tree"])]
         ledger = plane.ledgers[int(row["target"])]
         on_route = nodes["route"] == route
-        mine, coverer_of = nodes[on_route], standings["coverer"][on_route]
+        mine = nodes[on_route]
+        coverer_of = mine["coverer"]
         sent = mine[coverer_of == SENT]["subscription"]
         assert sorted(ledger.sent) == sorted(sent.tolist())
         held = mine[coverer_of >= 0]
@@ -75,17 +73,17 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
         suppressed = dict(zip(held["subscription"].tolist(), coverers.tolist(), strict=True))
         assert {s: coverer for s, (_, coverer) in ledger.suppressed.items()} == suppressed
         table = plane.at(int(row["target"])).tables[int(row["source"])]
-        rows = world.get(a.ROW_NODE)[row["row"] : row["row"] + row["entries"]]
-        assert table.ids == sorted(nodes[rows]["subscription"].tolist())
+        rows = entries[row["row"] : row["row"] + row["entries"]]
+        assert sorted(table.filters) == sorted(nodes[rows]["subscription"].tolist())
         for coverer, dependants in ledger._dependants.items():
-            at = standings["first"][on_route][mine["subscription"] == coverer][0]
+            at = mine["first"][mine["subscription"] == coverer][0]
             chain = []
             while at >= 0:
                 chain.append(int(nodes[at]["subscription"]))
-                at = standings[at]["next"]
+                at = nodes[at]["next"]
             assert chain == list(dependants), "in order of arrival: departures depend on it"
-    assert [len(b.local) for b in network.brokers] == world.brokers["local"].tolist()
+    assert [len(b.local) for b in network.brokers] == engine.arrays.brokers["local"].tolist()
     messages = [operation.messages for operation in network._operations]
-    assert world.get(a.OPERATIONS)["messages"].tolist() == messages
+    assert engine.arrays.operations["messages"].tolist() == messages
     assert sum(messages) > 0
-    assert np.array_equal(world.homes, world.timeline.preloaded)
+    assert np.array_equal(engine.homes, engine.timeline.preloaded)

@@ -216,3 +216,31 @@ def test_what_is_not_supported_is_refused_by_name(section: dict[str, Any], named
     data = {"name": "refused", "workload": {"subscriptions": 5, "events": 1}, "run": {"engine": "compiled"}, **section}
     with pytest.raises(CoverlayError, match=re.escape(named)):
         simulate(plan(data).runs[0])
+
+
+@pytest.mark.parametrize("mode", ["lazy", "active"])
+def test_subscriptions_that_come_and_go_leave_the_same_trace(mode: str) -> None:
+    """Few draws of everything that goes wrong easily; the planted faults of the compiled engine are held against it."""
+    data = {
+        "name": "coming and going",
+        "overlay": {"kind": "random-tree", "brokers": 9, "latency": {"kind": "constant", "value": 1.0}},
+        "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 150, "events": 60},
+        "arrivals": {"kind": "churn", "lifetime": 40.0},
+        "routing": {"mode": mode},
+        "matching": {"k": 2},
+    }
+    tables = assert_same(plan(data).runs[0])
+    outcomes = set(tables["decisions"].column("outcome").to_pylist())
+    assert {"forwarded", "suppressed", "exposed"} <= outcomes
+    assert ("retracted" in outcomes) == (mode == "active")
+
+
+def test_a_fine_epsilon_of_another_method_than_the_curves_is_supported() -> None:
+    """1 − ε as a fraction of whole numbers is for `zorder-emulated`; 1e-5 has a denominator of 2^69."""
+    data = {
+        "name": "fine",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"subscriptions": 20, "events": 2},
+        "covering": {"method": "kdtree", "epsilon": 1e-5},
+    }
+    assert_same(plan(data).runs[0])

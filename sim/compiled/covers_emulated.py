@@ -1,4 +1,4 @@
-"""`zorder-emulated` in a bank of indexes (bank.py): the closed forms of `theory.py` in machine words.
+"""`zorder-emulated` among the covering indexes (covers.py): the closed forms of `covering/theory.py` in machine words.
 
 A rectangle has at most 2^(D·bits) cells. Up to WIDEST bits every count is exact as a float64 too, so that quotients are
 rounded as Python rounds the quotient of two ints; `fits` says whether an index may be kept here.
@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from covering import emulated
-from covering.bank import fields_in, points_in, states_of, words_in
-from covering.base import Floats
+from covering.emulated import first_met
 from covering.fields import dominating
 from covering.keys import mirror
-from coverlay import kernel
+from sim.compiled.covers import points_of, words_of
+from sim.compiled.state import inlined, inner
 
 WIDEST = 52  # bits of a count; a float64 has 53
 _FINEST = 62  # bits of the denominator of ε
-_best = emulated._best
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -33,7 +31,7 @@ def asked_share(epsilon: float) -> tuple[int, int]:
     return whole - part, whole.bit_length() - 1
 
 
-@kernel
+@inlined
 def share_of(numerator: int, shift: int, total: int) -> Any:
     """⌈numerator · total / 2^shift⌉ by a product of 128 bits."""
     a, b = np.uint64(numerator), np.uint64(total)
@@ -50,8 +48,8 @@ def share_of(numerator: int, shift: int, total: int) -> Any:
     return np.int64(quotient) + (1 if rest else 0)
 
 
-@kernel
-def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: bool, prefix: Any) -> int:
+@inlined
+def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: int, prefix: Any) -> int:
     """theory.cells_before with coordinates and limits shifted down by `level`; limits made even if asked."""
     total = 0
     dimensions = cell.shape[0]
@@ -73,7 +71,7 @@ def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: bool, pr
     return total
 
 
-@kernel
+@inlined
 def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) -> int:
     """1 + theory.rank_of."""
     level = bits
@@ -84,19 +82,21 @@ def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) 
     larger = 0
     for i in range(level + 1, levels.shape[0]):
         larger += levels[i]
-    within = _cells_before(cell, level, bits - level, lengths, False, scratch)
-    return 1 + larger + within - _cells_before(cell, level, bits - level, lengths, True, scratch)
+    rank = larger
+    for even in range(2):
+        before = _cells_before(cell, level, bits - level, lengths, even, scratch)
+        rank += before if even == 0 else -before
+    return 1 + rank
 
 
-@kernel
-def search_emulated(
-    b: int, s: int, offset: Floats, scale: Floats, bits: int, numerator: int, shift: int, query: Floats, cap: int
-) -> Any:
-    """(slot or −1, cubes searched, fraction searched, capped, whether any point dominates); cap < 0: none.
+@inner
+def search_emulated(w: Any, s: int, query: Any, curve: Any, numerator: int, shift: int) -> Any:
+    """(slot or −1, cubes searched, fraction searched, capped, whether any point dominates).
 
-    offset, scale, bits: the quantiser of the curve; numerator / 2^shift = 1 − ε.
+    1 − ε = numerator / 2^shift.
     """
-    points, used = points_in(b, s), np.int64(states_of(b)[s].used)
+    offset, scale, bits, cap = curve[0], curve[1], w.run[0].bits, w.run[0].probe_cap
+    points, used = points_of(w, s), w.indexes[s].used
     dimensions = query.shape[0]
     lengths, cell = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
     mirror(query, offset, scale, bits, lengths)
@@ -119,8 +119,8 @@ def search_emulated(
         planned += levels[i]
         volume += levels[i] << height
     quota = planned if cap < 0 else min(planned, cap)
-    above = dominating(points, words_in(b, s), used, fields_in(b), query)
-    slot = _best(points, above, offset, scale, bits, lengths, cell)
+    above = dominating(points, words_of(w, s), used, (w.grid[0], w.grid[1], w.guards), query)
+    slot = first_met(points, above, offset, scale, bits, lengths, cell)
     cubes = quota
     if slot >= 0:
         cubes = _cubes_up_to(cell, lengths, bits, levels, np.empty(dimensions, np.int64))

@@ -1,0 +1,259 @@
+"""A run of the compiled engine: the arrays of its world, and the loop that drives the kernels.
+
+    engine = Engine(overlay, settings, workload, timeline, samples, stream)
+    engine.run()
+    tables = tables_of(engine)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.network import Settings
+from broker.transport import SERVICE_OPTIONS
+from covering.fields import Fields
+from covering.keys import Quantiser, greedy_bits
+from routing.overlay import Overlay
+from sim.compiled import records as r
+from sim.compiled.advance import BLOCK, DONE, DRAW, UPDATE, advance
+from sim.compiled.bulk import load
+from sim.compiled.ledger import update_ledgers
+from sim.compiled.state import Arrays, Growing, growing, world_of
+from sim.compiled.topology import Topology, topology_of
+from sim.compiled.trace import Trace
+from sim.streams import Stream
+from sim.workloads import Workload
+from sim.workloads.arrivals import PUBLISH, Timeline
+from topk.store import Columns
+
+FIRST_ROWS = 1024  # of an array that grows
+_DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
+_SERVICES = {"none": r.NO_SERVICE, "constant": r.CONSTANT, "exponential": r.EXPONENTIAL, "linear": r.LINEAR}
+_FIRST_METHOD = {
+    "scan": r.SCAN,
+    "packed": r.PACKED,
+    "kdtree": r.KDTREE,
+    "auto": r.KDTREE,
+    "zorder-emulated": r.EMULATED,
+}
+_STRATEGIES = {
+    "flooding": r.SIMPLE,
+    "simple": r.SIMPLE,
+    "identity": r.IDENTITY,
+    "covering": r.COVERING,
+    "hierarchical": r.COVERING,
+}
+
+
+class Engine:
+    """Builds the world of one run and runs it."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        settings: Settings,
+        workload: Workload,
+        timeline: Timeline,
+        samples: int,
+        stream: Stream,
+    ) -> None:
+        self.overlay, self.settings, self.workload, self.timeline = overlay, settings, workload, timeline
+        self.topology: Topology = topology_of(overlay, settings)
+        settings.check_links(self.topology.links)
+        self.homes = timeline.homes(len(workload.lo))
+        self._run = np.zeros(1, r.RUN)
+        self._set_strategy()
+        self._set_transport(stream)
+        self._run["k"] = -1 if settings.k is None else settings.k
+        self._run["samples"] = samples if len(timeline) else 0
+        self._run["clients"] = self._run["sampler"] = r.ACTING
+        self._run["outbox"] = self._run["unused_message"] = -1
+        self.arrays = Arrays(
+            run=self._run,
+            **self._overlay_arrays(),
+            **self._client_arrays(),
+            **self._index_arrays(),
+            **self._trace_arrays(),
+            draws=np.empty((len(self._wire_streams), _DRAWN_AHEAD)),
+            service_draws=np.empty((len(self._service_streams), _DRAWN_AHEAD)),
+            messages=np.empty(FIRST_ROWS, r.MESSAGE),
+            calendar=np.empty(FIRST_ROWS, r.CALL),
+            nodes=np.empty(FIRST_ROWS, r.NODE),
+            keys=np.empty(FIRST_ROWS, np.int64),
+            equal=np.full(2 * FIRST_ROWS, -1, np.int32),
+            passed=np.empty(FIRST_ROWS, r.PASSED),
+            no_nodes=np.empty(0, np.int64),
+        )
+        self._draw()
+        self.world = world_of(self.arrays)
+        self.trace = Trace(self.arrays)
+        if len(timeline.preloaded):
+            load(self.world, self._curve, timeline.preloaded, self.topology.routes, overlay.brokers)
+
+    @property
+    def now(self) -> float:
+        return float(self._run["now"][0])
+
+    @property
+    def growing(self) -> Growing:
+        """The arrays that kernels lengthen, as they are now."""
+        arrays: Growing = growing(self.world)
+        return arrays
+
+    def run(self) -> None:
+        """Until nothing is under way any more."""
+        world = self.world
+        while (stopped := advance(world)) != DONE:
+            if stopped == UPDATE:
+                update_ledgers(world, self._curve)
+            elif stopped == DRAW:
+                self._draw()
+            else:
+                self.trace.take(self.growing.decisions)
+        self.trace.take(self.growing.decisions)
+        at, brokers = int(self._run["samples"][0]), self.overlay.brokers
+        self.arrays.samples[at, :brokers] = self.arrays.brokers["local"]
+        self.arrays.samples[at, brokers:] = self.arrays.wires["entries"]
+        self.arrays.sampled_at[at] = self.now
+
+    def _draw(self) -> None:
+        """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""
+        for records, rows, streams, law in (
+            (self.arrays.wires, self.arrays.draws, self._wire_streams, "random"),
+            (self.arrays.brokers, self.arrays.service_draws, self._service_streams, "standard_exponential"),
+        ):
+            for row, stream in enumerate(streams):
+                if records["drawn"][row] == _DRAWN_AHEAD:
+                    rows[row] = getattr(stream, law)(_DRAWN_AHEAD)
+                    records["drawn"][row] = 0
+
+    def _set_strategy(self) -> None:
+        settings, routing, run = self.settings, self.settings.routing, self._run
+        options = dict(routing.method_options)
+        run["strategy"] = _STRATEGIES[settings.strategy]
+        run["active"], run["ask_exact"] = settings.active, settings.ask_exact
+        run["gives_up"], run["probe_cap"] = "probe_cap" in options, options.get("probe_cap", -1)
+        run["auto"], run["first_method"] = routing.method == "auto", _FIRST_METHOD.get(routing.method, r.SCAN)
+        run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
+        quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
+        emulated = run["first_method"][0] == r.EMULATED
+        self._curve = np.stack([quantiser.offset, quantiser.scale]) if emulated else None
+        run["relaxed"] = settings.semantics == "relaxed"
+
+    def _set_transport(self, stream: Stream) -> None:
+        links, service, run = self.settings.links, dict(self.settings.service), self._run
+        run["only_latency"] = not links.is_random and links.bandwidth is None
+        run["bandwidth"], run["jitter"] = links.bandwidth or 0.0, links.jitter
+        kind = service.get("kind", "none")
+        run["service"] = _SERVICES[kind]
+        for name, option in zip(("service_base", "service_slope"), SERVICE_OPTIONS[kind], strict=False):
+            run[name] = service[option]
+        capacity = self.settings.queue_capacity
+        run["capacity"] = -1 if capacity is None else capacity
+        wires = self.topology.wires[["source", "target"]].tolist() if links.jitter else []
+        self._wire_streams = [stream(f"link/{source}/{target}") for source, target in wires]
+        serving = range(self.overlay.brokers) if kind == "exponential" else range(0)
+        self._service_streams = [stream(f"service/{broker}") for broker in serving]
+
+    def _overlay_arrays(self) -> dict[str, Any]:
+        t, count = self.topology, self.overlay.brokers
+        self._run["trees"] = len(t.trees)
+        self._run["widest"] = max(1, int(np.diff(t.learn_first[:: len(t.trees)]).max(initial=0)))
+        t.wires["drawn"] = _DRAWN_AHEAD  # all used up: the first ones are drawn at once
+        population = np.bincount(self.homes[self.homes >= 0], minlength=count)
+        brokers = np.zeros(count, r.BROKER)
+        brokers["first"] = np.cumsum(population) - population
+        brokers["head"], brokers["tail"], brokers["drawn"] = -1, -1, _DRAWN_AHEAD
+        self._most_local = int(population.max(initial=0))
+        names = ("wires", "routes", "learn_first", "learn", "near_first", "near")
+        return {"brokers": brokers, **{name: getattr(t, name) for name in names}}
+
+    def _client_arrays(self) -> dict[str, Any]:
+        workload, line = self.workload, self.timeline
+        count, d = workload.lo.shape
+        points = np.empty((count, 2 * d))
+        points[:, 0::2], points[:, 1::2] = -workload.lo, workload.hi
+        subscriptions = np.zeros(count, r.SUBSCRIPTION)
+        subscriptions["home"], subscriptions["node"] = self.homes, -1
+        subscriptions["score"] = workload.scores
+        if self.settings.semantics == "relaxed" and count:
+            subscriptions["group"] = _numbered(workload.mentioned)
+        if self._run["strategy"][0] == r.IDENTITY and count:
+            # Equal Filter.key and group; + 0.0 makes −0 and 0 the same.
+            rows = np.concatenate([workload.lo + 0.0, workload.hi + 0.0, workload.mentioned], axis=1)
+            subscriptions["equal"] = _numbered(rows)
+        self._run["groups"] = int(subscriptions["group"].max(initial=0)) + 1
+        self._run["classes"] = count + 1
+        named = _only_mentioned(workload.mentioned)
+        total = max(1, int((self.homes >= 0).sum()))
+        lo, hi, weights = (np.empty((d, total)) for _ in range(3))
+        local = Columns(lo, hi, weights, np.empty((d, total), np.uint8), np.empty(total), np.empty(total, np.int64))
+        timeline = np.empty(len(line), r.ACT)
+        timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
+        timeline["broker"] = line.broker
+        return {
+            "points": points,
+            "subscriptions": subscriptions,
+            "mentioned": np.require(workload.mentioned, np.bool_, ["C", "W"]),
+            "weights": np.require(workload.weights, np.float64, ["C", "W"]),
+            "events": np.require(workload.events, np.float64, ["C", "W"]),
+            "named": named,
+            "local": local,
+            "timeline": timeline,
+            "operations": np.zeros(int((line.kind != PUBLISH).sum()) + len(line.preloaded), r.OPERATION),
+            "entry_node": np.empty(0, np.int32),
+            "entry_named": np.empty((0, named.shape[1]), np.int32),
+            "entry_lo": np.empty((0, named.shape[1])),
+            "entry_hi": np.empty((0, named.shape[1])),
+        }
+
+    def _index_arrays(self) -> dict[str, Any]:
+        domain, run = self.settings.routing.domain, self._run[0]
+        indexes = len(self.topology.routes) * int(run["groups"]) if run["strategy"] == r.COVERING else 0
+        fields = Fields.of(domain)
+        box = np.empty((2 * len(domain), 2))
+        box[0::2], box[1::2] = -domain[:, ::-1], domain
+        rows = np.zeros(indexes, r.INDEX)
+        rows["method"], rows["free"] = run["first_method"], -1
+        return {
+            "indexes": rows,
+            "index_points": np.empty((0, len(box))),
+            "index_words": np.empty(0, np.uint64),
+            "index_owners": np.empty(0, np.int32),
+            "index_tops": np.empty((0, len(box))),
+            "index_top_words": np.empty(0, np.uint64),
+            "grid": fields.grid,
+            "guards": fields.guards.astype(np.uint64),
+            "domain": np.require(domain, np.float64, ["C", "W"]),
+            "box": box,
+        }
+
+    def _trace_arrays(self) -> dict[str, Any]:
+        samples = int(self._run["samples"][0])
+        last = float(self.timeline.time[-1]) if len(self.timeline) else 0.0
+        return {
+            # A message adds a row to each, an event as many deliveries as a broker has clients; only `decisions` grows.
+            "control": np.empty(BLOCK + 1 + len(self.timeline.preloaded), r.CONTROL),
+            "decisions": np.empty(BLOCK, r.DECISION),
+            "publications": np.empty(BLOCK + 1, r.PUBLICATION),
+            "deliveries": np.empty(BLOCK + 1 + self._most_local, r.DELIVERY),
+            "faults": np.empty(BLOCK + 1, r.FAULT),
+            "sample_due": last * np.arange(1, samples + 1) / max(samples, 1),
+            "sampled_at": np.zeros(samples + 1),  # and the final one
+            "samples": np.zeros((samples + 1, self.overlay.brokers + len(self.topology.wires)), np.int64),
+        }
+
+
+def _numbered(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Equal rows get equal numbers."""
+    return np.unique(rows, axis=0, return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def _only_mentioned(mentioned: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Per subscription the attributes that it mentions, ascending, −1 after the last."""
+    width = max(1, int(mentioned.sum(axis=1).max(initial=0)))
+    order = np.argsort(~mentioned, axis=1, kind="stable")[:, :width]
+    return np.where(np.take_along_axis(mentioned, order, axis=1), order, -1).astype(np.int32)

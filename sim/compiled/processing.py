@@ -1,0 +1,158 @@
+"""What a broker does with a message, and what a client does: Broker, Server and the requests of Network, on records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim.compiled.ledger import forward_all, new_node
+from sim.compiled.matching import behind, best, enter_local, enter_table, leave_local, leave_table
+from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
+from sim.compiled.state import inlined, inner
+from sim.compiled.transport import enqueue, new_message, release, send
+
+
+@inlined
+def write_control(
+    w: Any, sent: float, source: int, target: int, tree: int, kind: int, subscription: int, operation: int,
+    sequence: int, hop: int,
+) -> None:  # fmt: skip
+    """A broker processes a control message now: its row of the trace."""
+    run = w.run[0]
+    row = w.control[run.control]
+    row.step, row.time, row.sent, row.subscription, row.operation = run.step, run.now, sent, subscription, operation
+    row.sequence, row.source, row.target, row.tree, row.hop, row.kind = sequence, source, target, tree, hop, kind
+    run.control += 1
+    run.step += 1
+
+
+@inner
+def _control(w: Any, m: int, broker: int) -> None:
+    """A broker processes a subscription or unsubscription, its own client's or a neighbour's: Broker._control.
+
+    It notes down which ledgers are to be updated (update_ledgers, forward_all).
+    """
+    run, nodes, message = w.run[0], w.nodes, w.messages[m]
+    kind, node, operation, hop, sequence = message.kind, message.node, message.operation, message.hop, message.sequence
+    from_client, sent = message.wire < 0, message.sent
+    release(w, m)
+    if from_client:
+        subscription, source, tree, child = node, -1, -1, w.subscriptions[node].node
+        first, last = w.learn_first[broker * run.trees], w.learn_first[(broker + 1) * run.trees]
+        if kind == SUBSCRIBE:
+            enter_local(w, broker, node)
+        else:
+            leave_local(w, broker, node)
+    else:
+        route = w.routes[nodes[node].route]
+        subscription, source, tree = np.int64(nodes[node].subscription), route.source, route.tree
+        first, last, child = w.learn_first[route.plane], w.learn_first[route.plane + 1], np.int64(nodes[node].child)
+        if kind == SUBSCRIBE:
+            enter_table(w, node)
+        else:
+            leave_table(w, node)
+    write_control(w, sent, source, broker, tree, kind, subscription, operation, sequence, hop)
+    fresh = child < 0
+    if fresh:
+        child = run.nodes
+        if from_client:
+            w.subscriptions[node].node = child
+        else:
+            nodes[node].child = child
+    last_child = child
+    for at in range(first, last):
+        onward = w.learn[at]
+        if w.routes[onward].target != source:  # do not send it back to its source
+            if fresh:
+                new_node(w, subscription, onward)
+            last_child += 1
+    run.update_kind, run.update_operation, run.update_hop = kind, operation, hop + 1
+    run.update_first, run.update_last = child, last_child
+
+
+@inner
+def _publication(w: Any, m: int, broker: int) -> None:
+    """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
+    run, home, message = w.run[0], w.brokers[broker], w.messages[m]
+    event, hop, plane, wire, parent = message.node, message.hop, message.plane, message.wire, message.parent
+    published, sent = message.published, message.sent
+    release(w, m)
+    values = w.events[event]
+    k = home.local if run.k < 0 else min(run.k, home.local)
+    ids, scores = best(w.local, home.first, home.local, values, k, run.relaxed)
+    for i in range(len(ids)):
+        delivery = w.deliveries[run.deliveries]
+        run.deliveries += 1
+        delivery.event, delivery.subscription, delivery.broker, delivery.rank = event, ids[i], broker, i + 1
+        delivery.hops, delivery.time, delivery.latency = hop, run.now, run.now - published
+        delivery.score = scores[i]
+    source, latency = -1, 0.0
+    if wire >= 0:
+        source, latency = w.wires[wire].source, w.wires[wire].latency
+    number, forwarded = run.publications_before + run.publications, 0
+    for at in range(w.near_first[plane], w.near_first[plane + 1]):
+        near = w.near[at]
+        if near.neighbour == source:
+            continue
+        if near.route == EVERYTHING or (near.route >= 0 and behind(w, near.route, values)):
+            forwarded += 1
+            copy = w.messages[send(w, near.wire, PUBLISH, event, NONE, hop + 1)]
+            copy.plane, copy.parent, copy.published = near.plane, number, published
+    row = w.publications[run.publications]
+    row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
+    row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
+    row.served, row.forwarded, row.parent = len(ids), forwarded, parent
+    run.publications += 1
+    run.step += 1
+
+
+@inlined
+def process(w: Any, m: int, broker: int) -> None:
+    if w.messages[m].kind == PUBLISH:
+        _publication(w, m, broker)
+    else:
+        _control(w, m, broker)
+        if w.run[0].strategy == SIMPLE or w.run[0].update_first == w.run[0].update_last:
+            forward_all(w)
+
+
+@inlined
+def arrive(w: Any, m: int, broker: int) -> int:
+    """Server.arrive: the message if it is to be processed at once; −1 if it waits for service or the queue is full."""
+    run, message = w.run[0], w.messages[m]
+    if run.service == NO_SERVICE:
+        return m
+    if 0 <= run.capacity <= w.brokers[broker].waiting and message.kind == PUBLISH:
+        row = w.faults[run.faults]
+        run.faults += 1
+        row.time, row.broker, row.event = run.now, broker, message.node
+        row.neighbour = w.wires[message.wire].source if message.wire >= 0 else -1
+        release(w, m)
+    else:
+        enqueue(w, broker, m)
+    return -1
+
+
+@inlined
+def client_acts(w: Any) -> int:
+    """The next line of the timeline: Network.subscribe, unsubscribe or publish; its message."""
+    run = w.run[0]
+    act = w.timeline[run.position]
+    run.position += 1
+    operation = NONE if act.kind == PUBLISH else new_operation(w, act.kind, act.index, act.broker)
+    m = new_message(w, act.kind, act.index, operation, np.int64(0), NONE)
+    # An event follows the one tree, or the tree that is named after its source.
+    w.messages[m].plane = act.broker * run.trees + (act.broker if run.trees > 1 else 0)
+    return m
+
+
+@inlined
+def new_operation(w: Any, kind: int, subscription: int, broker: int) -> int:
+    run = w.run[0]
+    number = run.operations
+    run.operations += 1
+    operation = w.operations[number]
+    operation.kind, operation.subscription, operation.broker = kind, subscription, broker
+    operation.time, operation.finished, operation.outstanding, operation.messages = run.now, run.now, 1, 0
+    return number

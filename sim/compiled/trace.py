@@ -1,0 +1,135 @@
+"""The trace of a compiled run as Arrow tables, without a Python object per row.
+
+Kernels write rows into arrays of a limited size. When one is full, `Trace.take` cuts the columns out of the rows, which
+are still in a cache, and the arrays are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from broker import trace
+from broker.network import overlay_rows
+from coverlay import kernel
+from sim.compiled.records import KINDS, OUTCOMES, PUBLICATION
+from sim.compiled.state import Arrays
+
+if TYPE_CHECKING:
+    from sim.compiled.engine import Engine
+
+
+class Trace:
+    """What kernels have written so far."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        names = ("control", "decisions", "deliveries", "faults")
+        self._tables: dict[str, list[pa.Table]] = {name: [] for name in names}
+        self._publications: list[NDArray[Any]] = []
+
+    def take(self, decisions: NDArray[Any]) -> None:
+        """Take the rows out of the arrays; that of `decisions` may have been replaced."""
+        arrays, run = self._arrays, self._arrays.run
+        counted = {name: int(run[name][0]) for name in (*self._tables, "publications")}
+        self._add("control", _control(arrays.control[: counted["control"]]))
+        self._add("decisions", _decisions(decisions[: counted["decisions"]]))
+        self._add("deliveries", _plain("deliveries", arrays.deliveries[: counted["deliveries"]]))
+        self._add("faults", _faults(arrays.faults[: counted["faults"]]))
+        self._publications.append(arrays.publications[: counted["publications"]].copy())
+        for name in counted:
+            run[name] = 0
+        run["publications_before"] += counted["publications"]
+
+    def _add(self, name: str, columns: Mapping[str, Any]) -> None:
+        if len(columns["time"]):
+            self._tables[name].append(trace.to_table(name, columns))
+
+    def tables(self) -> dict[str, pa.Table]:
+        found = {name: pa.concat_tables(parts) for name, parts in self._tables.items() if parts}
+        rows = np.concatenate([np.empty(0, PUBLICATION), *self._publications])
+        return {**found, "publications": trace.to_table("publications", _publications(rows))}
+
+
+def tables_of(engine: Engine) -> dict[str, pa.Table]:
+    """Everything but the run record."""
+    found = engine.trace.tables()
+    found["tables"] = trace.to_table("tables", _sizes(engine))
+    found["operations"] = trace.to_table("operations", _operations(engine))
+    for name, rows in overlay_rows(engine.overlay, engine.topology.links).items():
+        if rows:
+            columns = dict(zip(trace.SCHEMAS[name].names, zip(*rows, strict=True), strict=True))
+            found[name] = trace.to_table(name, columns)
+    return {name: found[name] if name in found else trace.empty(name) for name in trace.HASHED}
+
+
+def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
+    """The columns that rows and table share, each copied once, into the type that Arrow then takes as it is."""
+    fields = {field.name: field.type for field in trace.SCHEMAS[table] if not pa.types.is_dictionary(field.type)}
+    shared = [name for name in rows.dtype.names or () if name in fields]
+    return {name: np.ascontiguousarray(rows[name], dtype=fields[name].to_pandas_dtype()) for name in shared}
+
+
+def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(names))
+
+
+def _control(rows: NDArray[Any]) -> dict[str, Any]:
+    return {**_plain("control", rows), "kind": _labels(rows["kind"], KINDS)}
+
+
+def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
+    columns = _plain("decisions", rows)
+    return {
+        **columns,
+        "outcome": _labels(rows["outcome"], OUTCOMES),
+        "runs": columns["cubes"],  # the methods here merge no cubes into runs
+        "exact": pa.array(rows["exact"] > 0, mask=rows["exact"] < 0),
+    }
+
+
+def _sizes(engine: Engine) -> dict[str, Any]:
+    """Per sample and broker: its clients' subscriptions, then its neighbours' in ascending order."""
+    wires, brokers, sizes = engine.arrays.wires, engine.overlay.brokers, engine.arrays.samples
+    samples, columns = sizes.shape
+    owner = np.concatenate([np.arange(brokers), wires["target"]])
+    neighbour = np.concatenate([np.full(brokers, trace.CLIENT), wires["source"]])
+    order = np.lexsort((neighbour, owner))
+    return {
+        "time": np.repeat(engine.arrays.sampled_at, columns),
+        "broker": np.tile(owner[order], samples),
+        "neighbour": np.tile(neighbour[order], samples),
+        "entries": sizes[:, order].ravel(),
+        "final": np.repeat(np.arange(samples) == samples - 1, columns),
+    }
+
+
+def _publications(rows: NDArray[Any]) -> dict[str, Any]:
+    useful = rows["served"] > 0
+    _mark_useful(useful, np.ascontiguousarray(rows["parent"]))
+    return {**_plain("publications", rows), "useful": useful}
+
+
+@kernel
+def _mark_useful(useful: Any, parents: Any) -> None:
+    """Did the hop, or one that followed from it, deliver? A message is processed after the one that caused it."""
+    for row in range(len(parents) - 1, -1, -1):
+        if useful[row] and parents[row] >= 0:
+            useful[parents[row]] = True
+
+
+def _operations(engine: Engine) -> dict[str, Any]:
+    rows = engine.arrays.operations[: engine.arrays.run["operations"][0]]
+    kind = rows["kind"].copy()
+    kind[: len(engine.timeline.preloaded)] = len(KINDS)  # they are the first requests
+    labels = _labels(kind, (*KINDS, "preload"))
+    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": labels}
+
+
+def _faults(rows: NDArray[Any]) -> dict[str, Any]:
+    """Only full queues lose anything here."""
+    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), ("queue-full",))}

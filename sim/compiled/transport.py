@@ -1,0 +1,166 @@
+"""Sending and serving in kernels: what `Link.send` and `Server.arrive` of broker/transport.py do, on records.
+
+What a broker sends waits in an outbox until the broker is done with its message, then it is put on the wires: by then
+no other kernel is at work, so Python can draw more random numbers where a wire has none left.
+
+Where latency is all there is, messages of a wire arrive in the order of sending and of the calendar alike, so only the
+first one of each wire is in the calendar; that keeps the heap as small as the overlay. With bandwidth or jitter,
+rounding may put two arrivals of a wire into the calendar in the other order; then each has its own call, and the call
+says when, the queue says which, as in the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.messages import HEADER_BYTES
+from sim.compiled.calendar import pop, push, replace
+from sim.compiled.records import CONSTANT, EXPONENTIAL, PUBLISH, SUBSCRIBE
+from sim.compiled.state import ONE_MORE, inlined, inner, longer
+
+
+@inner
+def new_message(w: Any, kind: int, node: int, operation: int, hop: int, wire: int) -> int:
+    """An unused row of messages, filled in as far as all kinds of messages need it."""
+    run = w.run[0]
+    m = run.unused_message
+    if m >= 0:
+        run.unused_message = w.messages[m].next
+    else:
+        m = run.messages
+        run.messages += 1
+        if m == len(w.messages):
+            w.messages = longer(w.messages, ONE_MORE)
+    message = w.messages[m]
+    message.next, message.kind, message.node, message.operation = -1, kind, node, operation
+    message.hop, message.wire, message.plane, message.parent = hop, wire, -1, -1
+    message.sequence, message.sent, message.published = operation, run.now, run.now
+    return m
+
+
+@inlined
+def release(w: Any, m: int) -> None:
+    """The message has been processed, its row can be used again."""
+    run = w.run[0]
+    w.messages[m].next = run.unused_message
+    run.unused_message = m
+
+
+@inlined
+def send(w: Any, wire: int, kind: int, node: int, operation: int, hop: int) -> int:
+    """A broker sends a message; its row."""
+    m = new_message(w, kind, node, operation, hop, wire)
+    run = w.run[0]
+    if run.outbox >= 0:
+        w.messages[run.outbox_last].next = m
+    else:
+        run.outbox = m
+    run.outbox_last = m
+    return m
+
+
+@inner
+def schedule(w: Any, time: float, what: int) -> None:
+    run = w.run[0]
+    run.order += 1
+    if run.calls == len(w.calendar):
+        w.calendar = longer(w.calendar, ONE_MORE)
+    run.calls = push(w.calendar, run.calls, time, run.order, what)
+
+
+@inner
+def put_on_wires(w: Any) -> bool:
+    """Empty the outbox; False if a wire has used up its random numbers."""
+    run, messages = w.run[0], w.messages
+    while run.outbox >= 0:
+        m = run.outbox
+        message = messages[m]
+        link = w.wires[message.wire]
+        if run.jitter > 0.0 and link.drawn == w.draws.shape[1]:
+            return False
+        run.outbox, message.next = message.next, -1
+        message.sequence = link.sent
+        link.sent += 1
+        first = link.head < 0
+        if first:
+            link.head = m
+        else:
+            messages[link.tail].next = m
+        link.tail = m
+        message.time = _arrival(w, message.wire, message.kind)
+        if first or not run.only_latency:
+            schedule(w, message.time, message.wire)
+        else:
+            run.order += 1
+        message.order = run.order
+    return True
+
+
+@inlined
+def _arrival(w: Any, wire: int, kind: int) -> float:
+    """When a message that is put on a wire now arrives."""
+    run, link = w.run[0], w.wires[wire]
+    if run.only_latency:
+        return run.now + link.latency
+    leaves = run.now
+    if run.bandwidth > 0.0:
+        attributes = w.points.shape[1] >> 1
+        size = HEADER_BYTES  # as Control.size and Publication.size count
+        if kind == SUBSCRIBE:
+            size += 16 * attributes
+        elif kind == PUBLISH:
+            size += 8 * attributes
+        leaves = max(run.now, link.free_at) + size / run.bandwidth
+        link.free_at = leaves
+    arrival = leaves + link.latency
+    if run.jitter > 0.0:
+        arrival += run.jitter * w.draws[wire, link.drawn]
+        link.drawn += 1
+        arrival = max(arrival, link.last)
+        link.last = arrival
+    return run.now + (arrival - run.now)
+
+
+@inlined
+def take_off(w: Any, wire: int) -> int:
+    """The message that arrives now on a wire, whose call is the first of the calendar."""
+    run, messages, link = w.run[0], w.messages, w.wires[wire]
+    m = link.head
+    link.head = messages[m].next
+    if run.only_latency and link.head >= 0:
+        following = messages[link.head]
+        replace(w.calendar, run.calls, following.time, following.order, wire)
+    else:
+        run.calls = pop(w.calendar, run.calls)
+    return m
+
+
+@inlined
+def enqueue(w: Any, broker: int, m: int) -> None:
+    """A message begins to wait for service."""
+    run, messages, server = w.run[0], w.messages, w.brokers[broker]
+    took = run.service_base
+    if run.service == EXPONENTIAL:
+        took *= w.service_draws[broker, server.drawn]
+        server.drawn += 1
+    elif run.service != CONSTANT:
+        took += run.service_slope * server.entries
+    server.busy_until = max(server.busy_until, run.now) + took
+    messages[m].next = -1
+    if server.head >= 0:
+        messages[server.tail].next = m
+    else:
+        server.head = m
+    server.tail = m
+    server.waiting += 1
+    schedule(w, run.now + (server.busy_until - run.now), len(w.wires) + broker)
+
+
+@inlined
+def dequeue(w: Any, broker: int) -> int:
+    """The message whose service ends now."""
+    server = w.brokers[broker]
+    m = server.head
+    server.head = w.messages[m].next
+    server.waiting -= 1
+    return m
