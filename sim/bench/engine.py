@@ -1,4 +1,6 @@
-"""How many messages per second the SimPy transport carries, beside the obvious way to write it; then engines.py.
+"""How many messages per second the SimPy transport carries, beside the obvious way to write it.
+
+What else `coverlay bench engine` measures: first_use.py, engines.py.
 
 The peer is the pipeline that SimPy's tutorials lead to: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
@@ -15,7 +17,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import engines
+from sim.bench import engines, first_use
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -85,7 +87,7 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
 
 def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
     rows = transport(quick, progress)
-    for part in (engines.engines, engines.bulk, engines.sweep):
+    for part in (first_use.first_use, engines.engines, engines.bulk, engines.sweep):
         rows += part(quick, progress)
     return rows
 
@@ -118,7 +120,7 @@ def transport(quick: bool, progress: Callable[[str], None]) -> list[dict[str, ob
 
 
 def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    return engines.verdicts(rows) + [
+    return first_use.verdicts(rows) + engines.verdicts(rows) + [
         {
             "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
             "measured": f"{row['ratio']:.1f}×",

@@ -27,6 +27,15 @@ catalogue = topk.Catalogue.from_boxes(np.zeros((3, 1)), np.ones((3, 1)), np.ones
 print([id for id, _ in topk.create("scan", catalogue).top(np.array([0.5]), 2)])
 """
 
+ENGINE = """
+from sim.experiments import plan
+from sim.runner import simulate
+run = {"name": "small", "overlay": {"kind": "line", "brokers": 2}, "workload": {"subscriptions": 5, "events": 0}}
+tables, _ = simulate(plan({**run, "routing": {"strategy": "simple"}, "run": {"engine": "compiled"}}).runs[0])
+print(sum(tables["operations"].column("messages").to_pylist()))
+"""
+
+
 def answer(tree: Path, program: str, compiled: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(compiled)}
     done = subprocess.run([sys.executable, "-c", program], cwd=tree, env=environment, capture_output=True, text=True)
@@ -38,9 +47,10 @@ def answer(tree: Path, program: str, compiled: Path) -> str:
     ("program", "file", "old", "new", "before", "after"),
     [
         (COVERING, "covering/fields.py", "covers = True\n", "covers = False\n", "7", "None"),
+        (ENGINE, "sim/compiled/ledger.py", "request.messages += 1\n", "request.messages += 2\n", "5", "10"),
         (TOPK, "topk/kernels/heaps.py", "item_a > item_b", "item_a < item_b", "[0, 1]", "[1, 2]"),
     ],
-    ids=["covering", "topk"],
+    ids=["covering", "engine", "topk"],
 )
 def test_an_edit_of_a_called_kernel_is_seen(
     tmp_path: Path, program: str, file: str, old: str, new: str, before: str, after: str
