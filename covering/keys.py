@@ -51,10 +51,10 @@ class Quantiser:
             raise CoverlayError(f"bits {bits!r} must be a whole number from 1 to {MAX_BITS} (per coordinate)")
         offset = np.empty(dimensions)
         offset[0::2], offset[1::2] = -domain[:, 1], domain[:, 0]
-        width = np.repeat(domain[:, 1] - domain[:, 0], 2)
         scale = np.zeros(dimensions)
-        # A domain of one value, or so narrow that the scale overflows, has a single finite code.
+        # A domain of one value, or so narrow that the scale overflows, or so wide that its width does, has one code.
         with np.errstate(divide="ignore", over="ignore"):
+            width = np.repeat(domain[:, 1] - domain[:, 0], 2)
             np.divide(float(2**bits - 1), width, out=scale, where=width > 0)
         scale[~np.isfinite(scale)] = 0.0
         return Quantiser(offset, scale, bits)

@@ -247,7 +247,8 @@ def _inferred(subscriptions: Table, events: Table | None) -> Schema:
         values = np.concatenate(seen)
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-        attributes.append(continuous(name, low, high if high > low else low + 1.0))
+        # Beyond 2^53 (nanoseconds since 1970, say) adding 1 changes nothing.
+        attributes.append(continuous(name, low, high if high > low else max(low + 1.0, math.nextafter(low, math.inf))))
     return Schema(tuple(attributes))
 
 

@@ -148,3 +148,10 @@ def test_mistakes_about_files_as_a_whole(load, tmp_path):
         (tmp_path / name).write_bytes(b"\xff\xfe\x00")
         with pytest.raises(CoverlayError, match="broken"):
             load_workload(str(tmp_path / name), None)
+
+
+def test_one_nanosecond_timestamp_is_a_range(load):
+    """Adding 1 to a number beyond 2^53 changes nothing, and an attribute needs two ends."""
+    now = 1_700_000_000_000_000_000
+    ((low, high),) = load(f"at_lo,at_hi\n{now},{now}\n", f"at\n{now}\n", None).schema.domain
+    assert low == now < high
