@@ -17,7 +17,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Spark needs Java 17 or newer. Where we may not install it the simulator still works, so this never fails.
+# Spark needs Java 17 or newer. Where we may not install it the libraries still work, so this never fails.
 java:
 	@if ! command -v java >/dev/null 2>&1 && [ -z "$$JAVA_HOME" ]; then \
 		if [ "$$(id -u)" = 0 ]; then sudo=; elif sudo -n true 2>/dev/null; then sudo=sudo; else sudo=no; fi; \
@@ -28,7 +28,7 @@ java:
 		elif command -v brew >/dev/null; then brew install -q openjdk@17; \
 		fi; \
 		command -v java >/dev/null 2>&1 || \
-			echo "Java 17 or newer is missing and could not be installed: simulations run, the Spark analysis needs it."; \
+			echo "Java 17 or newer is missing and could not be installed: coverlay run and analyze need it, the libraries do not."; \
 	fi
 
 demo: setup
