@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from analysis.brief import brief
@@ -42,22 +40,3 @@ def test_wrong_deliveries_come_with_a_warning(analysed: Summary) -> None:
     assert brief(wrong)[-1] == "Do not trust this: of 12 deliveries, 6 were missing, doubled or wrong."
     lost = replace(analysed, runs=analysed.runs.assign(missed_fault=2))
     assert brief(lost)[-1].endswith("none is wrong or doubled; 12 lost during faults.")
-
-
-def test_simple_routing_is_compared_within_its_own_trees(analysed: Summary) -> None:
-    """On an overlay with cycles simple routing may have been run in one tree and in a tree per source."""
-
-    def moved(frame: pd.DataFrame) -> pd.DataFrame:
-        per_source = frame["point"].map(lambda point: json.dumps({**json.loads(point), "routing.trees": "per-source"}))
-        return frame.assign(point=per_source)
-
-    runs, points = analysed.runs, analysed.points
-    elsewhere = runs["strategy"] == "simple"
-    at = points["point"].isin(set(runs["point"][elsewhere]))
-    both = replace(
-        analysed,
-        runs=pd.concat([runs[~elsewhere], moved(runs[elsewhere])]),
-        points=pd.concat([points[~at], moved(points[at])]),
-    )
-    assert "With simple routing" not in brief(both)[0]
-    assert "72.8 % fewer than simple routing would need" in brief(both)[0]

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analysis.report import _truth_card, embed, write_report
+from analysis.report import embed, write_report
 from analysis.summary import Summary
 
 pytestmark = pytest.mark.spark
@@ -116,22 +115,6 @@ def test_question_parameters_and_repetition_are_there(page: Page) -> None:
         "only 2 seeds",
     ):
         assert part in text, part
-
-
-def test_the_card_about_truth_says_what_it_covers(analysed: Summary) -> None:
-    """Green only where nothing was lost, for whatever reason."""
-
-    def card(**counts: int) -> tuple[str, str, str]:
-        found = _truth_card(replace(analysed, runs=analysed.runs.assign(**counts)))
-        return found["figure"], found["text"].partition(": ")[2], found["tone"]
-
-    assert card() == ("All correct", "none missed, doubled or spurious", "good")
-    kept = "none doubled or spurious, none missed"
-    assert card(missed_fault=2) == ("12 lost", f"{kept} after repair; 12 lost during faults", "warn")
-    both = card(missed_dropped=1, missed_transient=3)
-    words = "6 lost to full queues, 18 while subscriptions were on their way"
-    assert both == ("24 lost", f"{kept} once the network had settled; {words}", "warn")
-    assert card(strays=1, missed_fault=2) == ("6 wrong", "stray events", "bad")
 
 
 def test_a_report_needs_no_traces(analysed: Summary, tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from analysis.brief import brief
 from analysis.metrics import CATALOGUE
+from analysis.report import _truth_card
 from analysis.summary import Summary, number_text, point_title, table, value_text
+from broker.trace import LOSSES, MUST_BE_ZERO
 
 NAN = float("nan")
 
@@ -116,3 +120,38 @@ def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
     plain = {"routing.strategy": "covering"}
     points = [(plain, values), ({**plain, "routing.mode": "active"}, values)]
     assert make(points).other_swept == ["routing.mode"]
+
+
+def with_counts(summary: Summary, **counts: int) -> Summary:
+    """The same with 100 deliveries and these counts of the oracle in every run."""
+    zero = dict.fromkeys((*MUST_BE_ZERO, *LOSSES), 0)
+    no_differences = pd.DataFrame(columns=["point", "baseline", "metric", "differs"])
+    runs = summary.runs.assign(deliveries=100, **{**zero, **counts})
+    return replace(summary, runs=runs, differences=no_differences)
+
+
+def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
+    def card(**counts: int) -> tuple[str, str, str]:
+        found = _truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
+        return found["figure"], found["text"], found["tone"]
+
+    checked = "200 deliveries checked against the oracle: "
+    assert card() == ("All correct", f"{checked}none missed, doubled or spurious", "good")
+    kept = f"{checked}none doubled or spurious, none missed"
+    assert card(missed_fault=2) == ("4 lost", f"{kept} after repair; 4 lost during faults", "warn")
+    words = "2 lost to full queues, 6 while subscriptions were on their way"
+    both = card(missed_dropped=1, missed_transient=3)
+    assert both == ("8 lost", f"{kept} once the network had settled; {words}", "warn")
+    assert card(strays=1, missed_fault=2) == ("2 wrong", f"{checked}stray events", "bad")
+
+
+def test_simple_routing_is_compared_within_its_own_trees() -> None:
+    """On an overlay with cycles simple routing may have been run in one tree and in a tree per source."""
+    many, few = {"entries": 900.0, "reduction": 0.0}, {"entries": 100.0, "reduction": 0.0}
+    covered = ({"routing.strategy": "covering", "routing.trees": "spanning"}, {"entries": 60.0, "reduction": 0.4})
+    elsewhere = ({"routing.strategy": "simple", "routing.trees": "per-source"}, many)
+    beside = ({"routing.strategy": "simple", "routing.trees": "spanning"}, few)
+    said = brief(with_counts(make([covered, elsewhere, beside])))[0]
+    assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
+    alone = brief(with_counts(make([covered, elsewhere])))[0]
+    assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone

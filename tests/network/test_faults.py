@@ -162,3 +162,55 @@ def test_advertisements_that_changed_during_a_cut_are_mended_too():
     network.publish(0, 0, np.array([55.0]))
     network.run()
     assert [row[1] for row in network.recorder.rows["deliveries"]] == [7]
+
+
+@pytest.mark.parametrize("strategy", ["simple", "covering"])
+def test_what_left_during_a_cut_is_forgotten_afterwards(strategy):
+    network = line_of_three(strategy=strategy)
+    network.subscribe(0, 7, interval(10, 20))
+    network.subscribe(0, 8, interval(50, 60))
+    network.run()
+    network.outages.cut(0, 1)
+    network.unsubscribe(7)
+    network.run()
+    network.outages.heal(0, 1)
+    network.run()
+    network.check()
+    assert [len(network.brokers[b].planes[-1].tables[b - 1]) for b in (1, 2)] == [1, 1]
+
+
+def test_every_link_of_a_broker_that_was_down_is_repaired():
+    network = line_of_three(strategy="covering")
+    network.subscribe(0, 7, interval(10, 20))
+    network.subscribe(2, 8, interval(50, 60))
+    network.run()
+    network.outages.crash(1, keep_state=False)
+    network.outages.restart(1)
+    network.run()
+    network.check()
+    for event, (broker, value) in enumerate([(2, 15.0), (0, 55.0)]):
+        network.publish(broker, event, np.array([value]))
+    network.run()
+    assert [row[1] for row in network.recorder.rows["deliveries"]] == [7, 8]
+
+
+def test_a_cover_suppresses_nothing_towards_where_it_came_from():
+    network = line_of_three(strategy="covering")
+    network.subscribe(0, 7, interval(0, 100))
+    network.run()
+    network.subscribe(1, 8, interval(10, 20))
+    network.run()
+    network.check()
+    network.publish(0, 0, np.array([15.0]))
+    network.run()
+    assert sorted(row[1] for row in network.recorder.rows["deliveries"]) == [7, 8]
+
+
+def test_the_latency_of_a_delivery_is_that_of_the_whole_way():
+    network = line_of_three(strategy="covering")
+    network.subscribe(0, 7, interval(10, 20))
+    network.run()
+    network.publish(2, 0, np.array([15.0]))
+    network.run()
+    way = network.overlay.latency(2, 1) + network.overlay.latency(1, 0)
+    assert [row[5] for row in network.recorder.rows["deliveries"]] == [pytest.approx(way)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from covering.residue import Residue
 from routing.basic import Identity, Simple
 from routing.covering_strategy import Covering
 from routing.filter import Filter
@@ -101,3 +102,46 @@ def test_an_exact_twin_tells_what_the_approximation_missed():
     ledger.subscribe(2, interval(40.5, 59.5))
     assert [d.outcome for d in decisions] == ["forwarded", "forwarded"]
     assert [d.exact for d in decisions] == [False, True]
+
+
+def without_twenty(low: float, high: float) -> Filter:
+    return Filter.of_box(np.array([[low, high]]), Residue(excluded=((0, (20.0,)),), allowed=()))
+
+
+def test_a_cover_that_leaves_a_value_out_covers_nobody_who_wants_it(ledger):
+    assert said(ledger.subscribe(1, without_twenty(0, 50))) == [(SUB, 1)]
+    assert said(ledger.subscribe(2, interval(10, 30))) == [(SUB, 2)]
+    assert said(ledger.subscribe(3, without_twenty(10, 30))) == []
+    ledger.check()
+
+
+def test_a_wider_one_that_leaves_a_value_out_retracts_nobody_who_wants_it():
+    active = LinkLedger(Covering(OPTIONS), active=True)
+    active.subscribe(1, interval(10, 30))
+    assert said(active.subscribe(2, without_twenty(0, 50))) == [(SUB, 2)]
+    assert set(active.sent) == {1, 2}
+
+
+@pytest.mark.parametrize("method", ["scan", "auto", "kdtree", "packed", "zorder"])
+def test_a_cover_that_is_a_hair_too_small_covers_nothing(method):
+    ledger = LinkLedger(Covering(RoutingOptions(np.array([[0.0, 100.0]]), method=method)))
+    ledger.subscribe(1, interval(0, 50))
+    assert said(ledger.subscribe(2, interval(0, 50 + 1e-9))) == [(SUB, 2)]
+    assert said(ledger.subscribe(3, interval(-1e-9, 50))) == [(SUB, 3)]
+
+
+def test_check_notices_a_coverer_that_is_a_hair_too_small(ledger):
+    ledger.subscribe(1, interval(0, 50))
+    ledger.subscribe(2, interval(10, 20))
+    ledger.suppressed[2] = (interval(10, 50 + 1e-9), 1)
+    with pytest.raises(AssertionError, match="does not contain"):
+        ledger.check()
+
+
+def test_relaxed_covering_needs_the_same_attributes():
+    """One predicate that holds is a match, so a box that says nothing of an attribute wants fewer events."""
+    domain = np.array([[0.0, 100.0], [0.0, 100.0]])
+    ledger = LinkLedger(Covering(RoutingOptions(domain, semantics="relaxed")))
+    ledger.subscribe(1, Filter.of_box(np.array([[0.0, 50.0], [-np.inf, np.inf]])))
+    assert said(ledger.subscribe(2, Filter.of_box(np.array([[10.0, 20.0], [5.0, 6.0]])))) == [(SUB, 2)]
+    assert said(ledger.subscribe(3, Filter.of_box(np.array([[10.0, 20.0], [-np.inf, np.inf]])))) == []

@@ -141,9 +141,17 @@ def test_a_merger_stays_while_its_waste_is_in_bounds():
     assert said(link.unsubscribe(2)) == []
     assert link.waste(merger)[1] == pytest.approx(0.5)
     link.check()
-    # What is filled has changed with it: another half would be promised twice.
     assert said(link.subscribe(4, box(0, 10, 0, 4))) == []
     assert said(link.unsubscribe(1)) == [(SUB, 4), (UNSUB, merger)]
+
+
+def test_a_merger_with_waste_grows_no_further_than_its_bound():
+    link = ledger(waste=0.4)
+    link.subscribe(1, box(0, 3, 0, 10))
+    link.subscribe(2, box(3, 5, 0, 10))
+    assert said(link.unsubscribe(2)) == []  # two fifths of the merger are wasted now
+    assert said(link.subscribe(3, box(9, 10, 0, 10))) == [(SUB, 3)], "the two together would waste three fifths"
+    link.check()
 
 
 boxes_on_a_grid = st.lists(

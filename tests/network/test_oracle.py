@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -28,9 +29,9 @@ DATA = {
 }
 
 
-@pytest.fixture(scope="module")
-def finished():
-    run = plan(DATA).runs[0]
+@pytest.fixture(scope="module", params=["simpy", "compiled"])
+def finished(request):
+    run = plan({**DATA, "run": {"engine": request.param}}).runs[0]
     tables, _ = simulate(run)
     return workload_of(run.experiment, streams(run.seed)), tables
 
@@ -261,6 +262,27 @@ def test_an_event_that_went_where_no_entry_matched_is_a_stray(finished):
     without = control[(control["source"] < 0) | (control["kind"] != "subscribe")]
     hops = int((tables["publications"].column("source").to_numpy() >= 0).sum())
     assert judged(finished, control=pa.Table.from_pandas(without)).strays == hops > 0
+
+
+def test_an_entry_that_came_after_the_event_explains_no_hop(finished):
+    control = finished[1]["control"].to_pandas()
+    control.loc[control["source"] >= 0, "step"] += 10**9
+    hops = int((finished[1]["publications"].column("source").to_numpy() >= 0).sum())
+    assert judged(finished, control=pa.Table.from_pandas(control)).strays == hops
+
+
+def test_an_entry_that_had_left_before_the_event_explains_no_hop(finished):
+    _workload, tables = finished
+    control = tables["control"].to_pandas()
+    told = control[control["source"] >= 0]
+    left = told.assign(kind="unsubscribe", step=told["step"] + 0.5)  # right after it came
+    both = pd.concat([control, left]).sort_values("step", kind="stable")
+    both["step"] *= 2  # whole again, in the same order
+    publications = tables["publications"].to_pandas()
+    publications["step"] *= 2
+    spoilt_tables = {"control": both.astype({"step": "int64"}), "publications": publications}
+    arrow = {name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in spoilt_tables.items()}
+    assert judged(finished, **arrow).strays == int((publications["source"] >= 0).sum())
 
 
 @pytest.mark.parametrize("strategy", ["flooding", "hierarchical"])
