@@ -31,7 +31,7 @@ DATA = {
 
 @pytest.fixture(scope="module", params=["simpy", "compiled"])
 def finished(request):
-    run = plan({**DATA, "run": {"engine": request.param}}).runs[0]
+    run = plan({**DATA, "matching": {"k": 3}, "run": {"engine": request.param}}).runs[0]
     tables, _ = simulate(run)
     return workload_of(run.experiment, streams(run.seed)), tables
 
