@@ -194,6 +194,17 @@ def test_every_link_of_a_broker_that_was_down_is_repaired():
     assert [row[1] for row in network.recorder.rows["deliveries"]] == [7, 8]
 
 
+def test_a_broker_without_memory_takes_nothing_back_that_it_has_not_heard_of_yet():
+    network = line_of_three(strategy="covering")
+    network.subscribe(0, 7, interval(10, 20))
+    network.run()
+    network.outages.crash(1, keep_state=False)
+    network.outages.restart(1)
+    network.run()
+    kinds = [row[6] for row in network.recorder.rows["control"]]
+    assert "unsubscribe" not in kinds, "broker 2 was told to forget what broker 0 still wants"
+
+
 def test_a_cover_suppresses_nothing_towards_where_it_came_from():
     network = line_of_three(strategy="covering")
     network.subscribe(0, 7, interval(0, 100))

@@ -213,8 +213,8 @@ def test_equal_latencies_go_by_the_smaller_predecessor():
     assert shortest_paths(Overlay(square, square, "ring"), 0).parent == {1: 0, 3: 0, 2: 1}
 
 
-@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 @pytest.mark.parametrize("trees", ["spanning", "per-source"])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_the_baseline_of_simple_routing_is_what_simple_routing_keeps(trees, engine):
     """So that it saves 0 % against itself, in one tree as in a tree per source."""
     data = {
