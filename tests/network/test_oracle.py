@@ -7,14 +7,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from broker.network import Settings
+from broker.network import Network, Settings
 from broker.schema import Schema
 from routing.filter import Filter
+from routing.ledger import LinkLedger
 from routing.link_strategy import RoutingOptions
 from routing.overlay import build_overlay
 from sim import oracle
 from sim.engines import ENGINES
 from sim.experiments import plan
+from sim.oracle_paths import mergers
 from sim.runner import simulate, workload_of
 from sim.streams import streams
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
@@ -177,7 +179,7 @@ def overtaken(engine: str, published: float):
     return workload, ran.tables
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", list(ENGINES))
 def test_a_subscription_is_not_settled_while_a_younger_coverer_travels(engine):
     workload, tables = overtaken(engine, published=5.0)
     assert tables["deliveries"].num_rows == 0
@@ -192,13 +194,13 @@ def test_a_subscription_is_settled_once_its_coverer_has_arrived():
     assert oracle.judge(workload, {**tables, **lost}, "exact", None).missed == 2
 
 
-def churn(seed: int, **routing):
+def churn(seed: int, slowest: float, lifetime: float, **routing):
     return {
         "name": "churn",
         "seeds": [seed],
-        "overlay": {"kind": "star", "brokers": 6, "latency": {"kind": "uniform", "low": 0.0, "high": 60.0}},
+        "overlay": {"kind": "star", "brokers": 6, "latency": {"kind": "uniform", "low": 0.0, "high": slowest}},
         "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 60, "events": 60},
-        "arrivals": {"kind": "churn", "lifetime": 80.0},
+        "arrivals": {"kind": "churn", "lifetime": lifetime},
         "routing": routing,
         "run": {"engine": "simpy"},
     }
@@ -208,10 +210,27 @@ def churn(seed: int, **routing):
 @pytest.mark.parametrize("routing", [{"strategy": "covering"}, {"strategy": "merging", "merge_waste": 0.3}])
 @pytest.mark.parametrize("seed", [5, 7, 11])  # the first three in which "every earlier request" raised false alarms
 def test_overtaking_under_churn_raises_no_false_alarm(seed, routing, mode):
-    tables, _ = simulate(plan(churn(seed, mode=mode, **routing)).runs[0])
+    tables, _ = simulate(plan(churn(seed, 60.0, 80.0, mode=mode, **routing)).runs[0])
     record = tables["run"].to_pylist()[0]
     assert [record[name] for name in ("missed", "duplicates", "spurious", "strays", "wrong_times")] == [0] * 5
     assert record["missed_transient"] > 0
+
+
+def test_a_broker_that_forgets_dependants_is_caught_under_churn(monkeypatch):
+    """What is excused as still on its way must not hide a real loss."""
+    decide, leave = LinkLedger._decide, LinkLedger.unsubscribe
+
+    def forgets(self, subscription, filter, outcome):
+        return [] if outcome == "exposed" else decide(self, subscription, filter, outcome)
+
+    def leaves(self, subscription):
+        return leave(self, subscription) if subscription in self.known else []
+
+    monkeypatch.setattr(LinkLedger, "_decide", forgets)
+    monkeypatch.setattr(LinkLedger, "unsubscribe", leaves)
+    for seed in (1, 2):
+        tables, _ = simulate(plan(churn(seed, 10.0, 400.0, strategy="covering")).runs[0])
+        assert tables["run"].to_pylist()[0]["missed"] > 0
 
 
 # ── the way of events ──────────────────────────────────────────────────────────────────────────────────
@@ -310,3 +329,23 @@ def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
     assert (decisions["outcome"] == "merged").any()
     unmerged = pa.Table.from_pandas(decisions[decisions["outcome"] != "retracted"])
     assert oracle.judge(workload, {**tables, "decisions": unmerged}, "exact", None, strategy="merging").strays > 0
+
+
+def test_a_merger_is_the_hull_of_its_parts():
+    """What the oracle works out from decisions is what the brokers sent."""
+    rng, stream = np.random.default_rng(4), streams(4)
+    corners = rng.integers(0, 12, (60, 2)).astype(float)
+    filters = [Filter.of_box(np.column_stack([corner, corner + rng.integers(1, 5, 2)])) for corner in corners]
+    workload = from_filters(Schema.uniform(2, 0.0, 16.0), filters, np.empty((0, 2)))
+    options = RoutingOptions(workload.schema.domain, merge_waste=0.3)
+    network = Network(build_overlay("line", 4, stream("overlay")), Settings(options, "merging"), stream)
+    for number, filter in enumerate(filters):
+        network.subscribe(number % 4, number, filter)
+        network.run()
+    network.finish()
+    found = mergers(workload, network.recorder.tables()["decisions"])
+    ledgers = [ledger for broker in network.brokers for ledger in broker.planes[-1].ledgers.values()]
+    sent = [(merger, ledger.sent[merger].box) for ledger in ledgers for merger in ledger.invented()]
+    assert len(sent) > 4
+    for merger, box in sent:
+        assert np.array_equal(np.column_stack([found.lo[-2 - merger], found.hi[-2 - merger]]), box)
