@@ -151,11 +151,13 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
             most += limits[b, j]
     if most < floor:
         return ZERO
+    # A difference has the rounding errors of what it is taken from, which may be far above the floor.
+    lost, total = ROUNDING * most, limits[b, 2 * d]
     for j in range(d):
         gain = limits[b, j] if held[j] != ZERO else 0.0
-        if most - gain < floor:
+        if most - gain + lost < floor:
             word &= held[j]
-        if limits[b, 2 * d] - limits[b, d + j] < floor:
+        if total - limits[b, d + j] + ROUNDING * total < floor:
             word &= held[j] | ~named[j, b]
     return word
 

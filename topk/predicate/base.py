@@ -180,7 +180,7 @@ class PredicateIndex(Unranked):
 
     def position(self, value: float) -> float:
         """Where a value lies on the grid, clamped to 0 … R−1."""
-        return min(max((value - self.low) / self.step, 0.0), self.cells - 1.0)
+        return min(max((float(value) - self.low) / self.step, 0.0), self.cells - 1.0)
 
     def span(self, lo: float, hi: float) -> tuple[int, int]:
         """Expanded positions x < y of an interval; a point takes a neighbour in."""
