@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,7 @@ SCORES: dict[str, tuple[Callable[[float, float, float], float], float]] = {
 }
 
 
-def satisfied(operator: str, value: Any, x: float) -> bool:
+def satisfied(operator: str, value: Any, x: float | Fraction) -> bool:
     """Whether x satisfies `x operator value`."""
     if operator == "between":
         return value[0] <= x <= value[1]
@@ -33,14 +34,14 @@ def satisfied(operator: str, value: Any, x: float) -> bool:
 
 
 def meet(one: Condition, other: Condition) -> bool:
-    """Whether some x satisfies both: one of the values mentioned, or one beside or between them."""
+    """Whether some x satisfies both: one of the values mentioned, or one beside or between them, computed exactly."""
     mentioned: set[float] = set()
     for operator, value in (one, other):
         mentioned |= set(value) if operator in ("in", "not in", "between") else {value}
-    finite = sorted(v for v in mentioned if math.isfinite(v)) or [0.0]
-    candidates = [*mentioned, finite[0] - 1.0, finite[-1] + 1.0]
-    candidates += [(a + b) / 2.0 for a, b in pairwise(finite)]
-    return any(satisfied(*one, x) and satisfied(*other, x) for x in candidates if not math.isinf(x))
+    finite = [Fraction(v) for v in sorted(mentioned) if math.isfinite(v)] or [Fraction(0)]
+    candidates = [*mentioned, finite[0] - 1, finite[-1] + 1, -math.inf, math.inf]
+    candidates += [(a + b) / 2 for a, b in pairwise(finite)]
+    return any(satisfied(*one, x) and satisfied(*other, x) for x in candidates)
 
 
 def top(
