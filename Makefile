@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test mutants test-slow lint java clean
+.PHONY: setup demo test mutants test-slow test-bounds lint java clean
 
 setup: $(READY) java
 
@@ -46,8 +46,12 @@ test: lint
 mutants: setup
 	$(BIN)/python -m tests.mutants.run
 
-test-slow: setup
+test-slow: setup test-bounds
 	$(BIN)/pytest -m slow
+
+# The suites of the compiled libraries once more, with every array access checked. Compiles everything for itself.
+test-bounds: setup
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -m "not slow" tests/covering tests/topk tests/sparse tests/places
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

@@ -41,6 +41,7 @@ from topk.ranked import RankedIndex, ranked_order
 
 _BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
 _MIN_CELLS, _MAX_CELLS = 16, 128
+_LEAST_WEIGHT = 1e-300  # below, a part of it would have few bits left
 _GROUP = 8  # blocks built together: one cache line of a slice
 
 
@@ -125,7 +126,7 @@ class Slices(RankedIndex):
 
         in_threads(share, list(range(min(WORKERS, d))))
         limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
-        units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), np.finfo(float).tiny) / 255
+        units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), _LEAST_WEIGHT) / 255
         codes = np.minimum(np.ceil(bounds[:, :, 2] / units), 255).astype(np.uint8)
         self._layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 

@@ -94,6 +94,15 @@ def test_nothing_is_more_than_infinite(method):
     assert index.top([(0, ">", math.inf)], None) == []
 
 
+def test_events_have_the_attributes_of_the_index():
+    one = np.ones(1)
+    events = Events(np.array([0, 1]), np.array([2], np.int32), one, one, one)
+    assert Events.of(events, 3) is events
+    for made in (lambda: Events.of(events, 2), lambda: Event.of(events[0], 2), lambda: Event.of({2: 1.0}, 2)):
+        with pytest.raises(CoverlayError, match="attribute 2 of the event"):
+            made()
+
+
 @every_method
 def test_foreign_events_are_refused(method):
     """Attributes that the index does not have: an error, not a write beyond its arrays."""
@@ -130,7 +139,7 @@ def test_events_check_their_columns(columns, message):
 
 
 @every_method
-def test_ids_and_events_that_are_none(method):
+def test_sparse_matchers_refuse_odd_ids_and_events(method):
     index = topk.create(method, topk.Catalogue.from_predicates([[(0, "=", 1.0, 1.0)]], dimensions=2))
     for id in (1.5, 2**63, -(2**63) - 1, "7", None, [1], True, 1.0):
         with pytest.raises(CoverlayError, match="an id must be a whole number"):

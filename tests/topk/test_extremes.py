@@ -37,7 +37,7 @@ def test_a_score_that_is_refused_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", topk.methods())
-def test_ids_and_events_that_are_none(name: str) -> None:
+def test_box_matchers_refuse_odd_ids_and_events(name: str) -> None:
     index = topk.create(name, topk.Catalogue.from_boxes([[0.0], [0.0]], [[1.0], [1.0]], [1.0, 1.0], ids=[3, 4]))
     for id in (1.5, 2**63, -(2**63) - 1, "7", None, [1], True):
         for change in (lambda id: index.add(id, [0.0], [1.0], 1.0), index.remove, lambda id: index.update_score(id, 1)):
@@ -108,3 +108,28 @@ def test_the_ir_tree_uses_again_what_updates_free(b: int) -> None:
     index.check()
     assert max(sizes) < 4 * 37, sizes
     assert sizes[-1] <= sizes[1], f"it grows: {sizes}"
+
+
+def test_closed_bounds_ties_and_k_of_the_scan() -> None:
+    """What every matcher promises, on the simplest one: for faults that would take a minute to compile elsewhere."""
+    n = 257  # one more than a block
+    ids = list(range(n - 1, -1, -1))
+    index = topk.create("scan", topk.Catalogue.from_boxes([[1.0]] * n, [[2.0]] * n, [5.0] * n, ids=ids))
+    for value in (1.0, 2.0):
+        assert index.top([value], None) == [(id, 5.0) for id in range(n)]
+        assert index.top([value], 3) == [(0, 5.0), (1, 5.0), (2, 5.0)]
+    for value in (np.nextafter(1.0, 0.0), np.nextafter(2.0, 3.0)):
+        assert index.top([value], None) == []
+
+
+def test_a_residue_may_hide_the_best() -> None:
+    """The k best by their boxes are not the k best: `x ≠ 0.5` takes the first ones away."""
+    n = 40
+    exclusions = {row: (((0, (0.5,)),), ()) for row in range(30)}
+    catalogue = topk.Catalogue.from_boxes(
+        [[0.0]] * n, [[1.0]] * n, np.arange(n, 0, -1, dtype=float), exclusions=exclusions
+    )
+    index = topk.create("scan", catalogue)
+    assert index.top([0.5], 2) == [(30, 10.0), (31, 9.0)]
+    assert index.top([0.25], 2) == [(0, 40.0), (1, 39.0)]
+    assert index.top_overlapping([0.5], [0.6], 2) == [(0, 40.0), (1, 39.0)]

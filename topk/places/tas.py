@@ -283,7 +283,8 @@ def cut(rows: Rows, dimensions: int) -> Cells:
     next_list, next_cut = 0, 0
     for a in range(dimensions):
         own = order[begins[a] : begins[a + 1]]
-        bounds = np.unique(np.concatenate([rows.lo[own], np.nextafter(rows.hi[own], np.inf)]))
+        with np.errstate(over="ignore"):  # behind the largest float is infinity
+            bounds = np.unique(np.concatenate([rows.lo[own], np.nextafter(rows.hi[own], np.inf)]))
         bounds = bounds[np.isfinite(bounds)]
         while count[a] < _MOST_CELLS and count[a] <= len(bounds):
             count[a] *= 2
