@@ -127,7 +127,9 @@ class Slices(RankedIndex):
         in_threads(share, list(range(min(WORKERS, d))))
         limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
         units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), _LEAST_WEIGHT) / 255
-        codes = np.minimum(np.ceil(bounds[:, :, 2] / units), 255).astype(np.uint8)
+        # At least 1 for a weight above 0, also where the quotient of a small and a huge one is 0.
+        parts = np.maximum(np.ceil(bounds[:, :, 2] / units), bounds[:, :, 2] > 0.0)
+        codes = np.minimum(parts, 255).astype(np.uint8)
         self._layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
     def _search(self, event: Floats, k: int) -> Found:
