@@ -227,7 +227,7 @@ def test_subscriptions_that_come_and_go_leave_the_same_trace(mode: str) -> None:
         "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 150, "events": 60},
         "arrivals": {"kind": "churn", "lifetime": 40.0},
         "routing": {"mode": mode},
-        "matching": {"k": 2},
+        "matching": {"k": 1},
     }
     tables = assert_same(plan(data).runs[0])
     outcomes = set(tables["decisions"].column("outcome").to_pylist())
