@@ -163,6 +163,6 @@ def test_extreme_values_have_the_same_trace_in_both_engines(tmp_path):
 
 @pytest.mark.slow
 def test_thousands_of_extreme_workloads_have_the_same_trace(tmp_path):
-    found = _check_many(range(1000, 4000), tmp_path)
-    assert found["delivered"] >= 1800, found
+    found = _check_many(range(1000, 3000), tmp_path)
+    assert found["delivered"] >= 1200, found
     assert not found["refused"], found
