@@ -43,13 +43,13 @@ def copy_of_tree(folder: Path) -> Path:
     return folder
 
 
-def pytest(tree: Path, tests: list[str]) -> int | None:
+def pytest(tree: Path, tests: list[str], longest: float) -> int | None:
     """The status of a run of these tests in a tree; None where it took too long."""
     options = ["-x", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     try:
-        return subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=LONGEST).returncode
+        return subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=longest).returncode
     except subprocess.TimeoutExpired:
         return None
 
@@ -60,7 +60,7 @@ def trial(fault: Fault, tests: dict[str, str]) -> Outcome:
         tree = copy_of_tree(Path(folder))
         file, text = planted(fault, functions(tree))
         file.write_text(text)
-        status = pytest(tree, [tests[fault.test]])
+        status = pytest(tree, [tests[fault.test]], LONGEST)
     words = {_FAILED: "caught", 0: "SURVIVED", None: f"no answer in {LONGEST:.0f} s"}
     return Outcome(fault, words.get(status, f"pytest ended with status {status}"), time.monotonic() - begin)
 
@@ -77,7 +77,7 @@ def main() -> int:
     begin = time.monotonic()
     with TemporaryDirectory(prefix="coverlay-mutant-") as folder:
         tree = copy_of_tree(Path(folder))
-        status = pytest(tree, sorted(tests.values()))
+        status = pytest(tree, sorted(tests.values()), len(tests) * LONGEST)
     if status != 0:
         console.print(f"The tests named for faults do not pass without one (status {status}); run them by hand:")
         console.print(" ".join(sorted(tests.values())))
