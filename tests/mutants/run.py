@@ -72,6 +72,9 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console(soft_wrap=True)
     faults = [fault for fault in load() if arguments.only in fault.name]
+    if not faults:
+        console.print(f"no fault has {arguments.only!r} in its name")
+        return 2
     files = test_files()
     tests = {fault.test: f"{files[fault.test][0].relative_to(ROOT)}::{fault.test}" for fault in faults}
     begin = time.monotonic()
