@@ -65,3 +65,20 @@ def test_an_edit_of_a_called_kernel_is_seen(
     assert text.count(old) == 1
     source.write_text(text.replace(old, new))
     assert answer(tree, program, tmp_path) == after
+
+
+def test_an_inner_kernel_is_called_by_kernels_only() -> None:
+    """Without the refusal Python would jump to an address that was never compiled, and crash."""
+
+    @coverlay.kernel(inner=True)
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    @coverlay.kernel
+    def four_times(x: float) -> float:
+        return twice(twice(x))  # type: ignore[no-any-return]
+
+    for _ in range(2):
+        assert four_times(1.5) == 6.0
+        with pytest.raises(TypeError, match="twice is an inner kernel"):
+            twice(1.5)
