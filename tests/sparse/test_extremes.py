@@ -57,8 +57,9 @@ def test_float32_bounds_are_rounded_up():
 
 def test_weight_codes_are_never_below_their_weights():
     rng = np.random.default_rng(2)
-    for weight, step in zip((10.0 ** rng.uniform(-280, 280, 3000)).tolist(), rng.uniform(1e-9, 1, 3000), strict=True):
-        assert weight_code(weight, weight * step) * (weight * step) >= weight
+    for step, steps in zip((10.0 ** rng.uniform(-280, 280, 3000)).tolist(), rng.integers(1, 2**31, 3000), strict=True):
+        weight = math.nextafter(step * steps, math.inf)  # a quotient that is rounded down to a whole number
+        assert weight_code(weight, step) * step >= weight
 
 
 @every_method
