@@ -63,6 +63,9 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     those would have no effect. Here the key holds a digest of every source of this repository that a kernel can
     contain. `options` are those of `njit`.
 
+    What one kernel passes to another as an integer is passed as int64, be it a constant or a narrow column's element:
+    numba would compile the called one again for each.
+
     `inner=True` is for a function that only kernels call: compiled without what a call from Python needs, in half the
     time, and kept only as part of its callers.
     """
@@ -73,11 +76,23 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = njit(nogil=True, **options)(function)
+    compiled.get_call_template = partial(_with_plain_integers, compiled.get_call_template)
     if inner:
         _keep_from_python(compiled)
     else:
         compiled._cache = _KernelCache(function)
     return compiled
+
+
+def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
+    """numba's way to type a call of one kernel in another, for arguments without constants and narrow integers."""
+    from numba.core import types
+
+    def plain(given: Any) -> Any:
+        kind = types.unliteral(given)
+        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+    return get_call_template(tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()})
 
 
 def _keep_from_python(compiled: Any) -> None:

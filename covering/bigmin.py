@@ -28,7 +28,7 @@ from coverlay import kernel
 _INSIDE, _JUMP, _END = 0, 1, 2
 
 
-@kernel
+@kernel(inner=True)
 def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: Words) -> int:
     """_INSIDE if the key is in the region; else _JUMP with the next key that is in `target`, or _END."""
     free = np.uint64(0)  # bit j: coordinate j is below the corner already

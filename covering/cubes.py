@@ -17,7 +17,7 @@ from covering.keys import Codes, Words
 from coverlay import kernel
 
 
-@kernel
+@kernel(inner=True)
 def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> bool:
     """Set up the walk over the cubes of side 2^level; False if there is none."""
     some, odd = True, False
@@ -31,7 +31,7 @@ def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Cod
     return some and odd
 
 
-@kernel
+@kernel(inner=True)
 def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> int:
     """Advance `cell` to the next cube of the level; the new depth, or −1 when there are no more.
 

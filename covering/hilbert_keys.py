@@ -59,7 +59,7 @@ def hilbert_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits
     return rows
 
 
-@kernel
+@kernel(inner=True)
 def cube_range(corner: Codes, level: int, bits: int, hilbert: bool, low: Words, high: Words) -> None:
     """First and last key of the standard cube of side 2^level at `corner`, which is overwritten."""
     if hilbert:

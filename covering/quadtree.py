@@ -25,7 +25,7 @@ from coverlay import kernel
 _FEW = 8  # rows that are compared directly; measured flat from 4 to 16
 
 
-@kernel
+@kernel(inner=True)
 def _same_prefix(left: Words, right: Words, bits: int) -> bool:
     words, rest = bits >> 6, bits & 63
     for w in range(words):

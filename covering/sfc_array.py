@@ -36,7 +36,7 @@ _DONE, _NO_ROOM, _ABSENT = 0, 1, 2
 Arrays = tuple[Words, Words, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-@kernel
+@kernel(inner=True)
 def compare(left: Words, right: Words) -> int:
     """−1, 0 or 1 as row `left` is before, equal to or after row `right`."""
     for w in range(left.shape[0]):
@@ -47,7 +47,7 @@ def compare(left: Words, right: Words) -> int:
     return 0
 
 
-@kernel
+@kernel(inner=True)
 def _block_for(arrays: Arrays, row: Words) -> int:
     """Directory position of the last block whose head is ≤ row; 0 if there is none."""
     heads, meta = arrays[1], arrays[4]
@@ -61,7 +61,7 @@ def _block_for(arrays: Arrays, row: Words) -> int:
     return low
 
 
-@kernel
+@kernel(inner=True)
 def _within(arrays: Arrays, block: int, row: Words) -> int:
     """How many rows of the block are before `row`."""
     rows, count = arrays[0], arrays[3]
@@ -76,7 +76,7 @@ def _within(arrays: Arrays, block: int, row: Words) -> int:
     return low
 
 
-@kernel
+@kernel(inner=True)
 def locate(arrays: Arrays, row: Words) -> tuple[int, int]:
     """Position (directory index, index in block) of the first stored row ≥ `row`; (blocks, 0) if none."""
     order, count, meta = arrays[2], arrays[3], arrays[4]
@@ -89,7 +89,7 @@ def locate(arrays: Arrays, row: Words) -> tuple[int, int]:
     return at, inside
 
 
-@kernel
+@kernel(inner=True)
 def _shift(rows: Words, first: int, stop: int, step: int) -> None:
     """Move rows first … stop−1 by one place, up or down. Word by word: a row assignment costs ten times more."""
     if step > 0:
@@ -102,7 +102,7 @@ def _shift(rows: Words, first: int, stop: int, step: int) -> None:
                 rows[i - 1, w] = rows[i, w]
 
 
-@kernel
+@kernel(inner=True)
 def _new_block(arrays: Arrays, at: int) -> int:
     """Take a free block into the directory before position `at`; −1 if there is no room."""
     heads, order, count, meta, spare = arrays[1], arrays[2], arrays[3], arrays[4], arrays[5]

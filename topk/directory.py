@@ -31,7 +31,7 @@ def _slot(key: int, size: int) -> Any:
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
 
 
-@kernel
+@kernel(inner=True)
 def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
     """What is filed under the owner and attribute, −1 if nothing is."""
     key = _key(owner, attribute)
@@ -43,7 +43,7 @@ def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
     return -1
 
 
-@kernel
+@kernel(inner=True)
 def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
     """File a value under a key that is not there; returns how many more slots are used, 0 or 1."""
     key = _key(owner, attribute)
@@ -55,7 +55,7 @@ def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
     return fresh
 
 
-@kernel
+@kernel(inner=True)
 def drop(keys: Any, owner: int, attribute: int) -> None:
     """Forget a key that is there."""
     key = _key(owner, attribute)

@@ -27,7 +27,7 @@ class Layout(NamedTuple):
     units: Floats  # (d,): what one such part is worth
 
 
-@kernel
+@kernel(inner=True)
 def _cells(layout: Any, event: Any, cells: Any) -> None:
     """The first and last cell of the event in every attribute."""
     tables, missing = layout.tables, layout.slices.shape[1] - 1
@@ -37,7 +37,7 @@ def _cells(layout: Any, event: Any, cells: Any) -> None:
             cells[j, side] = missing if np.isnan(v) else encode(tables[j], v)
 
 
-@kernel
+@kernel(inner=True)
 def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
     """The bits of block b that may hold in attribute j: one slice for a value, several for an interval."""
     word = slices[j, cells[j, 0], b]
@@ -46,7 +46,7 @@ def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
     return word
 
 
-@kernel
+@kernel(inner=True)
 def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
     share = np.zeros(len(cells), np.int64)
     for j in range(len(cells)):
@@ -58,7 +58,7 @@ def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
         order[t] = j
 
 
-@kernel
+@kernel(inner=True)
 def _inside(bounds: Any, event: Any, r: int) -> Any:
     """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
     for j in range(event.shape[1]):
@@ -98,7 +98,7 @@ def exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
     return found
 
 
-@kernel
+@kernel(inner=True)
 def _total(bounds: Any, event: Any, r: int) -> Any:
     """(score, predicates that hold) of rank r; NaN compares false."""
     total = 0.0
@@ -110,7 +110,7 @@ def _total(bounds: Any, event: Any, r: int) -> Any:
     return total, held
 
 
-@kernel
+@kernel(inner=True)
 def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
     slices, named = layout.slices, layout.named
@@ -139,7 +139,7 @@ def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
     return -1.0
 
 
-@kernel
+@kernel(inner=True)
 def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
     """The bits of block b that may still reach the floor, by the limits of the block."""
     d = len(held)

@@ -25,7 +25,7 @@ _EMPTY = np.uint64(0)
 _FULL = ~np.uint64(0)
 
 
-@kernel
+@kernel(inner=True)
 def _leading(word: Any) -> Any:
     """The highest set bit of a non-zero word."""
     n = np.int64(0)
@@ -37,14 +37,14 @@ def _leading(word: Any) -> Any:
     return n
 
 
-@kernel
+@kernel(inner=True)
 def _set(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
         words[starts[level] + (item >> 6)] |= np.uint64(1) << np.uint64(item & 63)
         item >>= 6
 
 
-@kernel
+@kernel(inner=True)
 def _clear(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
         at = starts[level] + (item >> 6)
@@ -54,7 +54,7 @@ def _clear(words: Any, starts: Any, item: int) -> None:
         item >>= 6
 
 
-@kernel
+@kernel(inner=True)
 def _predecessor(words: Any, starts: Any, item: int) -> int:
     """The largest member ≤ item; slot 0 is always a member, so there is one."""
     level = 0

@@ -43,7 +43,7 @@ def _locate(centre: Any, left: Any, right: Any, lo: float, hi: float) -> Any:
         node = child
 
 
-@kernel
+@kernel(inner=True)
 def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, work: Any) -> int:
     """Move one lane's traversal to its next entry that meets [low, high]; returns the new depth, −1 at the end."""
     while depth >= 0:

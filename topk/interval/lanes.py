@@ -12,13 +12,13 @@ from topk.kernels.heaps import pop, push, sink
 _PATH = 64  # lanes made room for at first: the path of a value; an interval may need more
 
 
-@kernel
+@kernel(inner=True)
 def new_lanes() -> Any:
     """(ranks on the heap, their lanes, next position per lane, end per lane)."""
     return np.empty(_PATH, np.int64), np.empty(_PATH, np.int64), np.empty(_PATH, np.int64), np.empty(_PATH, np.int64)
 
 
-@kernel
+@kernel(inner=True)
 def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int) -> Any:
     """Open one more lane, whose first element is `rank`; returns the lanes, grown where needed."""
     ranks, which, places, stops = lanes
@@ -31,7 +31,7 @@ def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int) -> Any:
     return ranks, which, places, stops
 
 
-@kernel
+@kernel(inner=True)
 def advance_top(lanes: Any, size: int, members: Any) -> int:
     """The top lane has moved to places[lane]: its next rank, or one lane less; returns how many are left."""
     ranks, which, places, stops = lanes

@@ -71,19 +71,19 @@ def with_room(forest: Forest, slots: int, nodes: int) -> Forest:
     return Forest(*columns)
 
 
-@kernel
+@kernel(inner=True)
 def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
     """Does a come after b (is it worse)?"""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
-@kernel
+@kernel(inner=True)
 def _size_of(f: Any, c: int) -> int:
     """Slots of a chunk of class c."""
     return min(1 << c, f.b)
 
 
-@kernel
+@kernel(inner=True)
 def _class_for(f: Any, capacity: int) -> int:
     """The class of the smallest chunks with so many slots."""
     c = 0
@@ -92,7 +92,7 @@ def _class_for(f: Any, capacity: int) -> int:
     return c
 
 
-@kernel
+@kernel(inner=True)
 def _new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
     """A node without slots in use, and room for `capacity`: exactly that if `packed`."""
     node = f.meta[FREE_NODE]
@@ -110,7 +110,7 @@ def _new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
     return node
 
 
-@kernel
+@kernel(inner=True)
 def _new_chunk(f: Any, node: int, capacity: int) -> None:
     """At least so many slots: a free chunk, else fresh ones."""
     c = _class_for(f, capacity)
@@ -122,14 +122,14 @@ def _new_chunk(f: Any, node: int, capacity: int) -> None:
         _fresh_chunk(f, node, _size_of(f, c))
 
 
-@kernel
+@kernel(inner=True)
 def _fresh_chunk(f: Any, node: int, capacity: int) -> None:
     f.start[node] = f.meta[SLOTS]
     f.meta[SLOTS] += capacity
     f.capacity[node] = capacity
 
 
-@kernel
+@kernel(inner=True)
 def _free_chunk(f: Any, start: int, capacity: int) -> None:
     c = _class_for(f, capacity)
     if _size_of(f, c) > capacity:  # of a packed build: it loses what does not fill a class, once
@@ -145,7 +145,7 @@ def _free_node(f: Any, node: int) -> None:
     f.meta[FREE_NODE] = node
 
 
-@kernel
+@kernel(inner=True)
 def _move(f: Any, source: int, target: int) -> None:
     f.ref[target] = f.ref[source]
     f.lo[target] = f.lo[source]
@@ -154,7 +154,7 @@ def _move(f: Any, source: int, target: int) -> None:
     f.id[target] = f.id[source]
 
 
-@kernel
+@kernel(inner=True)
 def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: int) -> None:
     f.ref[at] = ref
     f.lo[at] = lo
@@ -163,7 +163,7 @@ def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: in
     f.id[at] = id
 
 
-@kernel
+@kernel(inner=True)
 def _open_slot(f: Any, node: int, slot: int) -> int:
     """Make room for one slot of a node that is not full; returns where it is."""
     if f.filled[node] == f.capacity[node]:
@@ -179,7 +179,7 @@ def _open_slot(f: Any, node: int, slot: int) -> int:
     return begin + slot
 
 
-@kernel
+@kernel(inner=True)
 def _summarise(f: Any, at: int, child: int) -> None:
     """Recompute slot `at` from its child."""
     low, high = np.inf, -np.inf
@@ -190,7 +190,7 @@ def _summarise(f: Any, at: int, child: int) -> None:
     _write(f, at, child, low, high, f.score[end - 1], f.id[end - 1])
 
 
-@kernel
+@kernel(inner=True)
 def _split(f: Any, parent: int, slot: int) -> None:
     """Split the full child in `slot` of a parent that is not full."""
     child = f.ref[f.start[parent] + slot]
@@ -205,7 +205,7 @@ def _split(f: Any, parent: int, slot: int) -> None:
     _summarise(f, f.start[parent] + slot, child)
 
 
-@kernel
+@kernel(inner=True)
 def _route(f: Any, node: int, score: float, id: int) -> Any:
     """The first slot whose last key is not before (score, id); count where all are before."""
     begin = f.start[node]

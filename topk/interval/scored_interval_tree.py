@@ -19,7 +19,7 @@ from topk.interval.base import Entries, IntervalIndex, array_bytes
 from topk.interval.lanes import add_lane, advance_top, new_lanes
 
 
-@kernel
+@kernel(inner=True)
 def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: Any) -> int:
     lo, hi, _, members, _, _ = data
     while at < stop:

@@ -103,14 +103,14 @@ def group(node_of: Any, order: Any, nodes: int) -> Any:
     return offsets, members
 
 
-@kernel
+@kernel(inner=True)
 def start(tree: Any) -> Any:
     """A stack with the root on it (if there is one), and its height."""
     stack = np.zeros(DEEPEST, np.int32)
     return stack, min(len(tree.centre), 1)
 
 
-@kernel
+@kernel(inner=True)
 def step(tree: Any, low: float, high: float, stack: Any, waiting: int) -> Any:
     """Take the next node whose subtree [low, high] reaches, and put its children on the stack; for a value, a path."""
     waiting -= 1

@@ -13,7 +13,7 @@ ONE = np.uint64(1)
 FULL = ~np.uint64(0)
 
 
-@kernel
+@kernel(inner=True)
 def count_bits(word: Any) -> Any:
     """Set bits, by halves; the compiler recognises the pattern as a population count."""
     word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
@@ -22,7 +22,7 @@ def count_bits(word: Any) -> Any:
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@kernel
+@kernel(inner=True)
 def lowest_bit(word: Any) -> Any:
     """The position of the lowest set bit: the bits below it, counted. The word must not be 0."""
     return np.int64(count_bits((word & (~word + ONE)) - ONE))

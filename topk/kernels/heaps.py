@@ -20,7 +20,7 @@ def _above(key_a: Any, item_a: int, key_b: Any, item_b: int) -> Any:
     return key_a < key_b or (key_a == key_b and item_a > item_b)
 
 
-@kernel
+@kernel(inner=True)
 def sink(keys: Any, items: Any, size: int, i: int, key: Any, item: int) -> None:
     """Put a pair in place i of a heap of `size` pairs, or below it."""
     while True:

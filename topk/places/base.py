@@ -36,7 +36,7 @@ def nearness(dx: float, dy: float, max_distance: float) -> Any:
     return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
 
 
-@kernel
+@kernel(inner=True)
 def plain_similarity(
     attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, spot: Any, low: Any, high: Any,
     x: float, y: float, far: float, need: int,
@@ -70,7 +70,7 @@ def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     return total
 
 
-@kernel
+@kernel(inner=True)
 def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
     """Whether what the row says beyond intervals about one attribute holds."""
     at = rows.odd[row]

@@ -74,7 +74,7 @@ def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
     return f
 
 
-@kernel
+@kernel(inner=True)
 def forest_has_room(f: Forest, groups: int, entries: int) -> bool:
     return (
         f.meta[GROUPS] + groups <= len(f.group)
@@ -88,7 +88,7 @@ def find_group(f: Forest, node: int, attribute: int) -> int:
     return lookup(f.keys, f.values, node, attribute)
 
 
-@kernel
+@kernel(inner=True)
 def _new_group(f: Forest, node: int, attribute: int) -> int:
     g = f.meta[FREE_GROUP]
     if g >= 0:
@@ -104,7 +104,7 @@ def _new_group(f: Forest, node: int, attribute: int) -> int:
     return g
 
 
-@kernel
+@kernel(inner=True)
 def _give_room(f: Forest, g: int) -> None:
     room = f.group[g, ROOM]
     if room:
@@ -116,7 +116,7 @@ def _give_room(f: Forest, g: int) -> None:
     f.group[g, ROOM] = 0
 
 
-@kernel
+@kernel(inner=True)
 def _free_group(f: Forest, g: int) -> None:
     node = f.group[g, NODE]
     if f.first[node] == g:
@@ -133,7 +133,7 @@ def _free_group(f: Forest, g: int) -> None:
     f.meta[FREE_GROUP] = g
 
 
-@kernel
+@kernel(inner=True)
 def _augment(f: Forest, begin: int, end: int) -> None:
     """Largest high end and weight below each position of the implicit tree over [begin, end), children first."""
     if end - begin == 1:
@@ -167,7 +167,7 @@ def _augment(f: Forest, begin: int, end: int) -> None:
             f.entry[middle, MOST_HI], f.entry[middle, MOST_WEIGHT] = most_hi, most_weight
 
 
-@kernel
+@kernel(inner=True)
 def _summarise(f: Forest, g: int) -> None:
     begin = f.group[g, START]
     end = begin + f.group[g, COUNT]
@@ -177,7 +177,7 @@ def _summarise(f: Forest, g: int) -> None:
     f.summary[g, WEIGHT] = f.entry[root, MOST_WEIGHT]
 
 
-@kernel
+@kernel(inner=True)
 def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: float, weight: float) -> int:
     """The interval of a child on an attribute, new or changed; returns the group."""
     g = find_group(f, node, attribute)
@@ -210,7 +210,7 @@ def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: f
     return g
 
 
-@kernel
+@kernel(inner=True)
 def _take_room(f: Forest, size: int) -> int:
     """The start of 2 ** size entries that nobody uses."""
     start = f.meta[FREE_ROOM + size]
@@ -222,7 +222,7 @@ def _take_room(f: Forest, size: int) -> int:
     return start
 
 
-@kernel
+@kernel(inner=True)
 def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -> None:
     """The groups of a node that has none: interval i is child[i]'s on attribute[i], bounds[i] = (lo, hi, weight)."""
     order = np.argsort(bounds[:, LO])
@@ -245,7 +245,7 @@ def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -
         begin = end
 
 
-@kernel
+@kernel(inner=True)
 def _widen(f: Forest, g: int) -> None:
     fields = f.group[g]
     size = 0
@@ -259,7 +259,7 @@ def _widen(f: Forest, g: int) -> None:
     fields[START], fields[ROOM] = start, 1 << size
 
 
-@kernel
+@kernel(inner=True)
 def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
     """Forget a child's interval; returns the group, −1 when it was the last."""
     g = find_group(f, node, attribute)
@@ -279,7 +279,7 @@ def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
     return g
 
 
-@kernel
+@kernel(inner=True)
 def clear_node(f: Forest, node: int) -> None:
     while f.first[node] >= 0:
         _free_group(f, f.first[node])

@@ -28,7 +28,7 @@ from topk.sparse.scores import raised
 from topk.sparse.store import clear, spread
 
 
-@kernel
+@kernel(inner=True)
 def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
     """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t."""
     dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
@@ -43,7 +43,7 @@ def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
     return raised(bound)  # sums are added in another order than ψ adds them
 
 
-@kernel
+@kernel(inner=True)
 def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0

@@ -48,7 +48,7 @@ class RTree(NamedTuple):
     forest: Forest
 
 
-@kernel
+@kernel(inner=True)
 def new_node(t: RTree, parent: int, leaf: int) -> int:
     n = t.meta[FREE]
     if n >= 0:
@@ -60,14 +60,14 @@ def new_node(t: RTree, parent: int, leaf: int) -> int:
     return n
 
 
-@kernel
+@kernel(inner=True)
 def free_node(t: RTree, n: int) -> None:
     t.node[n, SIZE] = -1
     t.node[n, PARENT] = t.meta[FREE]
     t.meta[FREE] = n
 
 
-@kernel
+@kernel(inner=True)
 def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
     at = t.node[n, SIZE]
     t.child[n, at] = child
@@ -79,7 +79,7 @@ def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
         t.node[child, PARENT] = n
 
 
-@kernel
+@kernel(inner=True)
 def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
     if t.node[n, LEAF]:
         out[X_LO] = out[X_HI] = t.spot[n, i, 0]
@@ -96,7 +96,7 @@ def grow_rect(rect: Any, other: Any) -> None:
         rect[high] = max(rect[high], other[high])
 
 
-@kernel
+@kernel(inner=True)
 def measure(t: RTree, n: int) -> None:
     """Recompute a node's rectangle and range of α."""
     one = np.empty(6)
@@ -111,7 +111,7 @@ def measure(t: RTree, n: int) -> None:
 # ---- the forest of a node -------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inner=True)
 def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
     """The intervals of a subscription in its leaf, weights times 1 − α."""
     rows = placed.rows
@@ -120,7 +120,7 @@ def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
         set_child(t.forest, leaf, rows.attribute[p], row, rows.lo[p], rows.hi[p], share * rows.weight[p])
 
 
-@kernel
+@kernel(inner=True)
 def lift(t: RTree, n: int, attribute: int) -> None:
     """Show a node's summary of an attribute to its ancestors, as far as that changes anything."""
     f = t.forest
@@ -140,7 +140,7 @@ def lift(t: RTree, n: int, attribute: int) -> None:
         n = up
 
 
-@kernel
+@kernel(inner=True)
 def fill_forest(t: RTree, placed: Placed, n: int) -> None:
     """All intervals of a node that has none yet, from its children, in one go."""
     f, rows = t.forest, placed.rows
@@ -174,7 +174,7 @@ def fill_forest(t: RTree, placed: Placed, n: int) -> None:
     fill_groups(f, n, attribute, child, bounds)
 
 
-@kernel
+@kernel(inner=True)
 def hide(t: RTree, n: int) -> None:
     """Take a node's summaries out of its parent's forest, not further up."""
     up = t.node[n, PARENT]
@@ -184,7 +184,7 @@ def hide(t: RTree, n: int) -> None:
         g = t.forest.group[g, NEXT]
 
 
-@kernel
+@kernel(inner=True)
 def show(t: RTree, n: int) -> None:
     up = t.node[n, PARENT]
     f = t.forest

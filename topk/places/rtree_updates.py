@@ -43,7 +43,7 @@ from topk.places.rtree import (
 )  # fmt: skip
 
 
-@kernel
+@kernel(inner=True)
 def spans(t: RTree) -> Any:
     """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
     r = t.rect[t.meta[ROOT]]
@@ -89,7 +89,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
         n = t.node[n, PARENT]
 
 
-@kernel
+@kernel(inner=True)
 def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
     size = t.node[n, SIZE]
@@ -163,7 +163,7 @@ def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
     return count
 
 
-@kernel
+@kernel(inner=True)
 def detach(t: RTree, n: int, child: int) -> None:
     at = 0
     while t.child[n, at] != child:
@@ -174,7 +174,7 @@ def detach(t: RTree, n: int, child: int) -> None:
     t.node[n, SIZE] = last
 
 
-@kernel
+@kernel(inner=True)
 def dissolve(t: RTree, n: int, token: bool) -> int:
     """Remove a node, and ancestors that become empty; returns the lowest that stays."""
     while True:

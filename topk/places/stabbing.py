@@ -15,7 +15,7 @@ from topk.directory import lookup
 from topk.places.forest import COUNT, HI, LO, MOST_HI, MOST_WEIGHT, START, WEIGHT
 
 
-@kernel
+@kernel(inner=True)
 def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any) -> float:
     """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
     if end - begin <= 4:  # no tree to speak of
@@ -45,7 +45,7 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stac
     return best
 
 
-@kernel
+@kernel(inner=True)
 def spread_weights(
     keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
 ) -> None:

@@ -42,7 +42,7 @@ class Cells(NamedTuple):
     cuts: Floats
 
 
-@kernel
+@kernel(inner=True)
 def cell_of(cells: Cells, a: int, value: float) -> int:
     low, high = 0, cells.number[a] - 1
     first = cells.first[a]
@@ -95,7 +95,7 @@ def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: A
             at[nodes[i]] += 1
 
 
-@kernel
+@kernel(inner=True)
 def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
     """Cursors (position, end) of all lists on the event's paths, and where each attribute's begin."""
     room = 1
@@ -122,7 +122,7 @@ def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
     return at, end, begins
 
 
-@kernel
+@kernel(inner=True)
 def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, waiting: int) -> Any:
     """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
     node, children, spot, rect = t.node, t.child, t.spot, t.rect

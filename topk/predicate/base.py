@@ -65,7 +65,7 @@ def list_bytes(lists: Lists) -> int:
     return array_bytes(lists.head, lists.row[:used], lists.next[:used])
 
 
-@kernel
+@kernel(inner=True)
 def prepend(lists: Any, which: int, row: int) -> None:
     """Insert at the head, as in the paper."""
     cell = lists.meta[1]
@@ -79,7 +79,7 @@ def prepend(lists: Any, which: int, row: int) -> None:
     lists.head[which] = cell
 
 
-@kernel
+@kernel(inner=True)
 def unlink(lists: Any, which: int, row: int) -> None:
     """Remove a row from a list that holds it: half the list is walked on average."""
     cell = lists.head[which]
@@ -95,7 +95,7 @@ def unlink(lists: Any, which: int, row: int) -> None:
     lists.meta[1] = cell
 
 
-@kernel
+@kernel(inner=True)
 def room_for(found: Any, size: int) -> Any:
     if size < len(found):
         return found

@@ -29,13 +29,13 @@ class Bitmaps(NamedTuple):
     clipped: bool
 
 
-@kernel
+@kernel(inner=True)
 def _first_bit(s: Any, clipped: bool, j: int) -> int:
     """The coordinate of bit 0 of vector j."""
     return covering_segment(s, j, False)[0] if clipped else 0
 
 
-@kernel
+@kernel(inner=True)
 def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
     """set_bitmap and reset_bitmap: bit c of the vectors a … b."""
     for j in range(a, min(b + 1, bitmaps.words.shape[0])):
@@ -46,7 +46,7 @@ def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
             bitmaps.words[j, bit >> 6] &= ~(ONE << np.uint64(bit & 63))
 
 
-@kernel
+@kernel(inner=True)
 def _link(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)

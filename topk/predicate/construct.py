@@ -37,7 +37,7 @@ def shape(logarithmic: bool, longest: int) -> Shape:
     return Shape(logarithmic, longest, longest.bit_length() if logarithmic else longest)
 
 
-@kernel
+@kernel(inner=True)
 def _log2(length: int) -> int:
     bits = 0
     while (1 << (bits + 1)) <= length:

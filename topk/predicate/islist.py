@@ -50,7 +50,7 @@ class SkipList(NamedTuple):
     meta: Ints
 
 
-@kernel
+@kernel(inner=True)
 def _draw_height(meta: Any) -> int:
     """Geometric with one half, from a counter run through a 64-bit mixer: the same list every time."""
     meta[_DRAWN] += 1
@@ -64,7 +64,7 @@ def _draw_height(meta: Any) -> int:
     return height
 
 
-@kernel
+@kernel(inner=True)
 def _find(s: Any, key: float, before: Any) -> int:
     """The node with this key or NIL; before[i] is the last node of level i with a smaller key."""
     x = HEADER
@@ -76,7 +76,7 @@ def _find(s: Any, key: float, before: Any) -> int:
     return x if x != NIL and s.key[x] == key else NIL
 
 
-@kernel
+@kernel(inner=True)
 def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> None:
     """Lay or lift the markers of an interval. List TALL·node+i is edge i, node lists lie behind all edges."""
     nodes = s.key.shape[0]
@@ -98,7 +98,7 @@ def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> Non
         x = s.link[x, i]
 
 
-@kernel
+@kernel(inner=True)
 def _collect(marks: Any, which: int, found: Any, size: int) -> Any:
     cell = marks.head[which]
     while cell != END:
@@ -109,13 +109,13 @@ def _collect(marks: Any, which: int, found: Any, size: int) -> Any:
     return found, size
 
 
-@kernel
+@kernel(inner=True)
 def _relay(s: Any, marks: Any, ends: Any, rows: Any, lay: bool) -> None:
     for t in range(len(rows)):
         _walk(s, marks, rows[t], ends[rows[t], 0], ends[rows[t], 1], lay)
 
 
-@kernel
+@kernel(inner=True)
 def _new_node(s: Any, key: float) -> int:
     node = s.meta[_FREE]
     if node != NIL:
@@ -129,7 +129,7 @@ def _new_node(s: Any, key: float) -> int:
     return node
 
 
-@kernel
+@kernel(inner=True)
 def _break_edges(s: Any, marks: Any, ends: Any, key: float, before: Any) -> Any:
     """A new node for `key`, linked in; returns it and the intervals whose markers were lifted for it."""
     node = _new_node(s, key)

@@ -21,7 +21,7 @@ from topk.predicate.construct import covering_segment, decode, distance_table, f
 from topk.predicate.pieces import ConstructIndex
 
 
-@kernel
+@kernel(inner=True)
 def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
     while x < y:
         end = piece(s, x, y)

@@ -100,7 +100,7 @@ def allocate(
     return tree
 
 
-@kernel
+@kernel(inner=True)
 def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
     """Room for so many more, without counting what could be reused."""
     return (
@@ -145,7 +145,7 @@ def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
     return lookup(t.keys, t.values, bucket, attribute)
 
 
-@kernel
+@kernel(inner=True)
 def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
     t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
 
@@ -180,7 +180,7 @@ def show_active(t: Tree, b: int, k: int) -> None:
     node.all_lo, node.all_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
 
 
-@kernel
+@kernel(inner=True)
 def free_bucket(t: Tree, b: int) -> None:
     give_room(t, b)
     t.bucket[b].up = t.meta[FREE_BUCKET]
@@ -188,7 +188,7 @@ def free_bucket(t: Tree, b: int) -> None:
     t.meta[FREE_BUCKET] = b
 
 
-@kernel
+@kernel(inner=True)
 def give_room(t: Tree, b: int) -> None:
     """Return the entry room of a bucket, kept by size."""
     node, bucket = t.node[b], t.bucket[b]
@@ -207,7 +207,7 @@ def attribute_bit(a: int) -> Any:
     return np.uint64(1) << np.uint64(a & 63)
 
 
-@kernel
+@kernel(inner=True)
 def needed_bits(rows: Rows, row: int) -> Any:
     """The bits of the row's attributes."""
     bits = np.uint64(0)
@@ -216,7 +216,7 @@ def needed_bits(rows: Rows, row: int) -> Any:
     return bits
 
 
-@kernel
+@kernel(inner=True)
 def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
     """Append a row to an l-node."""
     node, bucket = t.node[b], t.bucket[b]
@@ -254,7 +254,7 @@ def relink(t: Tree) -> None:
                 t.entries[i, BLOCK] = t.at[t.entries[i, ROW]]
 
 
-@kernel
+@kernel(inner=True)
 def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     p = t.meta[FREE_PNODE]
     if p >= 0:
@@ -280,7 +280,7 @@ def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     return p
 
 
-@kernel
+@kernel(inner=True)
 def free_pnode(t: Tree, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
     owner = t.pnode[p].owner

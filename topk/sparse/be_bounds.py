@@ -25,7 +25,7 @@ from topk.sparse.scores import as_bound
 from topk.sparse.store import Rows, usual_score
 
 
-@kernel
+@kernel(inner=True)
 def position(rows: Rows, row: int, attribute: int) -> int:
     """The row's predicate on an attribute, −1 if it has none."""
     begin = rows.start[row]
@@ -35,7 +35,7 @@ def position(rows: Rows, row: int, attribute: int) -> int:
     return -1
 
 
-@kernel
+@kernel(inner=True)
 def path(t: Tree, b: int, attributes: Any) -> int:
     """The attributes of the p-nodes above a bucket, outermost first; returns how many."""
     level = t.bucket[b].level
@@ -46,7 +46,7 @@ def path(t: Tree, b: int, attributes: Any) -> int:
     return level
 
 
-@kernel
+@kernel(inner=True)
 def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
     """Count the row (sign ±1) on the way from its bucket to the root; with +1 also widen boxes and weight bounds."""
     attributes = np.empty(LEVELS, np.int64)
@@ -84,7 +84,7 @@ def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
         b, own, level = t.pnode[p].owner, True, level - 1
 
 
-@kernel
+@kernel(inner=True)
 def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> Any:
     """Raise the upper bounds of a node to a row's weights; returns the row's usual score, rounded up."""
     begin = rows.start[row]
@@ -94,7 +94,7 @@ def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> Any:
     return as_bound(usual_score(rows, row, t.reference, t.scoring))
 
 
-@kernel
+@kernel(inner=True)
 def refresh(t: Tree, rows: Rows, b: int) -> None:
     """Recompute a bucket's boxes (from its rows, its p-nodes' buckets and its descendants) and weight bounds."""
     refresh_scores(t, rows, b)
@@ -123,7 +123,7 @@ def refresh(t: Tree, rows: Rows, b: int) -> None:
         show_active(t, b, level - 1)
 
 
-@kernel
+@kernel(inner=True)
 def refresh_scores(t: Tree, rows: Rows, b: int) -> None:
     """Recompute a bucket's weight bounds and its bounds of the usual score."""
     t.bucket_top[b, :] = 0

@@ -55,7 +55,7 @@ def settle(t: Tree, rows: Rows) -> int:
     return -1
 
 
-@kernel
+@kernel(inner=True)
 def split(t: Tree, rows: Rows, b: int) -> None:
     """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
     k = t.bucket[b].level - 1
@@ -102,7 +102,7 @@ def split(t: Tree, rows: Rows, b: int) -> None:
     refresh(t, rows, b)
 
 
-@kernel
+@kernel(inner=True)
 def set_cells(
     t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float
 ) -> None:
@@ -118,7 +118,7 @@ def set_cells(
     show_active(t, right, k)
 
 
-@kernel
+@kernel(inner=True)
 def partition(t: Tree, rows: Rows, b: int) -> None:
     """Algorithm 4: new p-nodes for the most popular unused attributes until the l-node fits."""
     attributes = np.empty(LEVELS, np.int64)
@@ -150,7 +150,7 @@ def partition(t: Tree, rows: Rows, b: int) -> None:
     refresh_scores(t, rows, b)
 
 
-@kernel
+@kernel(inner=True)
 def most_popular(t: Tree, rows: Rows, members: Any) -> int:
     best, count = -1, 0
     if 8 * len(members) > len(t.tally):
@@ -166,7 +166,7 @@ def most_popular(t: Tree, rows: Rows, members: Any) -> int:
     return best
 
 
-@kernel
+@kernel(inner=True)
 def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
     """Move those of members[:count] that have p's attribute below p; returns how many stay, at the front."""
     attribute = t.pnode[p].attr

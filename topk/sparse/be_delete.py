@@ -42,7 +42,7 @@ def delete_row(t: Tree, rows: Rows, row: int) -> None:
         b = owner
 
 
-@kernel
+@kernel(inner=True)
 def merge(t: Tree, rows: Rows, b: int) -> None:
     """Merge rule: descendants that are leaves return to b if b is open, one underflows and all fit."""
     left, right = t.node[b].left, t.node[b].right
@@ -65,7 +65,7 @@ def merge(t: Tree, rows: Rows, b: int) -> None:
     t.bucket[b].split = 0
 
 
-@kernel
+@kernel(inner=True)
 def remove_buckets(t: Tree, p: int) -> None:
     """Free all (empty) buckets of a c-directory."""
     b = t.pnode[p].root

@@ -48,7 +48,7 @@ def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> int:
     return len(which)
 
 
-@kernel
+@kernel(inner=True)
 def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
     b = 0
@@ -75,7 +75,7 @@ def rank_of(t: Tree, p: int) -> Any:
     return t.pnode[p].count - (t.pnode[p].loss / seen if seen > 0.0 else 0.0)
 
 
-@kernel
+@kernel(inner=True)
 def descend(t: Tree, p: int, lo: float, hi: float) -> int:
     """Algorithm 2 (InsertCDir): the bucket for [lo, hi] in the c-directory of p."""
     b = t.pnode[p].root
@@ -112,7 +112,7 @@ def descend(t: Tree, p: int, lo: float, hi: float) -> int:
         b = left if meets_left else right
 
 
-@kernel
+@kernel(inner=True)
 def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shorter: bool) -> bool:
     """Where a range that meets neither goes: to the side it lies beyond, so that the sides keep repelling each other.
 
@@ -131,7 +131,7 @@ def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shor
     return shorter
 
 
-@kernel
+@kernel(inner=True)
 def expand_upwards(t: Tree, b: int) -> int:
     """Bottom-up expansion: a new parent for b that hosts what is β times larger; its other descendant is empty."""
     up, p, level = t.bucket[b].up, t.bucket[b].pnode, t.bucket[b].level

@@ -29,7 +29,7 @@ from topk.sparse.store import Rows, clear, holds, row_score, spread
 _FEW = 16  # expressions that are compared as quickly as the weight bound of their l-node
 
 
-@kernel
+@kernel(inner=True)
 def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     """uscore: the score that the event's weights and the largest weights of the attributes can give."""
     total = score.start

@@ -22,7 +22,7 @@ _TRIES = 32
 _FAR = 1e150  # stands in for ±inf so that lengths can be compared
 
 
-@kernel
+@kernel(inner=True)
 def exhaustive(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     """split_opt: best of Ω_up and Ω_low. False if no split satisfies α; `label` is then undefined."""
     n = len(lo)
@@ -51,7 +51,7 @@ def _label(lo: float, hi: float, cut: float, side: int) -> Any:
     return 2 if lo >= cut else (0 if hi < cut else 1)
 
 
-@kernel
+@kernel(inner=True)
 def _judge(lo: Any, hi: Any, cut: float, side: int, least: int) -> Any:
     """Whether left and right get enough, length of the overlapping bucket, length covered by the three."""
     low = np.full(3, _FAR)
@@ -73,7 +73,7 @@ def _judge(lo: Any, hi: Any, cut: float, side: int, least: int) -> Any:
     return True, overlap, sides + overlap - with_left - with_right
 
 
-@kernel
+@kernel(inner=True)
 def approximate(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     """split_apx: leftmost to the left, rightmost to the right, in turns; what meets the other side overlaps."""
     n = len(lo)
@@ -97,14 +97,14 @@ def approximate(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     return lefts >= max(1.0, alpha * n) and rights >= max(1.0, alpha * n)
 
 
-@kernel
+@kernel(inner=True)
 def halve(lo: Any, hi: Any, middle: float, label: Any) -> None:
     """Space clustering: cut at the middle of the bucket."""
     for i in range(len(lo)):
         label[i] = 0 if hi[i] < middle else (2 if lo[i] > middle else 1)
 
 
-@kernel
+@kernel(inner=True)
 def centre(lo: Any, hi: Any) -> float:
     """Middle of the hull; of the finite bounds where it is unbounded. Never outside: no side may get all rows."""
     low, high = np.inf, -np.inf

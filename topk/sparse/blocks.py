@@ -38,7 +38,7 @@ def code(scale: Any, a: int, value: float) -> Any:
     return np.uint32(min(max(scaled, 0.0), _TOP))
 
 
-@kernel
+@kernel(inner=True)
 def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
     scale = packed.scale
     for i in range(len(columns[0])):
@@ -47,7 +47,7 @@ def pack_codes(packed: Packed, columns: Any, codes: Any) -> None:
         codes[a, 1] = code(scale, a, columns[2][i])
 
 
-@kernel
+@kernel(inner=True)
 def compare(blocks: Any, step: float, at: int, codes: Any, event: Any, score: Scoring, least: float) -> int:
     """MAY_MATCH if the block may match (its attributes being present) and score at least `least`.
 

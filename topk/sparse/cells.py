@@ -36,7 +36,7 @@ class Grid(NamedTuple):
     cuts: Floats
 
 
-@kernel
+@kernel(inner=True)
 def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
     """Number of cuts ≤ value, so equal values get equal cells and the order is kept; `low` are known to be."""
     first = attribute[a].first_cut

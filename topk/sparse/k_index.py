@@ -35,7 +35,7 @@ from topk.sparse.store import Rows, clear, holds, row_score, spread
 _LATER = 1024  # rows that are scanned before they become a run
 
 
-@kernel
+@kernel(inner=True)
 def best_possible(weight: Any, event_weight: Any, count: int, take: int, score: Scoring) -> float:
     """The largest score that `take` of the lists can give."""
     if score.code == SUM:

@@ -33,7 +33,7 @@ class Lists(NamedTuple):
     row: NDArray[np.int32]  # ascending within a list
 
 
-@kernel
+@kernel(inner=True)
 def _values_of(lo: float, hi: float) -> int:
     """How many whole values a predicate accepts, 0 when they are not to be enumerated."""
     if lo == np.floor(lo) and hi == np.floor(hi) and hi - lo < _MOST_VALUES and abs(lo) < _WHOLE:
@@ -88,7 +88,7 @@ def _by_list(postings: Ints) -> Ints:
     return np.lexsort((value, attribute, size))
 
 
-@kernel
+@kernel(inner=True)
 def locate(lists: Lists, size: int, attribute: int, value: int) -> int:
     """The first list not before (size, attribute, value)."""
     low, high = 0, len(lists.size)
@@ -106,7 +106,7 @@ def locate(lists: Lists, size: int, attribute: int, value: int) -> int:
     return low
 
 
-@kernel
+@kernel(inner=True)
 def open_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> int:
     """Cursors of a point event in partition `size`: positions, ends and largest weights; returns how many.
 
@@ -125,12 +125,12 @@ def open_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight:
     return count
 
 
-@kernel
+@kernel(inner=True)
 def whole_part(value: float) -> Any:
     return np.int64(np.floor(min(max(value, -_WHOLE), _WHOLE)))
 
 
-@kernel
+@kernel(inner=True)
 def merge_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> Any:
     """The same for an event with ranges: one merged list per attribute; returns how many, and the postings."""
     count, used, flat = 0, 0, np.empty(64, np.int32)

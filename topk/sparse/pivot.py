@@ -101,7 +101,7 @@ def pivots(rows: Rows, grid: Grid, score: Scoring, which: Any, home: Any, entrie
         entries[i].even = as_bound(even)
 
 
-@kernel
+@kernel(inner=True)
 def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
     """The lists that the event visits with the bounds of their first entries, and the cells that it covers."""
     attribute, cuts, attributes, low, high = grid.attribute, grid.cuts, columns[0], columns[1], columns[2]
@@ -129,7 +129,7 @@ def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
     return chosen, heads, visited, coarse, fine
 
 
-@kernel
+@kernel(inner=True)
 def reach_even(weights: Any, score: Scoring) -> float:
     """`reach` for the scores from weight 1 everywhere."""
     top = 0.0

@@ -69,7 +69,7 @@ def combine(score: Scoring, total: float, weight: float, event_weight: float) ->
     return _combine_other(score.code, total, weight, event_weight)
 
 
-@kernel
+@kernel(inner=True)
 def _combine_other(code: int, total: float, weight: float, event_weight: float) -> float:
     both = weight * event_weight
     if code == MAX:
@@ -108,7 +108,7 @@ def as_bound(total: float) -> Any:
     return np.float32(total + abs(total) * _UP + _LEAST)
 
 
-@kernel
+@kernel(inner=True)
 def reach(columns: Any, usual: Any, score: Scoring) -> Any:
     """How far the event's weights exceed the usual ones: what to multiply a usual score by to bound the score.
 

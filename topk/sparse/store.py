@@ -56,7 +56,7 @@ def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     return len(extra[0]) == 0 or event_holds(rows, row, event, extra[0], extra[1])
 
 
-@kernel
+@kernel(inner=True)
 def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
     """Whether the row's ≠, ∉ and ∈ leave a value of the event's intervals."""
     at = rows.odd[row]
@@ -80,7 +80,7 @@ def exception_holds(rows: Rows, at: int, event: Any) -> bool:
     return not ((excluded and found and low == high) or (not excluded and not found))
 
 
-@kernel
+@kernel(inner=True)
 def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
     """Whether the event's ≠, ∉ and ∈ leave a value that the row's predicate on the attribute accepts."""
     for i in range(len(table)):
@@ -94,7 +94,7 @@ def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bo
     return True
 
 
-@kernel
+@kernel(inner=True)
 def common_value(
     rows: Rows, row: int, a: int, lo: float, hi: float, low: float, high: float, excluded: int, own: Any
 ) -> bool:
@@ -123,7 +123,7 @@ def common_value(
     return max(lo, low) < min(hi, high) or not (listed(own, max(lo, low)) or listed(theirs, max(lo, low)))
 
 
-@kernel
+@kernel(inner=True)
 def listed(values: Any, value: float) -> bool:
     for v in values:  # noqa: SIM110
         if v == value:
