@@ -78,7 +78,7 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     compiled = njit(nogil=True, **options)(function)
     compiled.get_call_template = partial(_with_plain_integers, compiled.get_call_template)
     if inner:
-        _keep_from_python(compiled)
+        _only_for_kernels(compiled)
     else:
         compiled._cache = _KernelCache(function)
     return compiled
@@ -89,22 +89,31 @@ def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
     from numba.core import types
 
     def plain(given: Any) -> Any:
-        kind = types.unliteral(given)
-        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+        kind: Any = types.unliteral(given)  # type: ignore[attr-defined]
+        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind  # type: ignore[attr-defined]
 
     return get_call_template(tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()})
 
 
-def _keep_from_python(compiled: Any) -> None:
-    """Make a call from Python an error: numba would jump to an entry point that was not compiled."""
+def _only_for_kernels(compiled: Any) -> None:
+    """Leave machine code to the callers, which optimise what they contain; a call from Python is an error."""
+
+    def without_machine_code(flags: Any) -> Any:
+        flags.no_compile = True
+        return flags
+
+    def add_overload(result: Any) -> None:
+        library, entry_point = result.library, object()  # the latter only has to differ from others
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
+        compiled.targetctx.insert_user_function(entry_point, result.fndesc, [library])
+        compiled.overloads[tuple(result.signature.args)] = result._replace(entry_point=entry_point)
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
 
-    def add_overload(result: Any) -> None:
-        compiled.overloads[tuple(result.signature.args)] = result
-
-    compiled._compile_for_args, compiled.add_overload = refuse, add_overload
+    compiled._compiler._customize_flags = without_machine_code
+    compiled.add_overload, compiled._compile_for_args = add_overload, refuse
 
 
 class _KernelCache:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.heaps import heapify, offer
+from topk.kernels.heaps import heapify, in_order, offer
+from topk.kernels.rows import copy
 from topk.position import encode
 
 # One flat float64 buffer holds everything: unpacking one array argument costs a call 0.3 µs, a tuple of six 2 µs.
@@ -82,8 +83,8 @@ def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) ->
     for e in range(len(values)):
         if np.isnan(values[e]):
             found = min(k, len(silent[0]))
-            out_ids[e, :found] = silent[0][:found]
-            out_scores[e, :found] = silent[1][:found]
+            copy(silent[0][:found], out_ids[e])
+            copy(silent[1][:found], out_scores[e])
         else:
             found, compared = stab(views, np.int64(buffer[DEPTH]), values[e], k, ranks)
             work[0] += compared
@@ -118,8 +119,9 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
                 return size, r + 1, 0
     compared: Any = done
     cells = 0
-    out[:size] = -out[:size]  # a heap of negated ranks: the worst on top
-    heapify(out, out, size)
+    for t in range(size):
+        out[t] = -out[t]
+    heapify(out, out, size)  # of negated ranks: the worst on top
     while at <= stop:
         word = lists[at]
         if word & CUT and k > np.int64(buffer[DEPTH]):
@@ -137,5 +139,7 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
                 continue
             size = offer(out, out, size, -rank, -rank)
         at += 1 + (word >> FLAGS)
-    out[:size] = np.sort(-out[:size])
+    in_order(out, out, size)
+    for t in range(size):
+        out[t] = -out[t]
     return size, compared, cells

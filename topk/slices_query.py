@@ -11,6 +11,7 @@ from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
 from topk.kernels.heaps import offer
+from topk.kernels.rows import copy
 from topk.position import encode
 
 ROUNDING = 1e-9  # relative; d additions err by d·2⁻⁵³ at most
@@ -206,7 +207,8 @@ def exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) ->
     ranks = np.empty(out_ids.shape[1], np.int64)
     event = np.empty((2, events.shape[1]))
     for e in range(len(events)):
-        event[:] = events[e]
+        copy(events[e], event[0])
+        copy(events[e], event[1])
         counts[e] = exact(layout, event, len(ranks), ranks, work)
         for t in range(counts[e]):
             out_ids[e, t] = ids[ranks[t]]
@@ -218,5 +220,6 @@ def relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) 
     out_ids, out_scores, counts = answers
     event = np.empty((2, events.shape[1]))
     for e in range(len(events)):
-        event[:] = events[e]
+        copy(events[e], event[0])
+        copy(events[e], event[1])
         counts[e] = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)

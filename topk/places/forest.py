@@ -16,6 +16,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.directory import drop, emptied, lookup, put, refill
+from topk.kernels.rows import copy
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -197,11 +198,11 @@ def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: f
     begin, end = fields[START], fields[START] + fields[COUNT]
     # Slide to its place by low end.
     while at > begin and f.entry[at - 1, LO] > lo:
-        f.entry[at, :] = f.entry[at - 1, :]
+        copy(f.entry[at - 1], f.entry[at])
         f.child[at] = f.child[at - 1]
         at -= 1
     while at + 1 < end and f.entry[at + 1, LO] < lo:
-        f.entry[at, :] = f.entry[at + 1, :]
+        copy(f.entry[at + 1], f.entry[at])
         f.child[at] = f.child[at + 1]
         at += 1
     f.entry[at, LO], f.entry[at, HI], f.entry[at, WEIGHT] = lo, hi, weight
@@ -225,8 +226,10 @@ def _take_room(f: Forest, size: int) -> int:
 @kernel(inner=True)
 def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -> None:
     """The groups of a node that has none: interval i is child[i]'s on attribute[i], bounds[i] = (lo, hi, weight)."""
-    order = np.argsort(bounds[:, LO])
-    order = order[np.argsort(attribute[order], kind="mergesort")]
+    by_low, place = np.argsort(bounds[:, LO].copy()), np.empty(len(attribute))
+    for i in range(len(by_low)):  # by attribute, then by low end; one kind of sorting is compiled once
+        place[by_low[i]] = float(attribute[by_low[i]]) * len(by_low) + i
+    order = np.argsort(place)
     begin = 0
     while begin < len(order):
         own, end, size = attribute[order[begin]], begin, 0
@@ -253,7 +256,7 @@ def _widen(f: Forest, g: int) -> None:
         size += 1
     start = _take_room(f, size)
     for i in range(fields[COUNT]):
-        f.entry[start + i, :] = f.entry[fields[START] + i, :]
+        copy(f.entry[fields[START] + i], f.entry[start + i])
         f.child[start + i] = f.child[fields[START] + i]
     _give_room(f, g)
     fields[START], fields[ROOM] = start, 1 << size
@@ -269,7 +272,7 @@ def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
     while f.child[at] != child:
         at += 1
     for i in range(at, end - 1):
-        f.entry[i, :] = f.entry[i + 1, :]
+        copy(f.entry[i + 1], f.entry[i])
         f.child[i] = f.child[i + 1]
     f.group[g, COUNT] -= 1
     if f.group[g, COUNT] == 0:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import copy
 from topk.places.base import Placed
 from topk.places.forest import (
     ATTRIBUTE,
@@ -73,7 +74,7 @@ def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
     t.child[n, at] = child
     t.node[n, SIZE] = at + 1
     if t.node[n, LEAF]:
-        t.spot[n, at, :] = placed.place[child, :]
+        copy(placed.place[child], t.spot[n, at])
         t.home[child] = n
     else:
         t.node[child, PARENT] = n
@@ -86,7 +87,7 @@ def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
         out[Y_LO] = out[Y_HI] = t.spot[n, i, 1]
         out[A_LO] = out[A_HI] = t.spot[n, i, 2]
     else:
-        out[:] = t.rect[t.child[n, i], :]
+        copy(t.rect[t.child[n, i]], out)
 
 
 @kernel(inline="always")
@@ -168,7 +169,7 @@ def fill_forest(t: RTree, placed: Placed, n: int) -> None:
             g = f.first[c]
             while g >= 0:
                 attribute[at], child[at] = f.group[g, ATTRIBUTE], c
-                bounds[at, :] = f.summary[g, :]
+                copy(f.summary[g], bounds[at])
                 at += 1
                 g = f.group[g, NEXT]
     fill_groups(f, n, attribute, child, bounds)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import copy
 from topk.places.base import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
@@ -76,7 +77,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
     up = n
     while up >= 0:
         if t.node[up, SIZE] == 1 and t.node[up, LEAF]:
-            t.rect[up, :] = one
+            copy(one, t.rect[up])
         grow_rect(t.rect[up], one)
         up = t.node[up, PARENT]
     if token:
@@ -98,11 +99,20 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
         child_rect(t, n, i, rects[i])
     best, best_overlap, best_order = 0, np.inf, np.arange(size)
     unit = spans(t)
+    centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
     for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
-        order = np.argsort(rects[:, low] + rects[:, high])
-        for cut in range(LEAST, size - LEAST + 1):
+        for i in range(size):
+            centre[i] = rects[i, low] + rects[i, high]
+        order = np.argsort(centre)
+        begin[size], end = np.inf, -np.inf
+        for i in range(size - 1, -1, -1):
+            begin[i] = min(begin[i + 1], rects[order[i], low])
+        for cut in range(1, size - LEAST + 1):
+            end = max(end, rects[order[cut - 1], high])
+            if cut < LEAST:
+                continue
             # Along the sorted axis: how far the left part reaches into the right one, both ways of measuring it.
-            reach = rects[order[:cut], high].max() - rects[order[cut:], low].min()
+            reach = end - begin[cut]
             gap = rects[order[cut], low] - rects[order[cut - 1], high]
             cost = (max(reach, 0.0) - max(gap, 0.0)) / unit[axis]
             if cost < best_overlap:
@@ -170,7 +180,7 @@ def detach(t: RTree, n: int, child: int) -> None:
         at += 1
     last = t.node[n, SIZE] - 1
     t.child[n, at] = t.child[n, last]
-    t.spot[n, at, :] = t.spot[n, last, :]
+    copy(t.spot[n, last], t.spot[n, at])
     t.node[n, SIZE] = last
 
 

@@ -245,15 +245,6 @@ def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
     t.home[row] = b
 
 
-@kernel
-def relink(t: Tree) -> None:
-    """Point the entries to the packed copies, after those have moved."""
-    for b in range(t.meta[BUCKETS]):
-        if t.bucket[b].level >= 0:
-            for i in range(t.node[b].start, t.node[b].start + t.node[b].count):
-                t.entries[i, BLOCK] = t.at[t.entries[i, ROW]]
-
-
 @kernel(inner=True)
 def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     p = t.meta[FREE_PNODE]

@@ -36,7 +36,7 @@ from topk.sparse.be_split import approximate, centre, exhaustive, halve
 from topk.sparse.store import Rows
 
 
-@kernel
+@kernel(inner=True)
 def settle(t: Tree, rows: Rows) -> int:
     """Split and partition until nothing overflows. −1 when done, else the size of the bucket that needs room."""
     while t.meta[WORK]:

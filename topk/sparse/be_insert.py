@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import copy
 from topk.sparse.be_arena import (
     ALL_HI,
     ALL_LO,
@@ -31,21 +32,25 @@ from topk.sparse.store import Rows
 
 
 @kernel
-def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> int:
-    """Insert rows which[begin:]; returns how far it came before the arrays must grow."""
+def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> Any:
+    """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
+    what: the size of a bucket that is to be cut, −1 for further rows.
+    """
+    needed = settle(t, rows)
     for i in range(begin, len(which)):
+        if needed >= 0:
+            return i, needed
         row = which[i]
         if not has_room(t, 4, 1, 4 * t.meta[LARGEST] + 64):
-            return i
+            return i, -1
         b = choose_bucket(t, rows, row)
         put_row(t, rows, b, row)
         widen(t, rows, b, row, 1)
         if t.node[b].count > t.bucket[b].cap:
             t.work[t.meta[WORK]] = b
             t.meta[WORK] += 1
-            if settle(t, rows) >= 0:
-                return i + 1
-    return len(which)
+            needed = settle(t, rows)
+    return len(which), needed
 
 
 @kernel(inner=True)
@@ -145,8 +150,8 @@ def expand_upwards(t: Tree, b: int) -> int:
         t.node[up].right = parent
     t.node[parent].left, t.node[parent].right, t.bucket[parent].split = b, other, 1
     t.bucket[b].up = parent
-    t.box[parent, ALL_LO, :] = t.box[b, ALL_LO, :]
-    t.box[parent, ALL_HI, :] = t.box[b, ALL_HI, :]
+    copy(t.box[b, ALL_LO], t.box[parent, ALL_LO])
+    copy(t.box[b, ALL_HI], t.box[parent, ALL_HI])
     show_active(t, parent, level - 1)
     t.node[parent].all_score = t.node[b].all_score
     return parent

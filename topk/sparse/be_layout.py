@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.directory import emptied
+from topk.directory import emptied, put
 from topk.sparse.be_arena import (
     BUCKETS,
     ENTRIES,
@@ -22,10 +22,8 @@ from topk.sparse.be_arena import (
     FREE_ROOM,
     HASHED,
     PNODES,
-    ROW,
     Tree,
     aligned,
-    put_pnode,
 )  # fmt: skip
 from topk.sparse.catalogue import Ints
 
@@ -81,7 +79,8 @@ def in_visiting_order(t: Tree) -> Tree:
         entries=entries, needs=needs,
         box=_taken(t.box, buckets), bucket_top=_taken(t.bucket_top, buckets), pnode_top=_taken(t.pnode_top, pnodes),
     )  # fmt: skip
-    _hash_all(t)
+    own = pnode[:partitions]
+    t.meta[HASHED] = _hash_all(keys, values, own.owner.astype(np.int64), own.attr.astype(np.int64))
     return t
 
 
@@ -115,17 +114,17 @@ def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> tuple[Any, Any]:
 
 
 @kernel
-def _hash_all(t: Tree) -> None:
-    for p in range(t.meta[PNODES]):
-        put_pnode(t, t.pnode[p].owner, t.pnode[p].attr, p)
+def _hash_all(keys: Any, values: Any, owner: Any, attribute: Any) -> int:
+    """File all p-nodes, which have numbers from 0 on; returns how many slots of the table are used."""
+    used = 0
+    for p in range(len(owner)):
+        used += put(keys, values, owner[p], attribute[p], p)
+    return used
 
 
-@kernel
-def rows_in_order(t: Tree, out: Any) -> None:
-    """The rows of all l-nodes, bucket by bucket."""
-    count = 0
-    for b in range(t.meta[BUCKETS]):
-        if t.bucket[b].level >= 0:
-            for i in range(t.node[b].start, t.node[b].start + t.node[b].count):
-                out[count] = t.entries[i, ROW]
-                count += 1
+def members(t: Tree) -> Ints:
+    """Where the rows of all l-nodes are among the entries, bucket by bucket."""
+    count = int(t.meta[BUCKETS])
+    sizes = np.where(t.bucket.level[:count] >= 0, t.node.count[:count], 0).astype(np.int64)
+    begins = np.cumsum(sizes) - sizes
+    return np.repeat(t.node.start[:count] - begins, sizes) + np.arange(int(sizes.sum()))

@@ -17,12 +17,11 @@ import numpy as np
 
 from coverlay import CoverlayError
 from topk.sparse.base import Scratch, SparseIndex, columns_of
-from topk.sparse.be_arena import CAPACITY, HASHED, LARGEST, PNODES, RIGID, WORK, Tree, allocate, grown, relink
+from topk.sparse.be_arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, Tree, allocate, grown
 from topk.sparse.be_check import check_tree
-from topk.sparse.be_cluster import settle
 from topk.sparse.be_delete import delete_row
 from topk.sparse.be_insert import insert_rows
-from topk.sparse.be_layout import in_visiting_order, rows_in_order
+from topk.sparse.be_layout import in_visiting_order, members
 from topk.sparse.be_match import match
 from topk.sparse.blocks import Codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
@@ -86,7 +85,7 @@ class BETree(SparseIndex):
             self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = size
             if self._tree.node[0].count > size:
                 self._tree.work[0], self._tree.meta[WORK] = 0, 1
-                self._settle()
+                self._insert_all(np.empty(0, np.int64))
         else:
             self._insert_all(self._live())
         self._lay_out()
@@ -98,27 +97,24 @@ class BETree(SparseIndex):
     def _lay_out(self) -> None:
         """Put the nodes and the packed copies into the order of a search."""
         self._tree = in_visiting_order(self._tree)
-        order = np.empty(len(self), np.int64)
-        rows_in_order(self._tree, order)
-        self._codes = Codes(self._store, order)
+        entries, listed = self._tree.entries, members(self._tree)
+        self._codes = Codes(self._store, entries[listed, ROW].astype(np.int64))
         self._tree = self._tree._replace(at=self._codes.at)
-        relink(self._tree)
+        entries[listed, BLOCK] = self._codes.at[entries[listed, ROW]]
 
     # ---- updates ----------------------------------------------------------------------------------------
 
     def _insert_all(self, which: np.ndarray) -> None:
         rows, done = self._store.rows, 0
         while True:
-            done = insert_rows(self._tree, rows, which, done)
-            self._settle()
-            if done == len(which):
+            done, needed = insert_rows(self._tree, rows, which, done)
+            if needed >= 0:
+                fresh = min(needed, max(self.dimensions, 1)) + 1024
+                self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
+            elif done < len(which):
+                self._tree = grown(self._tree, 1024, 1024, 4 * int(self._tree.meta[LARGEST]) + 4096)
+            else:
                 return
-            self._tree = grown(self._tree, 1024, 1024, 4 * int(self._tree.meta[LARGEST]) + 4096)
-
-    def _settle(self) -> None:
-        while (needed := settle(self._tree, self._store.rows)) >= 0:
-            fresh = min(needed, max(self.dimensions, 1)) + 1024
-            self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
 
     def _insert(self, row: int) -> None:
         if row >= len(self._tree.home):
