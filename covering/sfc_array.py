@@ -123,6 +123,13 @@ def _new_block(arrays: Arrays, at: int) -> int:
     return block
 
 
+@kernel(inner=True)
+def _set(row: Words, place: Words) -> None:
+    """Copy a row word by word: for an assignment numba would compile the wording of an error too."""
+    for w in range(row.shape[0]):
+        place[w] = row[w]
+
+
 @kernel
 def insert(arrays: Arrays, row: Words) -> int:
     """Store a row; _NO_ROOM (nothing changed) if a block is needed and all are taken."""
@@ -131,8 +138,8 @@ def insert(arrays: Arrays, row: Words) -> int:
         block = _new_block(arrays, 0)
         if block < 0:
             return _NO_ROOM
-        rows[block * BLOCK] = row
-        heads[0] = row
+        _set(row, rows[block * BLOCK])
+        _set(row, heads[0])
         count[block] = 1
         return _DONE
     at = _block_for(arrays, row)
@@ -143,19 +150,18 @@ def insert(arrays: Arrays, row: Words) -> int:
         if upper < 0:
             return _NO_ROOM
         for i in range(half):
-            for w in range(rows.shape[1]):
-                rows[upper * BLOCK + i, w] = rows[block * BLOCK + half + i, w]
+            _set(rows[block * BLOCK + half + i], rows[upper * BLOCK + i])
         count[block], count[upper] = half, half
-        heads[at + 1] = rows[upper * BLOCK]
+        _set(rows[upper * BLOCK], heads[at + 1])
         if compare(heads[at + 1], row) <= 0:
             at, block = at + 1, upper
     inside = _within(arrays, block, row)
     base = block * BLOCK
     _shift(rows, base + inside, base + count[block], 1)
-    rows[base + inside] = row
+    _set(row, rows[base + inside])
     count[block] += 1
     if compare(row, heads[at]) < 0:
-        heads[at] = row
+        _set(row, heads[at])
     return _DONE
 
 
