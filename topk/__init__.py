@@ -1,4 +1,14 @@
-"""Ranked matching: which k stored subscriptions match this event best? Arrays in, answers out."""
+"""Ranked matching: which k stored subscriptions match this event best? Arrays in, answers out.
+
+- `catalogue`, `contract`: what is stored, and what every matcher offers
+- `scan`, `canopy/` (one attribute), `slices/` (several): our own; `auto` chooses among them, `dynamic` lets static ones
+  be updated
+- `sparse/`: many attributes, few per subscription (`sparse/be/`: BE-Tree and BE*-Tree); `places/`: text and place
+- `papers/`: the structures that the papers describe, to compare with
+- `kernels/`: compiled functions that several of these share
+
+This file is the registry: a matcher named here is listed, created and tested.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +16,30 @@ from typing import Any, overload
 
 from coverlay import CoverlayError, unknown_name
 from topk.auto import best_for
-from topk.base import SEMANTICS, Batch, Stats, TopKIndex
-from topk.canopy import Canopy
+from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
+from topk.contract import SEMANTICS, Batch, Stats, TopKIndex
 from topk.dynamic import BUFFER, LogStructured
-from topk.interval.interval_tree import IntervalTree
-from topk.interval.ir_tree import IRTree
-from topk.interval.rtree import RTree
-from topk.interval.scored_interval_tree import ScoredIntervalTree
-from topk.interval.scored_rtree import ScoredRTree
-from topk.interval.segment_tree import SegmentTree
-from topk.interval.sopt_rtree import SoptRTree
+from topk.papers.interval.interval_tree import IntervalTree
+from topk.papers.interval.ir_tree import IRTree
+from topk.papers.interval.rtree import RTree
+from topk.papers.interval.scored_interval_tree import ScoredIntervalTree
+from topk.papers.interval.scored_rtree import ScoredRTree
+from topk.papers.interval.segment_tree import SegmentTree
+from topk.papers.interval.sopt_rtree import SoptRTree
+from topk.papers.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
+from topk.papers.predicate.dlist import DirectList
+from topk.papers.predicate.islist import IntervalSkipList
+from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable
+from topk.papers.threshold_merge import over
 from topk.places import METHODS as _PLACED
 from topk.places import PlacedCatalogue, PlacedIndex
 from topk.places import build as _build_placed
-from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
-from topk.predicate.dlist import DirectList
-from topk.predicate.islist import IntervalSkipList
-from topk.predicate.virtual import LciVirtual, LciVirtualTable
 from topk.scan import Scan
-from topk.slices import Slices
+from topk.slices.index import Slices
 from topk.sparse import METHODS as _SPARSE
 from topk.sparse import SparseCatalogue, SparseIndex
 from topk.sparse import build as _build_sparse
-from topk.streams import over
 
 __all__ = [
     "SEMANTICS", "Batch", "Catalogue", "SparseCatalogue", "SparseIndex", "Stats", "TopKIndex",

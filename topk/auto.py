@@ -7,11 +7,11 @@ way.
 
 from __future__ import annotations
 
-from topk.base import TopKIndex
-from topk.canopy import Canopy
+from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
+from topk.contract import TopKIndex
 from topk.scan import Scan
-from topk.slices import Slices
+from topk.slices.index import Slices
 
 SCAN_BELOW = 512  # subscriptions: a scan of so many takes no longer than the call of another kernel
 

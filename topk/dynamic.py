@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from topk.base import Batch, Found, Match, TopKIndex
 from topk.catalogue import Catalogue, Floats
+from topk.contract import Batch, Found, Match, TopKIndex
 from topk.kernels.heaps import best_first
 
 BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribute, a rebuild far more

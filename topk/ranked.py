@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import kernel
-from topk.base import Batch, TopKIndex
 from topk.catalogue import Catalogue, Floats, Ints
+from topk.contract import Batch, TopKIndex
 from topk.kernels.threads import WORKERS, in_threads
 
 # ---- rank order: numpy sorts plain integers four times as fast as it finds a sorting permutation ---------

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.base import Found, TopKIndex
 from topk.catalogue import Catalogue, Floats
+from topk.contract import Found, TopKIndex
 from topk.kernels.heaps import best_first, offer
 from topk.store import Store
 

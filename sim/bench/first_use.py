@@ -111,8 +111,9 @@ def _matcher(kind: str, name: str) -> Callable[[], object]:
     lo = rng.uniform(0.0, 90.0, (ENTRIES, 2))
     texts = [[(int(i % 5), ">=", float(i % 90), 1.0)] for i in range(ENTRIES)]
     if kind == "boxes":
+        lo = lo[:, :1] if name == "canopy" else lo  # which indexes one attribute
         boxes = topk.Catalogue.from_boxes(lo, lo + 10.0, rng.uniform(size=ENTRIES))
-        return lambda: topk.create(name, boxes).top(np.array([50.0, 50.0]), 5)
+        return lambda: topk.create(name, boxes).top(np.full(lo.shape[1], 50.0), 5)
     if kind == "predicates":
         catalogue = topk.Catalogue.from_predicates(texts)
         return lambda: topk.create(name, catalogue).top({0: 50.0, 1: 50.0}, 5)

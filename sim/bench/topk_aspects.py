@@ -12,9 +12,9 @@ import numpy as np
 import topk
 from sim.bench.timing import mean_least
 from sim.bench.topk_common import OURS, ROUNDS, K, asking, paced, workload
-from topk.interval.base import Entries
-from topk.interval.ir_tree import IRTree
-from topk.interval.sopt_rtree import SoptRTree
+from topk.papers.interval.contract import Entries
+from topk.papers.interval.ir_tree import IRTree
+from topk.papers.interval.sopt_rtree import SoptRTree
 
 
 def intervals(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:

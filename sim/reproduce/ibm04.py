@@ -24,8 +24,8 @@ from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
 from sim.reproduce.matching import NOISE, faster
 from sim.reproduce.topk_plots import plot_lines, write_csv
-from topk.interval.base import Entries
-from topk.predicate import construct
+from topk.papers.interval.contract import Entries
+from topk.papers.predicate import construct
 
 DOCUMENT = "ibm04"
 MODERATE, LARGE = 5_000, 250_000

@@ -23,7 +23,7 @@ from sim.bench.timing import mean_least
 from sim.reproduce.matching import NOISE, faster, leads
 from sim.reproduce.topk_plots import plot_lines, write_csv
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
-from topk.interval.base import Entries
+from topk.papers.interval.contract import Entries
 
 DOCUMENT = "vldb08"
 NAMES = {

@@ -10,7 +10,7 @@ import pytest
 import topk
 from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
 from topk.places import METHODS, PlacedEvent, from_located
-from topk.places.base import SEMANTICS
+from topk.places.contract import SEMANTICS
 
 DIMENSIONS = 6
 WEIGHTS = (0.0, 5e-324, 1e-300, 1e-50, 1e-23, 0.1, 0.15)

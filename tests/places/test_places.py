@@ -21,8 +21,8 @@ import topk
 from coverlay import CoverlayError
 from sim.workloads.located import Located, located_workload
 from topk.places import METHODS, from_located, rtree_packing
-from topk.places.base import SEMANTICS
 from topk.places.catalogue import PlacedEvent
+from topk.places.contract import SEMANTICS
 
 DIMENSIONS = 5
 every_method = pytest.mark.parametrize("method", sorted(METHODS))

@@ -13,8 +13,8 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 from tests.topk.test_conformance import catalogues
-from topk import canopy_query
-from topk.canopy import Canopy
+from topk.canopy import query as canopy_query
+from topk.canopy.index import Canopy
 from topk.kernels import threads
 
 HUGE = float(np.finfo(np.float64).max)

@@ -10,7 +10,7 @@ import pytest
 import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
-from topk.streams import StreamIndex
+from topk.papers.threshold_merge import StreamIndex
 
 
 @pytest.mark.parametrize(

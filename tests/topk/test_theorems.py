@@ -11,17 +11,17 @@ import topk
 from coverlay import CoverlayError
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from tests.topk import oracles
-from topk import canopy_query
-from topk.canopy import Canopy
-from topk.interval.arrangement import arrange, constraint_graph, to_slots
-from topk.interval.base import Entries
-from topk.interval.ir_tree import IRTree
-from topk.interval.segment_tree import SegmentTree
-from topk.interval.sopt_rtree import SoptRTree
-from topk.position import encode, position_map
-from topk.predicate import construct
-from topk.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
-from topk.predicate.virtual import LciVirtual, LciVirtualTable
+from topk.canopy import query as canopy_query
+from topk.canopy.index import Canopy
+from topk.kernels.value_codes import encode, position_map
+from topk.papers.interval.arrangement import arrange, constraint_graph, to_slots
+from topk.papers.interval.contract import Entries
+from topk.papers.interval.ir_tree import IRTree
+from topk.papers.interval.segment_tree import SegmentTree
+from topk.papers.interval.sopt_rtree import SoptRTree
+from topk.papers.predicate import construct
+from topk.papers.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
+from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from topk.places.base import PlacedIndex
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located, located
+from topk.places.contract import PlacedIndex
 from topk.places.ri_tree import RITree
 from topk.places.rt_tree import RTTree
 from topk.places.scan import PlacedScan
 from topk.places.tas import ThresholdScored
-from topk.sparse.stored import create
+from topk.sparse.upkeep import create
 
 __all__ = ["METHODS", "PlacedCatalogue", "PlacedEvent", "PlacedIndex", "build", "from_located", "located"]
 

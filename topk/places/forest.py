@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.directory import drop, emptied, lookup, put, refill
+from topk.kernels.hashing import drop, emptied, lookup, put, refill
 from topk.kernels.rows import copy
 from topk.sparse.catalogue import Floats, Int32s, Ints
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.directory import lookup
+from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
-from topk.places.base import Placed, nearness, row_similarity
+from topk.places.contract import Placed, nearness, row_similarity
 from topk.places.forest import COUNT, START
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
+from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
-from topk.sparse.store import clear, spread
 
 
 @kernel(inner=True)

@@ -13,12 +13,12 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.heaps import offer
-from topk.places.base import Placed, nearness, row_similarity
+from topk.places.contract import Placed, nearness, row_similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights
+from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
-from topk.sparse.store import clear, spread
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.rows import copy
-from topk.places.base import Placed
+from topk.places.contract import Placed
 from topk.places.forest import (
     ATTRIBUTE,
     HI,

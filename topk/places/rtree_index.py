@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from topk.base import Found, Stats
-from topk.places.base import PlacedIndex, Scratch
+from topk.contract import Found, Stats
 from topk.places.catalogue import PlacedCatalogue, reordered
+from topk.places.contract import PlacedIndex, Scratch
 from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
 from topk.places.rtree import (
     A_HI,

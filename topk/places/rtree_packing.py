@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.places.base import Placed
+from topk.places.contract import Placed
 from topk.places.forest import forest_has_room
 from topk.places.rtree import FAN, RTree, attach, fill_forest, measure, new_node
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue

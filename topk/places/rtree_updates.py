@@ -14,7 +14,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.rows import copy
-from topk.places.base import Placed
+from topk.places.contract import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
     A_HI,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.base import Found
+from topk.contract import Found
 from topk.kernels.heaps import offer
-from topk.places.base import ALL, NOTHING, Placed, PlacedIndex, Scratch, nearness, similarity
-from topk.sparse.store import clear, spread
+from topk.places.contract import ALL, NOTHING, Placed, PlacedIndex, Scratch, nearness, similarity
+from topk.sparse.rows import clear, spread
 
 
 @kernel

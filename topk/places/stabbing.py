@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from coverlay import kernel
-from topk.directory import lookup
+from topk.kernels.hashing import lookup
 from topk.places.forest import COUNT, HI, LO, MOST_HI, MOST_WEIGHT, START, WEIGHT
 
 

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.base import Found
+from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
-from topk.places.base import Placed, Scratch, nearness, row_similarity
 from topk.places.catalogue import PlacedCatalogue
+from topk.places.contract import Placed, Scratch, nearness, row_similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Lists, Postings
+from topk.sparse.rows import Rows, clear, spread
 from topk.sparse.scores import as_bound, raised
-from topk.sparse.store import Rows, clear, spread
 
 _MOST_CELLS = 128
 _bounds = as_bound.py_func  # of whole arrays: contributions are float32, ψ is not

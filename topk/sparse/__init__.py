@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from topk.sparse.base import SparseIndex
-from topk.sparse.be_star import BEStarBatch, BEStarTree
-from topk.sparse.be_tree import BETree
+from topk.sparse.be.star import BEStarBatch, BEStarTree
+from topk.sparse.be.tree import BETree
 from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
+from topk.sparse.contract import SparseIndex
 from topk.sparse.event import Event, Events, weighted
 from topk.sparse.k_index import KIndex
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
 from topk.sparse.scores import SCORES, Score, monotone
-from topk.sparse.stored import create
+from topk.sparse.upkeep import create
 
 __all__ = [
     "METHODS", "OPERATORS", "SCORES", "Event", "Events", "Predicate", "Score", "SparseCatalogue", "SparseIndex",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.kernels.threads import in_parts
 from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.sparse.rows import Rows, Store
 from topk.sparse.scores import Scoring, combine, raised
-from topk.sparse.store import Rows, Store
 
 _TOP = 2.0**32 - 1.0
 _LEAST_STEP, _NARROWEST = 1e-300, 1e-290  # of weights, and of a range: scales beyond are not finite

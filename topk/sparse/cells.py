@@ -12,8 +12,8 @@ import numpy as np
 
 from coverlay import kernel
 from topk.sparse.catalogue import Floats
+from topk.sparse.rows import Rows
 from topk.sparse.scores import LARGEST_USUAL
-from topk.sparse.store import Rows
 
 FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
 MAX_LEVELS = 2

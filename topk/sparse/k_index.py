@@ -25,12 +25,12 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.heaps import in_order, offer
-from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.catalogue import Ints, SparseCatalogue
+from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
 from topk.sparse.k_lists import Lists, build_lists, merge_lists, open_lists
+from topk.sparse.rows import Rows, clear, holds, row_score, spread
 from topk.sparse.scores import HELP, MAX, SUM, Score, Scoring, at_most, raised
-from topk.sparse.store import Rows, clear, holds, row_score, spread
 
 _LATER = 1024  # rows that are scanned before they become a run
 

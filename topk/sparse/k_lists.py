@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.sparse.catalogue import Floats, Ints
-from topk.sparse.store import Rows
+from topk.sparse.rows import Rows
 
 _MOST_VALUES = 16  # "a handful of values", §VII-A of the comparison
 _WHOLE = 2.0**52  # floats below have a fraction

@@ -34,17 +34,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coverlay import kernel
-from topk.base import Batch
+from topk.contract import Batch
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.threads import WORKERS, in_parts, in_threads
-from topk.sparse.base import Scratch, SparseIndex, columns_of
 from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
+from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
+from topk.sparse.rows import Rows, clear, holds, row_score, spread, usual_margin
 from topk.sparse.scores import HELP, Score, Scoring, as_bound, combine, lowered, reach
-from topk.sparse.store import Rows, clear, holds, row_score, spread, usual_margin
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from coverlay import kernel
 from topk.kernels.heaps import in_order, offer
-from topk.sparse.base import Scratch, SparseIndex, columns_of
+from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
+from topk.sparse.rows import Rows, clear, exactly, row_score, spread
 from topk.sparse.scores import HELP, Scoring
-from topk.sparse.store import Rows, clear, exactly, row_score, spread
 
 
 @kernel

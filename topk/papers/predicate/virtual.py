@@ -1,0 +1,107 @@
+"""LCI with bitmap virtualization, without and with the distance table: LCI-BV and LCI-BV(DT) (IBM 2004,
+section 4).
+
+No bitmap: a construct interval is active where its list is not empty. A search looks at the list headers of
+the whole covering segment and decodes the end of each active one with a division (BV), or, because covering
+intervals lie at the same distances from C_min for every value, adds the entries of one precomputed table
+(DT).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coverlay import kernel
+from topk.catalogue import Ints
+from topk.papers.interval.contract import array_bytes
+from topk.papers.predicate.construct import covering_segment, decode, distance_table, find_coordinate, piece
+from topk.papers.predicate.contract import END, prepend, unlink
+from topk.papers.predicate.pieces import ConstructIndex
+
+
+@kernel(inner=True)
+def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
+    while x < y:
+        end = piece(s, x, y)
+        prepend(lists, find_coordinate(s, x, end), row)
+        x = end
+
+
+@kernel
+def _unlink(s: Any, lists: Any, row: int, x: int, y: int) -> None:
+    while x < y:
+        end = piece(s, x, y)
+        unlink(lists, find_coordinate(s, x, end), row)
+        x = end
+
+
+@kernel
+def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
+    for i in range(len(rows)):
+        _link(s, lists, rows[i], x[i], y[i])
+
+
+@kernel
+def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
+    """Active coordinates of the covering segment that do cover the position, or the gap behind it."""
+    j = np.int64(np.floor(where))
+    between = where != j
+    low, high = covering_segment(s, j, between)
+    reach = j + 1 if between else j
+    found = np.empty(high - low + 1, np.int64)
+    size = 0
+    for c in range(max(low, 0), high + 1):
+        if head[c] != END and decode(s, c)[1] >= reach:
+            found[size] = c
+            size += 1
+    work[0] += size
+    return found[:size]
+
+
+@kernel
+def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) -> Any:
+    """The same, with the distance table in place of the divisions."""
+    j = np.int64(np.floor(where))
+    between = where != j
+    low = covering_segment(s, j, between)[0]
+    table = tables[1] if between else tables[0]
+    found = np.empty(len(table), np.int64)
+    size = 0
+    for t in range(len(table)):
+        c = low + table[t]
+        if c >= 0 and head[c] != END:
+            found[size] = c
+            size += 1
+    work[0] += size
+    return found[:size]
+
+
+class LciVirtual(ConstructIndex):
+    name, logarithmic = "lci-bv", True
+
+    def _link_all(self, rows: Ints, x: Ints, y: Ints) -> None:
+        _load(self.shape, self._lists, rows, x, y)
+
+    def _unlink(self, row: int, x: int, y: int) -> None:
+        _unlink(self.shape, self._lists, row, x, y)
+
+    def locate(self, value: float) -> Ints:
+        return _locate(self.shape, self._lists.head, self.position(value), self.work)
+
+
+class LciVirtualTable(LciVirtual):
+    name = "lci-bv-dt"
+
+    def _allocate(self, expected: int) -> None:
+        super()._allocate(expected)
+        self.tables = (distance_table(self.shape), distance_table(self.shape, between=True))
+
+    def locate(self, value: float) -> Ints:
+        where = self.position(value)
+        return _locate_by_table(self.shape, self._lists.head, self.tables, where, self.work)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + array_bytes(*self.tables)

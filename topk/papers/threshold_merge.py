@@ -1,0 +1,351 @@
+"""Multi-dimensional matching on top of any one-dimensional index (VLDB 2008, sections 1 and 4).
+
+One index per attribute, over the subscriptions that mention it, and per event one iterator per attribute
+the event has, over what contains its value or meets its interval.
+
+Exact: iterators run in the order of the subscription's score. A subscription matches once it has come out
+of as many iterators as it mentions attributes. Everything up to the *horizon*, the least advanced
+iterator's last result, is then final. So one always advances the iterator that holds the horizon back, in
+blocks that double. Subscriptions that mention nothing match everything and wait in a sorted list; an
+attribute that all mention ends the search with its iterator.
+
+Relaxed: iterators run in the order of that attribute's weight. Fagin's Threshold Algorithm takes them
+round-robin, looks up the whole score of each subscription it meets, and stops when the k-th best exceeds
+the combination of the weights last seen; strictly, because a tie could still have a smaller id. Any
+monotone combination will do.
+
+Ours works for sparse subscriptions and incomplete events, which the paper leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coverlay import CoverlayError, kernel, unknown_name
+from topk.catalogue import Catalogue, Floats, Ints
+from topk.contract import Found, TopKIndex
+from topk.kernels.heaps import best_first, offer
+from topk.papers.interval.contract import Cursor, Entries, IntervalIndex
+from topk.store import Store
+
+_FIRST_BLOCK = 16  # results asked of an iterator at first (k where that is more)
+_LARGEST_BLOCK = 1 << 16
+_COMBINATIONS = ("sum", "max")
+
+
+@kernel
+def _absorb(block: Any, counts: Any, needs: Any, hits: Any, size: int) -> int:
+    """Count the rows of a block; those that are complete become hits."""
+    for t in range(len(block)):
+        row = block[t]
+        counts[row] += 1
+        if counts[row] == needs[row]:
+            hits[size] = row
+            size += 1
+    return size
+
+
+@kernel
+def _within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
+    """How many hits are not worse than (score, id)."""
+    count = 0
+    for t in range(len(hits)):
+        s = scores[hits[t]]
+        count += s > score or (s == score and ids[hits[t]] <= id)
+    return count
+
+
+@kernel
+def _threshold_rounds(
+    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
+) -> Any:
+    """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
+
+    rows[r] holds (lo, hi, weight) per attribute, an empty interval where not mentioned. Returns the rounds done and
+    whether the threshold has been passed.
+    """
+    attributes, seen, ids, best_scores, best_ids, size = scratch
+    low, high = box
+    for p in range(begin, stop):
+        threshold = 0.0
+        for s in range(len(lengths)):
+            if p >= lengths[s]:
+                continue  # exhausted: unseen subscriptions hold nothing here
+            row = buffers[s, p]
+            weight = rows[row, attributes[s], 2]
+            threshold = max(threshold, weight) if largest else threshold + weight
+            if seen[row]:
+                continue
+            seen[row] = 1
+            score = 0.0
+            for j in range(len(low)):
+                if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
+                    w = rows[row, j, 2]
+                    score = max(score, w) if largest else score + w
+            size[0] = offer(best_scores, best_ids, size[0], score, ids[row])
+        if size[0] == len(best_ids) and best_scores[0] > threshold:
+            return p + 1, True
+    return stop, False
+
+
+class StreamIndex(TopKIndex):
+    """A matcher over one index per attribute; `over` makes the class for an interval index."""
+
+    interval_index: ClassVar[type[IntervalIndex]]
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        semantics: str = "exact",
+        combine: str | Callable[[Floats], float] = "sum",
+        **options: Any,
+    ) -> None:
+        super().__init__(catalogue, semantics)
+        if not callable(combine) and combine not in _COMBINATIONS:
+            raise unknown_name("combination", combine, _COMBINATIONS)
+        if combine != "sum" and semantics == "exact":
+            raise CoverlayError("combine applies to relaxed matching; exact matching ranks by the given score")
+        self._combine = combine
+        self._options = options
+        self._store = Store(catalogue, stable=True)
+        self._indexes: dict[int, IntervalIndex] = {}
+        self._capacity_changed()
+        for j in range(self.dimensions):
+            if catalogue.mentioned[:, j].any() or not self.interval_index.dynamic:
+                self._indexes[j] = self.interval_index(self._entries(j), **options)
+        self.stats.rebuilds += 1
+
+    # ---- rows -------------------------------------------------------------------------------------------
+
+    def _capacity_changed(self) -> None:
+        c = self._store.columns
+        capacity = len(c.ids)
+        live = np.zeros(capacity, np.bool_)
+        live[list(self._store.row_of.values())] = True
+        self._needs = np.where(live, c.mentioned.sum(axis=0), -1).astype(np.int32)
+        self._counts = np.zeros(capacity, np.int32)
+        self._seen = np.zeros(capacity, np.uint8)
+        self._hits = np.empty(capacity + _FIRST_BLOCK, np.int64)
+        self._everything: Ints | None = None  # rows that mention nothing, best first; None: to be sorted
+        if self.semantics == "relaxed":
+            self._triples = np.empty((capacity, self.dimensions, 3))
+            self._triples[:, :, 0] = np.where(c.mentioned, c.lo, np.inf).T
+            self._triples[:, :, 1] = np.where(c.mentioned, c.hi, -np.inf).T
+            self._triples[:, :, 2] = c.weights.T
+
+    def _gain(self, attribute: int) -> Floats:
+        """What ranks the iterator of an attribute."""
+        c = self._store.columns
+        return c.scores if self.semantics == "exact" else c.weights[attribute]
+
+    def _entries(self, j: int) -> Entries:
+        c = self._store.columns
+        rows = np.flatnonzero((c.mentioned[j] == 1) & (self._needs > 0))
+        return Entries(rows, c.lo[j, rows], c.hi[j, rows], self._gain(j)[rows], c.ids[rows])
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._store.row_of
+
+    def _catalogue(self) -> Catalogue:
+        return self._store.catalogue()
+
+    def _subscription(self, id: int) -> Catalogue:
+        return self._store.subscription(id)
+
+    # ---- exact ------------------------------------------------------------------------------------------
+
+    def _search(self, event: Floats, k: int) -> Found:
+        return self._search_range(event, event, k)
+
+    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+        before = self._work()
+        found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)
+        nodes, entries = self._work() - before
+        self.stats.nodes += int(nodes)
+        self.stats.entries += int(entries)
+        return found
+
+    def _work(self) -> Ints:
+        return sum((index.work for index in self._indexes.values()), np.zeros(2, np.int64))
+
+    def _exact(self, low: Floats, high: Floats, k: int) -> Found:
+        c = self._store.columns
+        cursors, last, mandatory = {}, {}, set()
+        for j, index in self._indexes.items():
+            everywhere = len(index) == len(self)
+            if np.isnan(low[j]) or len(index) == 0:
+                if everywhere and len(index):
+                    return np.empty(0, np.int64), np.empty(0)
+                continue
+            cursors[j] = index.overlapping(low[j], high[j])
+            last[j] = (np.inf, -1)
+            if everywhere:
+                mandatory.add(j)
+        free = self._matching_all()[:k]
+        size = len(free)
+        self._hits[:size] = free
+        blocks: list[Ints] = []
+        width = dict.fromkeys(cursors, max(k, _FIRST_BLOCK))
+        while cursors:
+            j = max(cursors, key=lambda a: (last[a][0], -last[a][1]))
+            block = cursors[j].fetch(width[j])
+            self.stats.getnexts += len(block)
+            size = _absorb(block, self._counts, self._needs, self._hits, size)
+            blocks.append(block)
+            if len(block):
+                last[j] = (float(c.scores[block[-1]]), int(c.ids[block[-1]]))
+            if len(block) < width[j]:
+                del cursors[j]
+                if j in mandatory and self._passed(last[j], cursors, last):
+                    break
+            else:
+                width[j] = min(2 * width[j], _LARGEST_BLOCK)
+            if cursors and size >= k:
+                horizon = max((last[a] for a in cursors), key=lambda key: (key[0], -key[1]))
+                if _within(self._hits[:size], c.scores, c.ids, *horizon) >= k:
+                    break
+        hits = self._hits[:size].copy()
+        for block in blocks:
+            self._counts[block] = 0
+        ids, scores = best_first(c.ids[hits], c.scores[hits])
+        return ids[:k], scores[:k]
+
+    @staticmethod
+    def _passed(end: tuple[float, int], cursors: Mapping[int, Cursor], last: Mapping[int, Any]) -> bool:
+        """Have all other iterators passed the end of a mandatory one? Then nothing further can match."""
+        return all((-last[a][0], last[a][1]) >= (-end[0], end[1]) for a in cursors)
+
+    def _matching_all(self) -> Ints:
+        if self._everything is None:
+            rows = np.flatnonzero(self._needs == 0)
+            c = self._store.columns
+            self._everything = rows[np.lexsort((c.ids[rows], -c.scores[rows]))]
+        return self._everything
+
+    # ---- relaxed ----------------------------------------------------------------------------------------
+
+    def _relaxed(self, low: Floats, high: Floats, k: int) -> Found:
+        attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(low[j])]
+        cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
+        take = self._python_rounds if callable(self._combine) else self._kernel_rounds
+        scratch = (
+            np.array(attributes, dtype=np.int64), self._seen, self._store.columns.ids,
+            np.empty(k), np.empty(k, np.int64), np.zeros(1, np.int64),
+        )  # fmt: skip
+        buffers = np.empty((len(cursors), 0), np.int64)
+        lengths = np.zeros(len(cursors), np.int64)
+        block, done, passed = max(k, _FIRST_BLOCK), 0, not cursors
+        while not passed:
+            buffers = np.pad(buffers, ((0, 0), (0, block)))
+            for s, cursor in enumerate(cursors):
+                if lengths[s] == done:  # not exhausted before
+                    part = cursor.fetch(block)
+                    buffers[s, done : done + len(part)] = part
+                    lengths[s] += len(part)
+            stop = int(lengths.max())
+            before = done
+            done, passed = take(buffers, lengths, before, stop, (low, high), scratch)
+            self.stats.getnexts += int(np.clip(lengths - before, 0, done - before).sum())
+            passed = passed or stop < before + block
+            block = min(2 * block, _LARGEST_BLOCK)
+        for s in range(len(cursors)):
+            self._seen[buffers[s, : lengths[s]]] = 0
+        size = int(scratch[5][0])
+        return best_first(scratch[4][:size], scratch[3][:size])
+
+    def _kernel_rounds(
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
+    ) -> tuple[int, bool]:
+        largest = self._combine == "max"
+        return _threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, scratch)
+
+    def _python_rounds(
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
+    ) -> tuple[int, bool]:
+        """The same for a combination that is a Python function of all attributes' weights."""
+        attributes, seen, ids, best_scores, best_ids, size = scratch
+        low, high = box
+        for p in range(begin, stop):
+            seen_last = np.zeros(self.dimensions)
+            for s, j in enumerate(attributes):
+                if p >= lengths[s]:
+                    continue
+                row = buffers[s, p]
+                lo, hi, weights = self._triples[row].T
+                seen_last[j] = weights[j]
+                if not seen[row]:
+                    seen[row] = 1
+                    score = self._combined(np.where((lo <= high) & (low <= hi), weights, 0.0))
+                    size[0] = offer(best_scores, best_ids, int(size[0]), score, int(ids[row]))
+            if size[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
+                return p + 1, True
+        return stop, False
+
+    def _combined(self, weights: Floats) -> float:
+        if callable(self._combine):
+            return float(self._combine(weights))
+        return float(weights.max()) if self._combine == "max" else super()._combined(weights)
+
+    # ---- updates ----------------------------------------------------------------------------------------
+
+    def _insert(self, one: Catalogue) -> None:
+        capacity = len(self._store.columns.ids)
+        row = self._store.add(one)
+        if len(self._store.columns.ids) != capacity:
+            self._capacity_changed()
+        c = self._store.columns
+        self._needs[row] = one.mentioned.sum()
+        self._everything = None
+        if self.semantics == "relaxed":
+            self._triples[row, :, 0] = np.where(one.mentioned[0], one.lo[0], np.inf)
+            self._triples[row, :, 1] = np.where(one.mentioned[0], one.hi[0], -np.inf)
+            self._triples[row, :, 2] = one.weights[0]
+        for j in np.flatnonzero(one.mentioned[0]).tolist():
+            if j not in self._indexes:
+                self._indexes[j] = self.interval_index(Entries.none(), **self._options)
+            gain = float(self._gain(j)[row])
+            self._indexes[j].insert(row, float(c.lo[j, row]), float(c.hi[j, row]), gain, int(c.ids[row]))
+
+    def _delete(self, id: int) -> None:
+        row = self._store.row_of[id]
+        c = self._store.columns
+        for j in np.flatnonzero(c.mentioned[:, row]).tolist():
+            gain = float(self._gain(j)[row])
+            self._indexes[j].delete(row, float(c.lo[j, row]), float(c.hi[j, row]), gain, id)
+        self._store.remove(id)
+        self._needs[row] = -1
+        self._everything = None
+
+    @property
+    def nbytes(self) -> int:
+        own = self._needs.nbytes + self._counts.nbytes + self._seen.nbytes + self._hits.nbytes
+        own += self._triples.nbytes if self.semantics == "relaxed" else 0
+        return self._store.nbytes + own + sum(index.nbytes for index in self._indexes.values())
+
+    def check(self) -> None:
+        self._store.check()
+        assert not self._counts.any(), "counts are cleared after each query"
+        assert not self._seen.any(), "seen marks are cleared after each query"
+        mentions = self._store.columns.mentioned[:, list(self._store.row_of.values())].sum(axis=1)
+        for j, index in self._indexes.items():
+            assert len(index) == mentions[j], f"attribute {j} indexes those that mention it"
+            index.check()
+
+
+def over(index: type[IntervalIndex]) -> type[StreamIndex]:
+    """The matcher class whose attributes are indexed by `index`, under the same name."""
+    combine = {"combine": "relaxed score of the weights that hold: sum, max or a monotone function"}
+    members = {
+        "name": index.name,
+        "dynamic": index.dynamic,
+        "options": {**index.options, **combine},
+        "interval_index": index,
+        "__doc__": index.__doc__,
+    }
+    return type(f"{index.__name__}Matcher", (StreamIndex,), members)

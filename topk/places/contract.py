@@ -1,0 +1,195 @@
+"""What every location-aware matcher offers, and ψ itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from coverlay import kernel, unknown_name
+from topk.contract import Batch, Found, Match
+from topk.kernels.heaps import best_first
+from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
+from topk.sparse.catalogue import Floats
+from topk.sparse.contract import columns_of
+from topk.sparse.rows import Rows, exception_holds
+from topk.sparse.upkeep import StoredIndex
+
+# Which subscriptions an event may reach at all; the paper ranks every one of them.
+SEMANTICS = ("similar", "relaxed", "exact")
+NOTHING, ANY, ALL = range(3)  # predicates that must hold, by semantics
+NOT_ELIGIBLE = -1.0  # in place of a ψ, which is never negative
+
+
+class Placed(NamedTuple):
+    """What kernels receive: expressions, and per row x, y, α."""
+
+    rows: Rows
+    place: Floats  # (rows, 3)
+
+
+@kernel(inline="always")
+def nearness(dx: float, dy: float, max_distance: float) -> Any:
+    """ψ_s (Eq. 4), cut at 0."""
+    return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
+
+
+@kernel(inner=True)
+def plain_similarity(
+    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, spot: Any, low: Any, high: Any,
+    x: float, y: float, far: float, need: int,
+) -> float:  # fmt: skip
+    """`similarity` of a row without exceptions. Kernels name the arrays once: tuples count references."""
+    total, held = 0.0, 0
+    for p in range(begin, end):
+        a = attribute[p]
+        if lo[p] <= high[a] and low[a] <= hi[p]:
+            total += weight[p]
+            held += 1
+    if need != NOTHING and not (held == end - begin if need == ALL else held > 0):
+        return NOT_ELIGIBLE
+    return (1.0 - spot[2]) * total + spot[2] * nearness(spot[0] - x, spot[1] - y, far)
+
+
+@kernel(inline="always")
+def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
+    """ψ_t (Eq. 2 and 3): the weights of the predicates that hold, exceptions included, in attribute order."""
+    total, held = 0.0, 0
+    begin = rows.start[row]
+    for p in range(begin, begin + rows.length[row]):
+        a = rows.attribute[p]
+        if rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]:
+            if rows.odd[row] >= 0 and not exceptions_on(rows, row, a, event):
+                continue
+            total += rows.weight[p]
+            held += 1
+    if need != NOTHING and not (held == rows.length[row] if need == ALL else held > 0):
+        total = NOT_ELIGIBLE
+    return total
+
+
+@kernel(inner=True)
+def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+    """Whether what the row says beyond intervals about one attribute holds."""
+    at = rows.odd[row]
+    while True:
+        if rows.exceptions[at, 0] == attribute and not exception_holds(rows, at, event):
+            return False
+        if not rows.exceptions[at, 4]:
+            return True
+        at += 1
+
+
+@kernel(inline="always")
+def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float, need: int) -> float:
+    """ψ (Eq. 1), or NOT_ELIGIBLE."""
+    alpha = placed.place[row, 2]
+    near = nearness(placed.place[row, 0] - x, placed.place[row, 1] - y, max_distance)
+    text = text_similarity(placed.rows, row, event, need)
+    return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
+
+
+@kernel(inline="always")
+def row_similarity(
+    placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
+    row: int, event: Any, low: Any, high: Any, x: float, y: float, far: float, need: int,
+) -> Any:  # fmt: skip
+    """`similarity` where most rows have no exceptions; the arrays are those of `placed`, low and high the event's."""
+    if odd[row] >= 0:
+        score = similarity(placed, row, event, x, y, far, need)
+    else:
+        begin = start[row]
+        score = plain_similarity(
+            attribute, lo, hi, weight, begin, begin + length[row], place[row], low, high, x, y, far, need
+        )
+    return score
+
+
+class Scratch:
+    """What one thread needs while it searches."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.event = np.full((3, max(dimensions, 1)), np.nan)
+        self.counts = np.zeros(2, np.int64)  # entries, nodes
+        self.marks = np.empty(0)  # by row or node, zero between uses
+
+    def room(self, count: int) -> None:
+        if len(self.marks) < count:
+            self.marks = np.zeros(count)
+
+
+class PlacedIndex(StoredIndex[Scratch]):
+    """The k subscriptions most similar to an event. Create one with `topk.create` from a placed catalogue."""
+
+    scratch = Scratch
+    options: ClassVar[Mapping[str, str]] = {
+        "semantics": "who may be among the k best: similar (all), relaxed (one predicate holds) or exact (all hold)"
+    }
+
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
+        if semantics not in SEMANTICS:
+            raise unknown_name("semantics", semantics, SEMANTICS)
+        self.semantics = semantics
+        self._need = SEMANTICS.index(semantics)
+        super().__init__(catalogue.expressions)
+        self.max_distance = catalogue.max_distance
+        self._place = np.zeros((len(self._store.rows.ids), 3))
+        self._place[: len(catalogue), :2] = catalogue.places
+        self._place[: len(catalogue), 2] = catalogue.alpha
+
+    @property
+    def placed(self) -> Placed:
+        return Placed(self._store.rows, self._place)
+
+    @abstractmethod
+    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+        """The k best, unsorted."""
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + int(self._place.nbytes)
+
+    def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
+        """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
+        self._store.refresh()
+        ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
+        self._account(1)
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+
+    def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
+        """`top` for each event, on all cores."""
+        wanted = self._count(k)
+        for event in events:
+            PlacedEvent.checked(event, self.dimensions)
+        self._store.refresh()
+        answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(events)
+
+        def task(i: int, scratch: Scratch) -> None:
+            answers[i] = self._answer(events[i], wanted, scratch)
+
+        self._for_each(len(events), task)
+        return Batch.of(answers)
+
+    def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
+        if k == 0:
+            return np.empty(0, np.int64), np.empty(0)
+        return best_first(*self._search(columns_of(event.event), *event.place, k, scratch))
+
+    def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
+        subscription, ids = (expression, place, alpha), [self._fresh(id)]
+        self.add_one(
+            from_located([subscription], dimensions=self.dimensions, ids=ids, max_distance=self.max_distance)
+        )
+
+    def add_one(self, one: PlacedCatalogue) -> None:
+        """Add the only row of a catalogue, as `located` makes it."""
+        row = self._store.add(one.expressions)
+        if row >= len(self._place):
+            larger = np.zeros((len(self._store.rows.ids), 3))
+            larger[: len(self._place)] = self._place
+            self._place = larger
+        self._place[row] = (*one.places[0], one.alpha[0])
+        self._insert(row)
+        self.stats.inserts += 1

@@ -1,0 +1,1 @@
+"""Slices, our index of several attributes: `index` (the matcher and its build), `query`."""

@@ -1,0 +1,225 @@
+"""Kernels of the slices index that answer: exact and relaxed matching over words of 64 subscriptions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import kernel
+from topk.catalogue import Floats, Ints
+from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
+from topk.kernels.heaps import offer
+from topk.kernels.rows import copy
+from topk.kernels.value_codes import encode
+
+ROUNDING = 1e-9  # relative; d additions err by d·2⁻⁵³ at most
+
+
+class Layout(NamedTuple):
+    bounds: Floats  # (n, d, 3) by rank: lo, hi, weight; relaxed: an empty interval where not mentioned
+    slices: NDArray[np.uint64]  # (d, G + 1, blocks); the last slice is for a missing value
+    named: NDArray[np.uint64]  # (d, blocks): who mentions the attribute
+    filled: Ints  # (d, G + 1): bits set per slice, for the order of ANDing
+    tables: Floats  # (d, ·, 2): position maps
+    limits: Floats  # (blocks, 2d + 1): largest and smallest mentioned weight per attribute, largest total
+    codes: NDArray[np.uint8]  # (n, d): weights rounded up to 255ths of the attribute's largest
+    units: Floats  # (d,): what one such part is worth
+
+
+@kernel(inner=True)
+def _cells(layout: Any, event: Any, cells: Any) -> None:
+    """The first and last cell of the event in every attribute."""
+    tables, missing = layout.tables, layout.slices.shape[1] - 1
+    for j in range(event.shape[1]):
+        for side in range(2):
+            v = event[side, j]
+            cells[j, side] = missing if np.isnan(v) else encode(tables[j], v)
+
+
+@kernel(inner=True)
+def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
+    """The bits of block b that may hold in attribute j: one slice for a value, several for an interval."""
+    word = slices[j, cells[j, 0], b]
+    for g in range(cells[j, 0] + 1, cells[j, 1] + 1):
+        word |= slices[j, g, b]
+    return word
+
+
+@kernel(inner=True)
+def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
+    share = np.zeros(len(cells), np.int64)
+    for j in range(len(cells)):
+        share[j] = filled[j, cells[j, 0] : cells[j, 1] + 1].sum()
+        t = j
+        while t > 0 and share[order[t - 1]] > share[j]:
+            order[t] = order[t - 1]
+            t -= 1
+        order[t] = j
+
+
+@kernel(inner=True)
+def _inside(bounds: Any, event: Any, r: int) -> Any:
+    """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
+    for j in range(event.shape[1]):
+        low, high = event[0, j], event[1, j]
+        if not (np.isnan(low) or (bounds[r, j, 0] <= high and low <= bounds[r, j, 1])):
+            return False
+    return True
+
+
+@kernel
+def exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
+    """Ranks of the k best into out; returns how many."""
+    bounds, slices, filled = layout.bounds, layout.slices, layout.filled
+    d = event.shape[1]
+    cells = np.empty((d, 2), np.int64)
+    order = np.empty(d, np.int64)
+    _cells(layout, event, cells)
+    _by_selectivity(filled, cells, order)
+    found = 0
+    for b in range(slices.shape[2]):
+        word = _held(slices, cells, order[0], b)
+        t = 1
+        while word != ZERO and t < d:
+            word &= _held(slices, cells, order[t], b)
+            t += 1
+        while word != ZERO:
+            r = 64 * b + lowest_bit(word)
+            word &= word - ONE
+            work[0] += 1
+            if _inside(bounds, event, r):
+                out[found] = r
+                found += 1
+                if found == k:
+                    work[1] += b + 1
+                    return found
+    work[1] += slices.shape[2]
+    return found
+
+
+@kernel(inner=True)
+def _total(bounds: Any, event: Any, r: int) -> Any:
+    """(score, predicates that hold) of rank r; NaN compares false."""
+    total = 0.0
+    held = 0
+    for j in range(event.shape[1]):
+        if bounds[r, j, 0] <= event[1, j] and event[0, j] <= bounds[r, j, 1]:
+            total += bounds[r, j, 2]
+            held += 1
+    return total, held
+
+
+@kernel(inner=True)
+def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
+    """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
+    slices, named = layout.slices, layout.named
+    worst = np.inf
+    found = 0
+    for b in range(slices.shape[2]):
+        word = FULL
+        some = ZERO
+        for j in range(event.shape[1]):
+            held = _held(slices, cells, j, b)
+            some |= held
+            word &= held | ~named[j, b]
+        word &= some
+        while word != ZERO:
+            r = 64 * b + lowest_bit(word)
+            word &= word - ONE
+            work[0] += 1
+            score, held_count = _total(layout.bounds, event, r)
+            if held_count > 0:
+                worst = min(worst, score)
+                found += 1
+                if found == k:
+                    work[1] += b + 1
+                    return worst
+    work[1] += slices.shape[2]
+    return -1.0
+
+
+@kernel(inner=True)
+def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
+    """The bits of block b that may still reach the floor, by the limits of the block."""
+    d = len(held)
+    most = 0.0
+    word = ZERO
+    for j in range(d):
+        word |= held[j]
+        if held[j] != ZERO:
+            most += limits[b, j]
+    if most < floor:
+        return ZERO
+    # A difference has the rounding errors of what it is taken from, which may be far above the floor.
+    lost, total = ROUNDING * most, limits[b, 2 * d]
+    for j in range(d):
+        gain = limits[b, j] if held[j] != ZERO else 0.0
+        if most - gain + lost < floor:
+            word &= held[j]
+        if total - limits[b, d + j] + ROUNDING * total < floor:
+            word &= held[j] | ~named[j, b]
+    return word
+
+
+@kernel
+def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
+    """The k best into a heap, unsorted; returns how many."""
+    slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
+    d = event.shape[1]
+    k = len(out_ids)
+    cells = np.empty((d, 2), np.int64)
+    held = np.empty(d, np.uint64)
+    _cells(layout, event, cells)
+    floor = _floor(layout, event, cells, k, work)
+    size = 0
+    for b in range(slices.shape[2]):
+        if size == k:
+            floor = max(floor, out_scores[0])
+        if limits[b, 2 * d] < floor:
+            break
+        reach = floor - ROUNDING * (1.0 + floor)  # the bounds add in another order than the scores
+        for j in range(d):
+            held[j] = _held(slices, cells, j, b)
+        word = _possible(held, layout.named, limits, b, reach)
+        work[1] += 1
+        while word != ZERO:
+            bit = lowest_bit(word)
+            word &= word - ONE
+            r = 64 * b + bit
+            bound = 0.0
+            for j in range(d):
+                bound += np.float64(codes[r, j] * np.int64((held[j] >> np.uint64(bit)) & ONE)) * units[j]
+            if bound < reach:
+                continue
+            work[0] += 1
+            score, count = _total(layout.bounds, event, r)
+            if count > 0:
+                size = offer(out_scores, out_ids, size, score, ids[r])
+    return size
+
+
+@kernel
+def exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
+    ids, scores = named
+    out_ids, out_scores, counts = answers
+    ranks = np.empty(out_ids.shape[1], np.int64)
+    event = np.empty((2, events.shape[1]))
+    for e in range(len(events)):
+        copy(events[e], event[0])
+        copy(events[e], event[1])
+        counts[e] = exact(layout, event, len(ranks), ranks, work)
+        for t in range(counts[e]):
+            out_ids[e, t] = ids[ranks[t]]
+            out_scores[e, t] = scores[ranks[t]]
+
+
+@kernel
+def relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) -> None:
+    out_ids, out_scores, counts = answers
+    event = np.empty((2, events.shape[1]))
+    for e in range(len(events)):
+        copy(events[e], event[0])
+        copy(events[e], event[1])
+        counts[e] = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)

@@ -1,0 +1,289 @@
+"""The nodes of BE-Tree and BE*-Tree in flat arrays, and the kernels that take and return them.
+
+Three classes of nodes (Sadoghi & Jacobsen, ICDE 2012, §IV). A *bucket* is a c-node with its l-node: a range of one
+attribute, the rows that live there, up to two descendant buckets (left, right; the bucket itself plays the
+overlapping one) and a p-directory. A *p-node* names an attribute and the root bucket of its c-directory. Rows of an
+l-node are a run of an entry arena with room for a power of two; what is given back is kept by size and reused.
+
+A bucket at level k has a box over the k attributes of the p-nodes above it: the last one is active (searched), the
+others inactive (they let a deletion shrink every range on the way up without looking at siblings, §IV-B).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import kernel
+from topk.kernels.hashing import drop, emptied, lookup, put, refill
+from topk.sparse.catalogue import Floats, Int32s, Ints
+from topk.sparse.rows import Rows
+from topk.sparse.scores import Scoring
+
+LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
+SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
+
+# What a search reads of a bucket, in one cache line: the active dimension of its box (own: l-node and p-directory; all:
+# with both descendants), the largest usual score in its l-node and below, descendants, p-directory and l-node.
+NODE = np.dtype([
+    ("own_lo", "f8"), ("own_hi", "f8"), ("all_lo", "f8"), ("all_hi", "f8"), ("leaf_score", "f4"), ("all_score", "f4"),
+    ("left", "i4"), ("right", "i4"), ("first", "i4"), ("pcount", "i4"), ("start", "i4"), ("count", "i4"),
+])  # fmt: skip
+# The rest of a bucket.
+BUCKET = np.dtype([("up", "i4"), ("pnode", "i4"), ("level", "i4"), ("split", "i4"), ("room", "i4"), ("cap", "i4")])
+# loss and seen: predicate evaluations that were discarded below it, and the events that visited it.
+PNODE = np.dtype([
+    ("attr", "i4"), ("root", "i4"), ("next", "i4"), ("owner", "i4"), ("count", "i4"), ("score", "f4"), ("loss", "f4"),
+    ("seen", "f4"),
+])  # fmt: skip
+# Rows of Tree.box
+OWN_LO, OWN_HI, ALL_LO, ALL_HI = range(4)
+# Columns of Tree.entries
+ROW, BLOCK = range(2)
+# Entries of Tree.meta
+BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
+# Entries of Tree.knobs
+CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
+
+_LINE = 64  # bytes
+
+
+class Tree(NamedTuple):
+    node: Any  # (buckets,) records of NODE
+    bucket: Any  # (buckets,) records of BUCKET
+    box: Floats  # (buckets, 4, LEVELS)
+    bucket_top: NDArray[np.float32]  # (buckets, SLOTS) largest weights in the l-node
+    pnode: Any  # (p-nodes,) records of PNODE
+    pnode_top: NDArray[np.float32]  # (p-nodes, SLOTS) largest weights below
+    entries: Int32s  # (arena, 2) row, and where its packed copy is
+    needs: NDArray[np.uint64]  # (arena,) the attributes it needs, in 64 bits that they share
+    keys: Ints  # hash table of the p-directories: (bucket, attribute) → p-node
+    values: Ints
+    meta: Ints
+    knobs: Floats
+    domain: Floats  # (d, 3) low, high and resolution; for rigid cutting
+    work: Ints  # overflowing buckets
+    tally: Ints  # (d,) scratch, zero between uses
+    home: Ints  # (rows,) the bucket of each row
+    at: Int32s  # (rows,) the packed copy of each row
+    reference: Floats  # (d,) usual weight of a predicate on the attribute
+    scoring: Scoring
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> Any:
+    """Zeros that begin at a cache line, so that a record of one line is read from one."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    raw = np.zeros(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    return raw[begin : begin + size].view(kind).reshape(shape)
+
+
+def _records(count: int, kind: Any) -> Any:
+    return aligned((count,), kind).view(np.recarray)
+
+
+def allocate(
+    dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring
+) -> Tree:
+    meta = np.zeros(FREE_ROOM + 32, np.int64)
+    meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
+    meta[FREE_ROOM:] = -1
+    tree = Tree(
+        _records(64, NODE), _records(64, BUCKET), np.zeros((64, 4, LEVELS)), np.zeros((64, SLOTS), np.float32),
+        _records(64, PNODE), np.zeros((64, SLOTS), np.float32), np.zeros((256, 2), np.int32), np.zeros(256, np.uint64),
+        *emptied(256), meta, knobs, domain, np.zeros(64, np.int64),
+        np.zeros(max(dimensions, 1), np.int64), np.full(len(at), -1, np.int64), at, reference, scoring,
+    )  # fmt: skip
+    new_bucket(tree, -1, -1, 0)
+    return tree
+
+
+@kernel(inner=True)
+def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
+    """Room for so many more, without counting what could be reused."""
+    return (
+        t.meta[BUCKETS] + buckets <= len(t.bucket)
+        and t.meta[PNODES] + pnodes <= len(t.pnode)
+        and t.meta[ENTRIES] + entries <= len(t.entries)
+        and t.meta[WORK] + pnodes + 4 <= len(t.work)
+        and 2 * (t.meta[HASHED] + pnodes) <= len(t.keys)
+    )
+
+
+def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
+    """The same tree with room for so many more, at least half as much again."""
+
+    def wider(column: Any, used: int, extra: int) -> Any:
+        if used + extra <= len(column):
+            return column
+        larger = aligned((used + used // 2 + extra, *column.shape[1:]), column.dtype).view(type(column))
+        larger[:used] = column[:used]
+        return larger
+
+    b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
+    t = t._replace(
+        node=wider(t.node, b, buckets), bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
+        bucket_top=wider(t.bucket_top, b, buckets),
+        pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes),
+        entries=wider(t.entries, e, entries), needs=wider(t.needs, e, entries),
+        work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
+    )  # fmt: skip
+    if 2 * (int(t.meta[HASHED]) + pnodes) > len(t.keys):
+        size = 256
+        while size < 4 * (p + pnodes):
+            size *= 2
+        keys, values = emptied(size)
+        t.meta[HASHED] = refill(keys, values, t.keys, t.values)
+        t = t._replace(keys=keys, values=values)
+    return t
+
+
+@kernel
+def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
+    return lookup(t.keys, t.values, bucket, attribute)
+
+
+@kernel(inner=True)
+def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
+    t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
+
+
+@kernel
+def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
+    b = t.meta[FREE_BUCKET]
+    if b >= 0:
+        t.meta[FREE_BUCKET] = t.bucket[b].up
+    else:
+        b = t.meta[BUCKETS]
+        t.meta[BUCKETS] += 1
+    node, bucket = t.node[b], t.bucket[b]
+    node.left = node.right = node.first = -1
+    node.pcount = node.start = node.count = 0
+    node.leaf_score = node.all_score = np.float32(-np.inf)
+    bucket.up, bucket.pnode, bucket.level = up, pnode, level
+    bucket.split = bucket.room = 0
+    bucket.cap = np.int64(t.knobs[CAPACITY])
+    t.bucket_top[b, :] = 0
+    t.box[b, OWN_LO, :] = t.box[b, ALL_LO, :] = np.inf
+    t.box[b, OWN_HI, :] = t.box[b, ALL_HI, :] = -np.inf
+    show_active(t, b, 0)
+    return b
+
+
+@kernel(inline="always")
+def show_active(t: Tree, b: int, k: int) -> None:
+    """Copy dimension k of a bucket's box to where searches read it."""
+    node = t.node[b]
+    node.own_lo, node.own_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
+    node.all_lo, node.all_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
+
+
+@kernel(inner=True)
+def free_bucket(t: Tree, b: int) -> None:
+    give_room(t, b)
+    t.bucket[b].up = t.meta[FREE_BUCKET]
+    t.bucket[b].level = -1
+    t.meta[FREE_BUCKET] = b
+
+
+@kernel(inner=True)
+def give_room(t: Tree, b: int) -> None:
+    """Return the entry room of a bucket, kept by size."""
+    node, bucket = t.node[b], t.bucket[b]
+    if bucket.room:
+        size = 0
+        while (1 << size) < bucket.room:
+            size += 1
+        t.entries[node.start, ROW] = t.meta[FREE_ROOM + size]
+        t.meta[FREE_ROOM + size] = node.start
+    bucket.room = 0
+    node.count = 0
+
+
+@kernel(inline="always")
+def attribute_bit(a: int) -> Any:
+    return np.uint64(1) << np.uint64(a & 63)
+
+
+@kernel(inner=True)
+def needed_bits(rows: Rows, row: int) -> Any:
+    """The bits of the row's attributes."""
+    bits = np.uint64(0)
+    for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+        bits |= attribute_bit(rows.attribute[p])
+    return bits
+
+
+@kernel(inner=True)
+def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
+    """Append a row to an l-node."""
+    node, bucket = t.node[b], t.bucket[b]
+    if node.count == bucket.room:
+        size = 2
+        while (1 << size) <= node.count:
+            size += 1
+        start = t.meta[FREE_ROOM + size]
+        if start >= 0:
+            t.meta[FREE_ROOM + size] = t.entries[start, ROW]
+        else:
+            start = t.meta[ENTRIES]
+            t.meta[ENTRIES] += 1 << size
+        count = np.int64(node.count)
+        for i in range(count):
+            t.entries[start + i, ROW] = t.entries[node.start + i, ROW]
+            t.entries[start + i, BLOCK] = t.entries[node.start + i, BLOCK]
+            t.needs[start + i] = t.needs[node.start + i]
+        give_room(t, b)
+        node.start, node.count, bucket.room = start, count, 1 << size
+    t.entries[node.start + node.count, ROW] = row
+    t.entries[node.start + node.count, BLOCK] = t.at[row]
+    t.needs[node.start + node.count] = needed_bits(rows, row)
+    node.count += 1
+    t.meta[LARGEST] = max(t.meta[LARGEST], node.count)
+    t.home[row] = b
+
+
+@kernel(inner=True)
+def new_pnode(t: Tree, owner: int, attribute: int) -> int:
+    p = t.meta[FREE_PNODE]
+    if p >= 0:
+        t.meta[FREE_PNODE] = t.pnode[p].next
+    else:
+        p = t.meta[PNODES]
+        t.meta[PNODES] += 1
+    pnode = t.pnode[p]
+    pnode.attr, pnode.owner, pnode.count = attribute, owner, 0
+    pnode.next = t.node[owner].first
+    pnode.score = np.float32(-np.inf)
+    pnode.loss = pnode.seen = np.float32(0.0)
+    t.node[owner].first = p
+    t.node[owner].pcount += 1
+    t.pnode_top[p, :] = 0
+    put_pnode(t, owner, attribute, p)
+    root = new_bucket(t, -1, p, t.bucket[owner].level + 1)
+    pnode.root = root
+    if t.knobs[RIGID]:  # the whole domain, whatever turns up later
+        t.box[root, OWN_LO, :] = -np.inf
+        t.box[root, OWN_HI, :] = np.inf
+        show_active(t, root, 0)
+    return p
+
+
+@kernel(inner=True)
+def free_pnode(t: Tree, p: int) -> None:
+    """Unlink a p-node from its directory; its buckets must be gone."""
+    owner = t.pnode[p].owner
+    if t.node[owner].first == p:
+        t.node[owner].first = t.pnode[p].next
+    else:
+        before = t.node[owner].first
+        while t.pnode[before].next != p:
+            before = t.pnode[before].next
+        t.pnode[before].next = t.pnode[p].next
+    t.node[owner].pcount -= 1
+    drop(t.keys, owner, t.pnode[p].attr)
+    t.pnode[p].next = t.meta[FREE_PNODE]
+    t.pnode[p].owner = -1
+    t.meta[FREE_PNODE] = p

@@ -1,0 +1,191 @@
+"""The two phases of BE-Tree and BE*-Tree: clustering (Algorithm 5) and partitioning (Algorithm 4) of ICDE 2012.
+
+An overflowing bucket that can be split is split before it is partitioned (§IV-C). Overflowing buckets wait in a work
+list, so nothing recurses and the arrays can grow between two of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coverlay import kernel
+from topk.sparse.be.arena import (
+    ALL_HI,
+    ALL_LO,
+    ALPHA,
+    CAPACITY,
+    EXHAUSTIVE,
+    LEVELS,
+    OWN_HI,
+    OWN_LO,
+    RIGID,
+    ROW,
+    WORK,
+    Tree,
+    give_room,
+    has_room,
+    new_bucket,
+    new_pnode,
+    put_row,
+    show_active,
+)  # fmt: skip
+from topk.sparse.be.bounds import path, position, raise_top, refresh, refresh_scores
+from topk.sparse.be.split import approximate, centre, exhaustive, halve
+from topk.sparse.rows import Rows
+
+
+@kernel(inner=True)
+def settle(t: Tree, rows: Rows) -> int:
+    """Split and partition until nothing overflows. −1 when done, else the size of the bucket that needs room."""
+    while t.meta[WORK]:
+        b = t.work[t.meta[WORK] - 1]
+        size = t.node[b].count
+        fresh = min(size, len(t.tally))
+        if not has_room(t, fresh + 4, fresh + 1, 8 * size + 64):
+            return size
+        t.meta[WORK] -= 1
+        if size <= t.bucket[b].cap:
+            continue
+        if t.bucket[b].level > 0 and t.bucket[b].split == 0 and t.node[b].first < 0:
+            split(t, rows, b)
+        if t.node[b].count > t.bucket[b].cap:
+            partition(t, rows, b)
+    return -1
+
+
+@kernel(inner=True)
+def split(t: Tree, rows: Rows, b: int) -> None:
+    """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
+    k = t.bucket[b].level - 1
+    size = np.int64(t.node[b].count)
+    attribute = t.pnode[t.bucket[b].pnode].attr
+    members = t.entries[t.node[b].start : t.node[b].start + size, ROW].copy()
+    lo, hi = np.empty(size), np.empty(size)
+    for i in range(size):
+        p = position(rows, members[i], attribute)
+        lo[i], hi[i] = rows.lo[p], rows.hi[p]
+    label = np.empty(size, np.int8)
+    if t.knobs[RIGID]:
+        cell_lo, cell_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
+        if t.bucket[b].up < 0:
+            cell_lo, cell_hi = t.domain[attribute, 0], t.domain[attribute, 1]
+        middle = cell_lo / 2.0 + cell_hi / 2.0
+        # Beyond 2⁵³ two neighbouring floats may be further apart than the resolution: nothing lies between them.
+        if not (cell_hi - cell_lo > t.domain[attribute, 2] and cell_lo < middle < cell_hi):
+            return
+        for i in range(size):
+            label[i] = 0 if hi[i] < middle else (2 if lo[i] >= middle else 1)
+    else:
+        if t.box[b, OWN_LO, k] == t.box[b, OWN_HI, k]:
+            return
+        done = exhaustive(lo, hi, t.knobs[ALPHA], label) if t.knobs[EXHAUSTIVE] else approximate(
+            lo, hi, t.knobs[ALPHA], label
+        )
+        if not done:
+            halve(lo, hi, centre(lo, hi), label)
+    left = new_bucket(t, b, t.bucket[b].pnode, k + 1)
+    right = new_bucket(t, b, t.bucket[b].pnode, k + 1)
+    if t.knobs[RIGID]:
+        set_cells(t, b, left, right, k, cell_lo, middle, cell_hi)
+    t.node[b].left, t.node[b].right, t.bucket[b].split = left, right, 1
+    give_room(t, b)
+    t.bucket[b].cap = np.int64(t.knobs[CAPACITY])
+    for i in range(size):
+        put_row(t, rows, left if label[i] == 0 else (right if label[i] == 2 else b), members[i])
+    for child in (b, left, right):
+        refresh(t, rows, child)
+        if t.node[child].count > t.bucket[child].cap and child != b:
+            t.work[t.meta[WORK]] = child
+            t.meta[WORK] += 1
+    refresh(t, rows, b)
+
+
+@kernel(inner=True)
+def set_cells(
+    t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float
+) -> None:
+    """Rigid cells: own range for searching (outermost cells are unbounded), whole range for halving."""
+    outer_lo, outer_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
+    if t.bucket[b].up < 0:
+        outer_lo, outer_hi = -np.inf, np.inf
+    t.box[left, OWN_LO, k], t.box[left, OWN_HI, k] = outer_lo, np.nextafter(middle, -np.inf)
+    t.box[right, OWN_LO, k], t.box[right, OWN_HI, k] = middle, outer_hi
+    t.box[left, ALL_LO, k], t.box[left, ALL_HI, k] = cell_lo, middle
+    t.box[right, ALL_LO, k], t.box[right, ALL_HI, k] = middle, cell_hi
+    show_active(t, left, k)
+    show_active(t, right, k)
+
+
+@kernel(inner=True)
+def partition(t: Tree, rows: Rows, b: int) -> None:
+    """Algorithm 4: new p-nodes for the most popular unused attributes until the l-node fits."""
+    attributes = np.empty(LEVELS, np.int64)
+    level = path(t, b, attributes)
+    if level == LEVELS:
+        t.bucket[b].cap = 2 * t.node[b].count
+        return
+    begin, size = t.node[b].start, t.node[b].count
+    members = t.entries[begin : begin + size, ROW].copy()
+    for row in members:
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            t.tally[rows.attribute[p]] += 1
+    for k in range(level):
+        t.tally[attributes[k]] = 0
+    remaining = size
+    while remaining > t.bucket[b].cap:
+        best = most_popular(t, rows, members[:remaining])
+        if best < 0 or t.tally[best] < 2:
+            t.bucket[b].cap = 2 * remaining  # UpdateClusterCapacity: nothing separates these
+            break
+        remaining = move_rows(t, rows, members, remaining, new_pnode(t, b, best))
+        t.tally[best] = 0
+    for row in members:
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            t.tally[rows.attribute[p]] = 0
+    give_room(t, b)
+    for i in range(remaining):
+        put_row(t, rows, b, members[i])
+    refresh_scores(t, rows, b)
+
+
+@kernel(inner=True)
+def most_popular(t: Tree, rows: Rows, members: Any) -> int:
+    best, count = -1, 0
+    if 8 * len(members) > len(t.tally):
+        for a in range(len(t.tally)):
+            if t.tally[a] > count:
+                best, count = a, t.tally[a]
+        return best
+    for row in members:
+        for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+            a = rows.attribute[p]
+            if t.tally[a] > count or (t.tally[a] == count and a < best):
+                best, count = a, t.tally[a]
+    return best
+
+
+@kernel(inner=True)
+def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
+    """Move those of members[:count] that have p's attribute below p; returns how many stay, at the front."""
+    attribute = t.pnode[p].attr
+    target = t.pnode[p].root
+    stay = 0
+    for i in range(count):
+        row = members[i]
+        if position(rows, row, attribute) < 0:
+            members[i], members[stay] = members[stay], row
+            stay += 1
+            continue
+        for q in range(rows.start[row], rows.start[row] + rows.length[row]):
+            if t.tally[rows.attribute[q]] > 0:
+                t.tally[rows.attribute[q]] -= 1
+        put_row(t, rows, target, row)
+        t.pnode[p].count += 1
+        t.pnode[p].score = max(t.pnode[p].score, raise_top(t, rows, row, t.pnode_top[p]))
+    refresh(t, rows, target)
+    if t.node[target].count > t.bucket[target].cap:
+        t.work[t.meta[WORK]] = target
+        t.meta[WORK] += 1
+    return stay

@@ -1,0 +1,130 @@
+"""The nodes of BE-Tree and BE*-Tree in the order in which a search meets them.
+
+A tree built by insertions has its nodes in order of creation, and every step of a search is a cache miss. Renumbered,
+a c-directory lies in the order in which `match` walks it (right before left), the p-nodes of a directory side by
+side, the l-nodes' entries and the packed expressions likewise. Nothing but numbers changes; later insertions
+append, and the order is restored when the packed copies are rewritten (`BETree._lay_out`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coverlay import kernel
+from topk.kernels.hashing import emptied, put
+from topk.sparse.be.arena import (
+    BUCKETS,
+    ENTRIES,
+    FREE_BUCKET,
+    FREE_PNODE,
+    FREE_ROOM,
+    HASHED,
+    PNODES,
+    Tree,
+    aligned,
+)  # fmt: skip
+from topk.sparse.catalogue import Ints
+
+_SPARE = 64  # nodes that can be added before the arrays grow
+
+
+@kernel
+def visiting_order(t: Tree, buckets: Any, pnodes: Any) -> Any:
+    """Fill in the live buckets and p-nodes in the order of a search; returns how many there are of each."""
+    roots, waiting, done = np.zeros(t.meta[PNODES] + 1, np.int64), 1, 0  # c-directories, first come first served
+    stack = np.empty(t.meta[BUCKETS] + 2, np.int64)
+    count, partitions = 0, 0
+    while done < waiting:
+        stack[0], depth = roots[done], 1
+        done += 1
+        while depth:
+            depth -= 1
+            b = stack[depth]
+            buckets[count] = b
+            count += 1
+            if t.node[b].left >= 0:
+                stack[depth], stack[depth + 1] = t.node[b].left, t.node[b].right
+                depth += 2
+            p = t.node[b].first
+            while p >= 0:
+                pnodes[partitions] = p
+                partitions += 1
+                roots[waiting] = t.pnode[p].root
+                waiting += 1
+                p = t.pnode[p].next
+    return count, partitions
+
+
+def in_visiting_order(t: Tree) -> Tree:
+    """The same tree, renumbered."""
+    buckets, pnodes = np.empty(int(t.meta[BUCKETS]), np.int64), np.empty(int(t.meta[PNODES]), np.int64)
+    count, partitions = visiting_order(t, buckets, pnodes)
+    buckets, pnodes = buckets[:count], pnodes[:partitions]
+    new_bucket, new_pnode = _numbers(buckets, int(t.meta[BUCKETS])), _numbers(pnodes, int(t.meta[PNODES]))
+    node, bucket, pnode = (_taken(a, i) for a, i in ((t.node, buckets), (t.bucket, buckets), (t.pnode, pnodes)))
+    for column in (node.left, node.right, bucket.up, pnode.root, pnode.owner):
+        column[:] = new_bucket[column]
+    for column in (node.first, bucket.pnode, pnode.next):
+        column[:] = new_pnode[column]
+    home = t.home.copy()
+    home[home >= 0] = new_bucket[home[home >= 0]]
+    keys, values = emptied(len(t.keys))
+    entries, needs = _entries(t, buckets, node, bucket)
+    t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, 0
+    t.meta[[FREE_BUCKET, FREE_PNODE]] = -1
+    t = t._replace(
+        node=node, bucket=bucket, pnode=pnode, home=home, keys=keys, values=values,
+        entries=entries, needs=needs,
+        box=_taken(t.box, buckets), bucket_top=_taken(t.bucket_top, buckets), pnode_top=_taken(t.pnode_top, pnodes),
+    )  # fmt: skip
+    own = pnode[:partitions]
+    t.meta[HASHED] = _hash_all(keys, values, own.owner.astype(np.int64), own.attr.astype(np.int64))
+    return t
+
+
+def _numbers(order: Ints, size: int) -> Ints:
+    """old number → new number; −1 stays −1."""
+    new = np.full(size + 1, -1, np.int64)
+    new[order] = np.arange(len(order))
+    return new
+
+
+def _taken(array: Any, order: Ints) -> Any:
+    """The elements in this order, with room for a few more."""
+    taken = aligned((len(order) + _SPARE, *array.shape[1:]), array.dtype).view(type(array))
+    taken[: len(order)] = array[order]
+    return taken
+
+
+def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> tuple[Any, Any]:
+    """The runs of the l-nodes one after the other, entries and needs; sets their starts."""
+    rooms = bucket.room[: len(buckets)].astype(np.int64)
+    starts = np.cumsum(rooms) - rooms
+    total = int(rooms.sum())
+    source = np.repeat(node.start[: len(buckets)] - starts, rooms) + np.arange(total)
+    entries = np.zeros((total + _SPARE, 2), np.int32)
+    needs = np.zeros(total + _SPARE, np.uint64)
+    entries[:total], needs[:total] = t.entries[source], t.needs[source]
+    node.start[: len(buckets)] = starts
+    t.meta[ENTRIES] = total
+    t.meta[FREE_ROOM:] = -1
+    return entries, needs
+
+
+@kernel
+def _hash_all(keys: Any, values: Any, owner: Any, attribute: Any) -> int:
+    """File all p-nodes, which have numbers from 0 on; returns how many slots of the table are used."""
+    used = 0
+    for p in range(len(owner)):
+        used += put(keys, values, owner[p], attribute[p], p)
+    return used
+
+
+def members(t: Tree) -> Ints:
+    """Where the rows of all l-nodes are among the entries, bucket by bucket."""
+    count = int(t.meta[BUCKETS])
+    sizes = np.where(t.bucket.level[:count] >= 0, t.node.count[:count], 0).astype(np.int64)
+    begins = np.cumsum(sizes) - sizes
+    return np.repeat(t.node.start[:count] - begins, sizes) + np.arange(int(sizes.sum()))

@@ -1,0 +1,150 @@
+"""Top-k matching on BE-Tree and BE*-Tree (ICDE 2012, §VI, Algorithms 6 and 7).
+
+p-nodes wait in one max-heap by an upper bound of their scores; the best is searched next. Two prunings: an l-node
+whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Ours adds a
+third in between: a bucket whose largest usual score (see `scores.reach`) is below is left with all its descendants.
+Without `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept.
+
+The usual score is one number per node, the bound by weights (`upper_score`) takes a look per attribute of the event: a
+p-node waits by the first and gets the second when its turn comes, an l-node only if it is long. Both descendants of
+a bucket are judged when the bucket is: their cache lines (`arena.NODE`) are fetched at once, and what is ruled out
+is never stacked. The expressions of an l-node are compared in packed copies (`blocks`) that lie in the order of the
+l-nodes; most need an attribute that the event lacks, which 64 bits per entry (`Tree.needs`) tell without a look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coverlay import kernel
+from topk.kernels.hashing import lookup
+from topk.kernels.heaps import in_order, offer, pop, push
+from topk.sparse.be.arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
+from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
+from topk.sparse.rows import Rows, clear, holds, row_score, spread
+from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
+
+_FEW = 16  # expressions that are compared as quickly as the weight bound of their l-node
+
+
+@kernel(inner=True)
+def upper_score(top: Any, columns: Any, score: Scoring) -> float:
+    """uscore: the score that the event's weights and the largest weights of the attributes can give."""
+    total = score.start
+    for i in range(len(columns[0])):
+        weight = top[columns[0][i] % SLOTS]
+        if weight == np.inf:  # beyond float32: no bound
+            return np.inf
+        total = at_most(score, total, weight, columns[3][i])
+    return raised(total)
+
+
+@kernel(inline="always")
+def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -> Any:
+    """Whether a bucket of a c-directory, or what is below it, can hold what is looked for; 0 or 1."""
+    meets = here.own_lo <= high and low <= here.own_hi if rigid else here.all_lo <= high and low <= here.all_hi
+    return 1 if meets and not here.all_score < least_usual else 0
+
+
+@kernel
+def match(
+    t: Tree, rows: Rows, packed: Packed, columns: Any, extra: Any, event: Any, codes: Any, k: int, prune: bool,
+    learn: bool, best: Any, ids: Any, counts: Any,
+) -> int:  # fmt: skip
+    spread(event, *columns)
+    pack_codes(packed, columns, codes)
+    # Arrays by name: taking them out of the tuples in a loop would count references at every access.
+    node, bucket_top, pnode, pnode_top = t.node, t.bucket_top, t.pnode, t.pnode_top
+    entries, keys_of, pnode_of, score = t.entries, t.keys, t.values, t.scoring
+    blocks, step = packed.blocks, packed.step[0]
+    attributes, low_event, high_event = columns[0], event[0], event[1]
+    present, needs = np.uint64(0), t.needs
+    for a in attributes:
+        present |= attribute_bit(a)
+    missing = ~present
+    scores, found = best[:k], ids[:k]
+    keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0  # keys are negated bounds
+    stack, depth = np.empty(256, np.int64), 1
+    size, nodes = 0, 0
+    rigid = t.knobs[RIGID] != 0.0
+    usual = reach(columns, t.reference, score)
+    least, least_usual = -np.inf, -np.inf  # the k-th score, and the usual score that can reach it
+    stack[0], p, low, high = 0, -1, 0.0, 0.0
+    while True:
+        while depth:
+            depth -= 1
+            b = stack[depth]
+            here = node[b]
+            nodes += 1
+            if p >= 0:
+                if here.all_score < least_usual:  # it has risen since
+                    continue
+                if here.left >= 0:
+                    if depth + 2 > len(stack):
+                        stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
+                    left, right = node[here.left], node[here.right]
+                    stack[depth] = here.left
+                    depth += worth(left, low, high, rigid, least_usual)
+                    stack[depth] = here.right
+                    depth += worth(right, low, high, rigid, least_usual)
+                if not (here.own_lo <= high and low <= here.own_hi):
+                    continue
+            hopeless = here.leaf_score < least_usual
+            if here.count > _FEW and not hopeless and least > -np.inf:
+                hopeless = upper_score(bucket_top[b], columns, score) < least
+            if here.count and not hopeless:
+                wasted = 0
+                counts[0] += here.count
+                for i in range(here.start, here.start + here.count):
+                    if needs[i] & missing:
+                        wasted += 1
+                        continue
+                    block = entries[i, BLOCK]
+                    verdict = compare(blocks, step, block, codes, event, score, least)
+                    if verdict != MAY_MATCH:
+                        wasted += max(verdict, 0)
+                        continue
+                    row = blocks[block, 0]
+                    if holds(rows, row, event, extra):
+                        size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
+                        if prune and size == k:
+                            least = scores[0]
+                            least_usual = lowered(least) / usual
+                if learn and p >= 0:
+                    pnode[p].loss += np.float32(wasted)
+            if here.first < 0:
+                continue
+            if waiting + max(len(attributes), here.pcount) > len(keys):
+                extra_room = len(keys) + here.pcount + len(attributes)
+                keys = np.concatenate((keys, np.empty(extra_room)))
+                items = np.concatenate((items, np.empty(extra_room, np.int64)))
+            # A short directory is walked, a long one is looked up.
+            walked = here.pcount <= len(attributes)
+            following = here.first
+            for i in range(here.pcount if walked else len(attributes)):
+                q = following if walked else lookup(keys_of, pnode_of, b, attributes[i])
+                if walked:
+                    following = pnode[q].next
+                if q < 0 or np.isnan(low_event[pnode[q].attr]) or pnode[q].score < least_usual:
+                    continue
+                bound = 0.0
+                if prune:  # NaN: usual scores do not bound
+                    unknown = np.isnan(usual)
+                    bound = upper_score(pnode_top[q], columns, score) if unknown else raised(pnode[q].score * usual)
+                if not bound < least:
+                    waiting = push(keys, items, waiting, -bound, q)
+        if waiting == 0 or (prune and -keys[0] < least):
+            break
+        p = items[0]
+        waiting = pop(keys, items, waiting)
+        if learn:
+            pnode[p].seen += np.float32(1.0)
+        if prune and least > -np.inf and upper_score(pnode_top[p], columns, score) < least:
+            continue
+        low, high = low_event[pnode[p].attr], high_event[pnode[p].attr]
+        stack[0], depth = pnode[p].root, 1
+    clear(event, columns[0])
+    counts[1] += nodes
+    return in_order(scores, found, size)

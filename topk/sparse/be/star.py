@@ -1,0 +1,65 @@
+"""BE*-Tree: non-rigid, self-adjusting space cutting with hierarchical top-k (Sadoghi & Jacobsen, ICDE 2012).
+
+Differs from BE-Tree in the clustering phase. Ranges are minimal and follow the data: a bucket is split in three so
+that left and right never meet (`split`), a bucket that would have to grow by more than β gets a new parent
+instead (bottom-up expansion), and ranges shrink again on deletion through the inactive dimensions. p-nodes and
+l-nodes carry upper bounds of weights, which prune (`match`).
+
+`be-star` is built by insertion, as the paper's BE*; `be-star-batch` partitions all expressions at once, as its BE*-B,
+and then takes insertions like the other. What ours changes: the bounds of §VI share 32 slots per node and are
+cut by a bound of the whole score (the largest usual score below the node times the event's largest weight/usual
+weight): a sum over all attributes of the event is far above what a few predicates can reach. Scores need not be sums:
+any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order of a search
+(`layout`). And above 64 expressions a split tries 32 cuts (only batch construction meets such buckets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from coverlay import CoverlayError
+from topk.sparse.be.tree import OPTIONS, BETree
+from topk.sparse.catalogue import SparseCatalogue
+
+SPLITTING = ("exhaustive", "approximate")
+
+
+class BEStarTree(BETree):
+    """Partition by attribute, then cluster by data; built one expression at a time."""
+
+    name = "be-star"
+    options: ClassVar[Mapping[str, str]] = {
+        **OPTIONS,
+        "alpha": "least share of an overflowing bucket that each side of a split must get",
+        "beta": "how many times a bucket's range may grow before it gets a new parent",
+        "splitting": "exhaustive or approximate",
+    }
+    rigid = False
+    prunes = True
+    batch: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        catalogue: SparseCatalogue,
+        *,
+        alpha: float = 0.1,
+        beta: float = 4.0,
+        splitting: str = "exhaustive",
+        **shared: Any,
+    ) -> None:
+        if not 0.0 <= alpha <= 0.5:
+            raise CoverlayError(f"alpha must be from 0 to 0.5, not {alpha}")
+        if not beta >= 1.0:
+            raise CoverlayError(f"beta must be at least 1, not {beta}")
+        if splitting not in SPLITTING:
+            raise CoverlayError(f"splitting must be one of {', '.join(SPLITTING)}, not {splitting!r}")
+        exhaustive = splitting == SPLITTING[0]
+        super().__init__(catalogue, alpha=alpha, beta=beta, exhaustive=exhaustive, batch=self.batch, **shared)
+
+
+class BEStarBatch(BEStarTree):
+    """The same tree, built from all expressions at once."""
+
+    name = "be-star-batch"
+    batch = True

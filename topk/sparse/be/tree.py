@@ -1,0 +1,232 @@
+"""BE-Tree: two-phase rigid space cutting (Sadoghi & Jacobsen, SIGMOD 2011), the peer of BE*-Tree.
+
+A p-node picks an attribute, its c-directory halves the attribute's domain again and again; an expression lives in the
+smallest cell that contains its predicate. Cells are fixed by the domain, so data in a small part of it costs one
+level per halving and cells without data are kept: what BE*-Tree was made to avoid. Matching visits every relevant
+bucket (BE-Tree has no top-k); the k best are kept.
+
+This class also owns what the two trees share: growing arrays, feedback, recycling, invariants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from coverlay import CoverlayError
+from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, Tree, allocate, grown
+from topk.sparse.be.check import check_tree
+from topk.sparse.be.delete import delete_row
+from topk.sparse.be.insert import insert_rows
+from topk.sparse.be.layout import in_visiting_order, members
+from topk.sparse.be.match import match
+from topk.sparse.blocks import Codes
+from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
+from topk.sparse.contract import Scratch, SparseIndex, columns_of
+from topk.sparse.event import Event
+from topk.sparse.rows import Rows
+from topk.sparse.scores import HELP, LARGEST_USUAL, Score
+
+_WINDOW = 1000  # events after which badly ranked p-nodes are recycled
+_FINEST = 2.0**-30  # resolution of a domain, as a share of it: no path has more than 30 halvings
+
+OPTIONS = {
+    "score": HELP,
+    "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
+    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160)",
+    "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
+}
+
+
+def capacity_for(match_probability: float) -> int:
+    """Table II(a), but for its 5 below 1 %: an l-node's expressions lie side by side here, 20 is faster there too."""
+    return 20 if match_probability < 0.1 else 160
+
+
+class BETree(SparseIndex):
+    """Partition by attribute, then halve the attribute's domain."""
+
+    name = "be-tree"
+    options: ClassVar[Mapping[str, str]] = OPTIONS
+    rigid: ClassVar[bool] = True
+    prunes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        catalogue: SparseCatalogue,
+        score: str | Score = "sum",
+        capacity: int | str = "auto",
+        match_probability: float = 0.001,
+        window: int = _WINDOW,
+        *,
+        alpha: float = 0.1,
+        beta: float = 4.0,
+        exhaustive: bool = True,
+        batch: bool = False,
+    ) -> None:
+        super().__init__(catalogue, score)
+        size = capacity_for(match_probability) if capacity == "auto" else int(capacity)
+        if size < 1:
+            raise CoverlayError(f"capacity must be at least 1, not {size}")
+        if window < 0:
+            raise CoverlayError(f"window must be 0 or more, not {window}")
+        self._window, self._since = int(window), 0
+        knobs = np.array([size, alpha, beta, float(self.rigid), float(exhaustive)])
+        domain = domains(self._store.rows, self.dimensions)
+        reference = usual_weights(self._store.rows, self.dimensions)
+        self._codes = Codes(self._store, self._live())
+        self._tree = allocate(self.dimensions, knobs, domain, reference, self._codes.at, self._scoring)
+        if batch:
+            # All rows in the root's l-node, then one cascade of partitioning and clustering.
+            self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = max(self._store.used, 1)
+            self._insert_all(self._live())
+            self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = size
+            if self._tree.node[0].count > size:
+                self._tree.work[0], self._tree.meta[WORK] = 0, 1
+                self._insert_all(np.empty(0, np.int64))
+        else:
+            self._insert_all(self._live())
+        self._lay_out()
+        self.stats.rebuilds += 1
+
+    def _live(self) -> Ints:
+        return np.flatnonzero(self._store.rows.length[: self._store.used] >= 0)
+
+    def _lay_out(self) -> None:
+        """Put the nodes and the packed copies into the order of a search."""
+        self._tree = in_visiting_order(self._tree)
+        entries, listed = self._tree.entries, members(self._tree)
+        self._codes = Codes(self._store, entries[listed, ROW].astype(np.int64))
+        self._tree = self._tree._replace(at=self._codes.at)
+        entries[listed, BLOCK] = self._codes.at[entries[listed, ROW]]
+
+    # ---- updates ----------------------------------------------------------------------------------------
+
+    def _insert_all(self, which: np.ndarray) -> None:
+        rows, done = self._store.rows, 0
+        while True:
+            done, needed = insert_rows(self._tree, rows, which, done)
+            if needed >= 0:
+                fresh = min(needed, max(self.dimensions, 1)) + 1024
+                self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
+            elif done < len(which):
+                self._tree = grown(self._tree, 1024, 1024, 4 * int(self._tree.meta[LARGEST]) + 4096)
+            else:
+                return
+
+    def _insert(self, row: int) -> None:
+        if row >= len(self._tree.home):
+            missing = len(self._store.rows.ids) - len(self._tree.home)
+            self._tree = self._tree._replace(
+                home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)])
+            )
+        self._codes.add(row)
+        self._tree = self._tree._replace(at=self._codes.at)
+        self._insert_all(np.array([row]))
+        if self._codes.mostly_waste:
+            self._lay_out()
+
+    def _delete(self, row: int) -> None:
+        self._take_out(row)
+        self._codes.remove(row)
+
+    def _take_out(self, row: int) -> None:
+        # Merging may move up to a capacity of rows into a new run.
+        self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[CAPACITY]) + 64)
+        delete_row(self._tree, self._store.rows, row)
+
+    # ---- queries ----------------------------------------------------------------------------------------
+
+    def _search(self, event: Event, k: int, scratch: Scratch) -> int:
+        learn = scratch is self._scratch[0] and self._window > 0
+        found = match(
+            self._tree, self._store.rows, self._codes.packed, columns_of(event), event.extra, scratch.event,
+            scratch.codes, k, self.prunes, learn, scratch.scores, scratch.ids, scratch.counts,
+        )  # fmt: skip
+        return int(found)
+
+    def _account(self, queries: int) -> None:
+        super()._account(queries)
+        self._since += queries
+        if self._window and self._since >= self._window:
+            self.recycle()
+
+    def ranks(self) -> Floats:
+        """rank of every live p-node (gain − loss, §V-B); NaN where there is none."""
+        pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
+        rank = pnodes.count - pnodes.loss.astype(np.float64) / np.maximum(pnodes.seen, 1.0)
+        return np.where(pnodes.owner >= 0, rank, np.nan)
+
+    def recycle(self) -> int:
+        """Reinsert what is below p-nodes whose loss exceeds their gain; returns how many expressions moved."""
+        bad = np.flatnonzero(self.ranks() < 0.0)
+        rows = self._below(bad.tolist())
+        for row in rows.tolist():
+            self._take_out(row)
+        self._tree.pnode.loss = self._tree.pnode.seen = 0.0
+        self._since = 0
+        self._insert_all(rows)
+        return len(rows)
+
+    def _below(self, pnodes: list[int]) -> np.ndarray:
+        """Rows whose path goes through one of the p-nodes."""
+        t, wanted = self._tree, set(pnodes)
+        found = []
+        for row in self._store.row_of.values() if wanted else ():
+            p = int(t.bucket[t.home[row]].pnode)
+            while p >= 0 and p not in wanted:
+                p = int(t.bucket[t.pnode[p].owner].pnode)
+            if p >= 0:
+                found.append(row)
+        return np.array(sorted(found), dtype=np.int64)
+
+    @property
+    def overhead(self) -> int:
+        return self._codes.nbytes + sum(int(column.nbytes) for column in self._tree if isinstance(column, np.ndarray))
+
+    @property
+    def partitions(self) -> list[int]:
+        """The attributes of the root's p-directory, for those who want to see what was chosen."""
+        pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
+        return sorted(pnodes.attr[pnodes.owner == 0].tolist())
+
+    def check(self) -> None:
+        self._store.check()
+        self._codes.check()
+        assert self._tree.meta[WORK] == 0, "no bucket waits for a split"
+        assert self._tree.meta[HASHED] <= len(self._tree.keys), "the hash table has room"
+        assert bool(self._tree.knobs[RIGID]) == self.rigid, "cutting is as the class says"
+        check_tree(self._tree, self._store)
+
+
+def domains(rows: Rows, dimensions: int) -> Floats:
+    """Low, high and resolution per attribute; whole numbers are cut down to single values, unless they are too wide."""
+    domain = np.tile([np.inf, -np.inf, 0.0], (max(dimensions, 1), 1))
+    whole = np.ones(max(dimensions, 1), np.bool_)
+    for bounds in (rows.lo, rows.hi):
+        finite = np.isfinite(bounds)
+        named, values = rows.attribute[finite], bounds[finite]
+        np.minimum.at(domain[:, 0], named, values)
+        np.maximum.at(domain[:, 1], named, values)
+        whole[named[values != np.floor(values)]] = False
+    unknown = domain[:, 0] > domain[:, 1]
+    domain[unknown, :2] = 0.0
+    domain[:, 1] += whole  # the last value needs a cell of its own
+    finest = domain[:, 1] * _FINEST - domain[:, 0] * _FINEST  # not the width times it, which may overflow
+    domain[:, 2] = np.where(whole, np.maximum(finest, 1.0), finest)
+    return domain
+
+
+def usual_weights(rows: Rows, dimensions: int) -> Floats:
+    """Mean weight of the predicates on each attribute; 1 where nothing is known or it is 0."""
+    counts = np.bincount(rows.attribute, minlength=max(dimensions, 1))
+    sums = np.bincount(rows.attribute, rows.weight, minlength=max(dimensions, 1))
+    means = sums / np.maximum(counts, 1)
+    return np.where(means > 0.0, np.minimum(means, LARGEST_USUAL), 1.0)
+
+
+def tree_of(index: BETree) -> Tree:
+    """The arrays, for tests that look inside."""
+    return index._tree

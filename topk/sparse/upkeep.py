@@ -1,0 +1,120 @@
+"""What matchers over a store of expressions share, with places or without: upkeep, counters, and batches on all cores.
+
+Kernels release the interpreter lock and each thread has its own scratch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from numpy.typing import NDArray
+
+from coverlay import CoverlayError, unknown_name
+from topk.catalogue import checked_id
+from topk.contract import Stats, how_many
+from topk.kernels.threads import WORKERS, in_threads
+from topk.sparse.catalogue import SparseCatalogue
+from topk.sparse.rows import Store
+
+
+class Counting(Protocol):
+    """What one thread needs while it searches; `counts` begins with entries and nodes."""
+
+    counts: NDArray[Any]
+
+
+S = TypeVar("S", bound=Counting)
+
+
+class StoredIndex(ABC, Generic[S]):
+    """Rows in a store, and a structure over them that subclasses keep up to date."""
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
+    scratch: Callable[[int], S]  # for so many attributes
+
+    def __init__(self, catalogue: SparseCatalogue) -> None:
+        self.dimensions = catalogue.dimensions
+        self.stats = Stats()
+        self._store = Store(catalogue)
+        self._scratch = [type(self).scratch(self.dimensions)]
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._store.row_of
+
+    def _insert(self, row: int) -> None:
+        """Take the stored row into the structure."""
+
+    def _delete(self, row: int) -> None:
+        """Take the row out; it is still stored."""
+
+    @property
+    @abstractmethod
+    def overhead(self) -> int:
+        """Bytes beyond the expressions themselves."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verify the structure's invariants; AssertionError names the first one broken."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._store.nbytes + self.overhead
+
+    def remove(self, id: int) -> None:
+        """Remove one subscription; CoverlayError if it is not there."""
+        id = checked_id(id)
+        if id not in self:
+            raise CoverlayError(f"subscription {id} is not in the index")
+        self._delete(self._store.row_of[id])
+        self._store.remove(id)
+        self.stats.deletes += 1
+
+    def _count(self, k: int | None) -> int:
+        return how_many(k, len(self))
+
+    def _fresh(self, id: int) -> int:
+        """An id that may be added."""
+        id = checked_id(id)
+        if id in self:
+            raise CoverlayError(f"subscription {id} is already in the index")
+        return id
+
+    def _for_each(self, count: int, task: Callable[[int, S], None]) -> None:
+        """Run task(i, scratch) for i up to `count` on all cores, and count it."""
+        while len(self._scratch) < WORKERS:
+            self._scratch.append(type(self).scratch(self.dimensions))
+
+        def part(which: int) -> None:
+            for i in range(which, count, WORKERS):
+                task(i, self._scratch[which])
+
+        in_threads(part, range(WORKERS))
+        self._account(count)
+
+    def _account(self, queries: int) -> None:
+        self.stats.queries += queries
+        for scratch in self._scratch:
+            self.stats.entries += int(scratch.counts[0])
+            self.stats.nodes += int(scratch.counts[1])
+            scratch.counts[:2] = 0
+
+
+Made = TypeVar("Made")
+
+
+def create(methods: Mapping[str, type[Made]], what: str, name: str, catalogue: Any, options: Mapping[str, Any]) -> Made:
+    """Build the matcher `name` of a registry; CoverlayError lists the valid names and options."""
+    if name not in methods:
+        raise unknown_name(f"{what} matching method", name, methods)
+    cls: Any = methods[name]
+    for option in options:
+        if option not in cls.options:
+            raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
+    made: Made = cls(catalogue, **options)
+    return made
