@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from analysis.summary import Summary
-
-
-def _load_handmade() -> ModuleType:
-    """The helper beside this file: importlib mode keeps test folders off the module path."""
-    spec = importlib.util.spec_from_file_location("handmade", Path(__file__).with_name("handmade.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["handmade"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-handmade = _load_handmade()
+from tests.analysis import handmade
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import handmade
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +17,7 @@ from analysis.metrics import load as load_metrics
 from analysis.summary import Summary, load
 from analysis.traces import find_runs, read
 from coverlay import CoverlayError
+from tests.analysis import handmade
 
 pytestmark = pytest.mark.spark
 

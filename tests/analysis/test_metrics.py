@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import handmade
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
@@ -24,6 +23,7 @@ from analysis.metrics import (
 from broker.buckets import RELATIVE_ERROR, bucket_of, middle_of
 from broker.trace import SCHEMAS
 from coverlay import CoverlayError
+from tests.analysis import handmade
 
 pytestmark = pytest.mark.spark
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -11,12 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.study import BOUNDS_FILE, bound, overall, picture_rows, row_texts, study
-
-_spec = importlib.util.spec_from_file_location("summary_helpers", Path(__file__).with_name("test_summary.py"))
-assert _spec is not None
-assert _spec.loader is not None
-_helpers = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_helpers)
+from tests.analysis.test_summary import make
 
 EPSILONS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5)
 NONE = 100 * 9  # active × (brokers − 1)
@@ -45,7 +39,7 @@ def sweep(method: str, probes: list[float], messages: list[float], **keys: Any) 
 
 
 def made(points: list[Any]) -> Any:
-    summary = _helpers.make(points)
+    summary = make(points)
     summary.runs["active"], summary.runs["brokers"] = 100, 10
     summary.runs["method"] = [json.loads(point)["covering.method"] for point in summary.runs["point"]]
     return summary

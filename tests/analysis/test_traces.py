@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import handmade
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from analysis.traces import find_runs
 from broker.trace import SCHEMAS, write_run
 from coverlay import CoverlayError
 from sim.cli import main
+from tests.analysis import handmade
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,10 +9,8 @@ from hypothesis import strategies as st
 
 import covering
 from coverlay import CoverlayError
-
-sys.path.insert(0, str(Path(__file__).parent))  # --import-mode=importlib puts no test folder on the path
-from oracles import covered, covers
-from strategies import DOMAIN, boxes, exact
+from tests.covering.oracles import covered, covers
+from tests.covering.strategies import DOMAIN, boxes, exact
 
 METHODS = covering.methods()
 pytestmark = pytest.mark.usefixtures("small_limits")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covering
-
-sys.path.insert(0, str(Path(__file__).parent))
-from strategies import DOMAIN, boxes
+from tests.covering.strategies import DOMAIN, boxes
 
 
 @settings(max_examples=120, deadline=None)

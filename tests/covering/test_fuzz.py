@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import covering
+from tests.covering.oracles import covered, covers
+from tests.covering.strategies import EXACT_OPTIONS
 from tests.extremes import DRAWS, distinct_ids, interval, palette, tell
-
-sys.path.insert(0, str(Path(__file__).parent))  # --import-mode=importlib puts no test folder on the path
-from oracles import covered, covers
-from strategies import EXACT_OPTIONS
 
 
 def boxes(rng: np.random.Generator, values: list[float], count: int, attributes: int) -> np.ndarray:

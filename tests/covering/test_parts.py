@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +18,7 @@ from covering.sfc_array import BLOCK, SfcArray
 from covering.strings import StringAttribute
 from coverlay import CoverlayError
 from sim.bench.boxes import adversarial
-
-sys.path.insert(0, str(Path(__file__).parent))
-from oracles import contains
+from tests.covering.oracles import contains
 
 
 def test_sfc_array_splits_merges_and_frees_blocks():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,9 +12,7 @@ from covering import theory
 from covering.cubes import cube_rows
 from covering.hilbert_keys import to_hilbert
 from covering.zorder import as_integer, merged_runs
-
-sys.path.insert(0, str(Path(__file__).parent))
-from oracles import cells, count_runs, greedy_cubes, z_key
+from tests.covering.oracles import cells, count_runs, greedy_cubes, z_key
 
 LENGTHS = st.integers(1, 3).flatmap(
     lambda d: st.tuples(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,10 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 import covering
-
-sys.path.insert(0, str(Path(__file__).parent))
-from oracles import covered, covers
-from strategies import boxes, exact
+from tests.covering.oracles import covered, covers
+from tests.covering.strategies import boxes, exact
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,18 +20,9 @@ from hypothesis.stateful import (
 import topk
 from coverlay import CoverlayError
 from sim.workloads.begen import Begen, begen
+from tests.sparse import oracles, strategies
 from topk.sparse import METHODS, Event
 
-
-def _sibling(name: str):
-    spec = importlib.util.spec_from_file_location(f"sparse_{name}", Path(__file__).parent / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-oracles, strategies = _sibling("oracles"), _sibling("strategies")
 DIMENSIONS = strategies.DIMENSIONS
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
 
