@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis import advisor, metrics, summary, traces
-from analysis.spark import session
-from analysis.summary import Summary
-from broker.trace import SCHEMAS
+from analysis.report import advisor, summary
+from analysis.report.summary import Summary
+from analysis.spark import metrics, traces
+from analysis.spark.session import session
+from broker.trace.schema import SCHEMAS
 from coverlay import unknown_name
 
 if TYPE_CHECKING:

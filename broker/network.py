@@ -23,15 +23,15 @@ from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
 from broker.ranking import Ranking, make_ranking
-from broker.recorder import Recorder
-from broker.trace import CLIENT, NOBODY
+from broker.trace.recorder import Recorder
+from broker.trace.schema import CLIENT, NOBODY
 from broker.transport import Link, LinkModel
 from coverlay import CoverlayError
+from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
-from routing.link_strategy import RoutingOptions
-from routing.overlay import Overlay
-from routing.trees import SHARED, Tree, links_of, trees_of
+from routing.overlay.graph import Overlay
+from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication, Sync
-from broker.plane import Plane
 from broker.tables import LocalTable
-from broker.trace import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, NOBODY
 from broker.transport import Link, Server, service_model
+from broker.tree_state import Plane
 from routing.filter import Filter
 from routing.ledger import Kind
 

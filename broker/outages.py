@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication
 from broker.recovery import start_marker
-from broker.trace import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, NOBODY
 from coverlay import CoverlayError
 from routing.ledger import Kind
 

@@ -23,13 +23,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.messages import Sync
-from broker.trace import CLIENT
+from broker.trace.schema import CLIENT
 from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger
-from routing.trees import SHARED
+from routing.overlay.trees import SHARED
 
 if TYPE_CHECKING:
-    from broker.plane import Plane
+    from broker.tree_state import Plane
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
 _MASK = (1 << 64) - 1

@@ -16,18 +16,18 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from covering.auto import AutoIndex
-from covering.base import CoveringIndex
-from covering.bigmin import BigminIndex
-from covering.emulated import EmulatedIndex
-from covering.hilbert import HilbertIndex
+from covering.contract import CoveringIndex
+from covering.curve.bigmin import BigminIndex
+from covering.curve.emulated import EmulatedIndex
+from covering.curve.hilbert import HilbertIndex
+from covering.curve.quadtree import QuadtreeIndex
+from covering.curve.zorder import ZorderIndex
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
 from covering.poset import PosetIndex
-from covering.quadtree import QuadtreeIndex
 from covering.residue import EMPTY, Residue
 from covering.scan import ScanIndex
 from covering.stats import Stats
-from covering.zorder import ZorderIndex
 from coverlay import CoverlayError, unknown_name
 
 __all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "methods"]

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.base import CoveringIndex, Floats, Id
+from covering.contract import CoveringIndex, Floats, Id
 from covering.kdtree import KdTreeIndex
-from covering.layered import LayeredIndex
 from covering.packed import PackedIndex
+from covering.static_with_tail import LayeredIndex
 from covering.stats import Stats
 
 REVIEW = 4096  # checks between two looks at the mix

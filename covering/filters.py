@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import covering
-from covering.base import CoveringIndex, Floats, Id, ordered, plain
+from covering.contract import CoveringIndex, Floats, Id, ordered, plain
 from covering.residue import EMPTY, Residue
 from covering.stats import Stats
 from coverlay import CoverlayError

@@ -32,8 +32,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.base import Floats, Slots
-from covering.fields import (
+from covering.contract import Floats, Slots
+from covering.curve.keys import mirror
+from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
+from covering.packed import volumes
+from covering.packed_words import (
     FIRST,
     covered_in,
     dominates,
@@ -44,10 +47,7 @@ from covering.fields import (
     passing,
     scan_fields,
 )
-from covering.kd_build import BUCKET, bucket_order, fill_extremes, level_starts
-from covering.keys import mirror
-from covering.layered import LayeredIndex
-from covering.packed import volumes
+from covering.static_with_tail import LayeredIndex
 from coverlay import CoverlayError, kernel
 
 FRONT = 64  # largest boxes scanned before anything else

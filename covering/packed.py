@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.base import Floats, Slots
-from covering.fields import FIRST, SCAN_BLOCK, pack, scan_fields
-from covering.layered import LayeredIndex
+from covering.contract import Floats, Slots
+from covering.packed_words import FIRST, SCAN_BLOCK, pack, scan_fields
+from covering.static_with_tail import LayeredIndex
 from coverlay import kernel
 
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.base import NO_SLOT, CoveringIndex, Floats, Slots, covered_slots
+from covering.contract import NO_SLOT, CoveringIndex, Floats, Slots, covered_slots
 from coverlay import kernel
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.base import CoveringIndex, Floats, Slots
+from covering.contract import CoveringIndex, Floats, Slots
 from coverlay import kernel
 
 

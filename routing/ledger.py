@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
+from routing.contract import LinkStrategy, Search
 from routing.filter import Filter
-from routing.link_strategy import LinkStrategy, Search
 
 
 class Kind(IntEnum):

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.aggregate import analyze
-from analysis.java import find_java
-from analysis.summary import Summary
+from analysis.report.summary import Summary
+from analysis.spark.aggregate import analyze
+from analysis.spark.java import find_java
 from coverlay import CoverlayError, quoted
-from sim import experiments
-from sim.experiments import Plan
-from sim.sweep import SweepResult, run_sweep
+from sim.experiment import plan as plans
+from sim.experiment.plan import Plan
+from sim.experiment.sweep import SweepResult, run_sweep
 
 Experiment = str | Path | Mapping[str, Any] | Plan
 
@@ -33,8 +33,8 @@ def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> P
             return experiment
         experiment = experiment.data
     if isinstance(experiment, Mapping):
-        return experiments.plan(experiment, settings=settings)
-    return experiments.load(str(experiment), settings or {})
+        return plans.plan(experiment, settings=settings)
+    return plans.load(str(experiment), settings or {})
 
 
 def run(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.java import find_java
+from analysis.spark.java import find_java
 from coverlay import CoverlayError
 
 
@@ -18,7 +18,7 @@ def spark() -> Iterator[Any]:
         find_java()
     except CoverlayError as error:
         pytest.skip(str(error))
-    from analysis.spark import session
+    from analysis.spark.session import session
 
     started = session("local[2]", quick=True)
     yield started

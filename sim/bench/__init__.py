@@ -7,7 +7,7 @@ only when used: peers and compiled kernels are slow to load.
 
 BENCHMARKS: dict[str, str] = {
     "covering": "sim.bench.covering",
-    "engine": "sim.bench.engine",
+    "engine": "sim.bench.transport",
     "spark": "sim.bench.spark",
     "sparse": "sim.bench.sparse",
     "topk": "sim.bench.topk",

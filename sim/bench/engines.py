@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from broker import trace
-from sim.engines import ENGINES
-from sim.experiments import Run, load, plan
-from sim.runner import overlay_of, settings_of, workload_of
-from sim.streams import streams
-from sim.sweep import run_sweep
+from sim.experiment.engines import ENGINES
+from sim.experiment.plan import Run, load, plan
+from sim.experiment.runner import overlay_of, settings_of, workload_of
+from sim.experiment.sweep import run_sweep
+from sim.random_streams import streams
 from sim.workloads.arrivals import schedule
 
 SUBSCRIPTIONS, RUNS = 20_000, 64  # what the targets of engines and sweeps are meant for; less is not judged

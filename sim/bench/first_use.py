@@ -73,8 +73,8 @@ def use(family: str, name: str) -> float:
 
 def _engine(name: str) -> Callable[[], object]:
     from sim.compiled.engine import Engine  # noqa: F401 - imported before the clock starts
-    from sim.experiments import plan
-    from sim.runner import simulate
+    from sim.experiment.plan import plan
+    from sim.experiment.runner import simulate
 
     small = {"overlay.brokers": 5, "workload.subscriptions": 50, "workload.events": 5, "run.engine": "compiled"}
     data: dict[str, object] = {"name": "first use"}

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.aggregate import metric_values
-from analysis.spark import session, stop
-from analysis.traces import Sweep, find_runs
+from analysis.spark.aggregate import metric_values
+from analysis.spark.session import session, stop
+from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError
 from sim.bench import spark_trace
 from sim.bench.spark_peers import duckdb

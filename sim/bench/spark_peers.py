@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.covering import CHECKS
-from analysis.metrics.delivery import PERCENTS
-from analysis.metrics.traffic import KINDS
-from analysis.metrics.truth import LOST
-from broker.buckets import EXPONENT_BIAS, PARTS, SUBBITS
-from broker.trace import CLIENT, LOSSES, MUST_BE_ZERO
+from analysis.spark.metrics.covering import CHECKS
+from analysis.spark.metrics.delivery import PERCENTS
+from analysis.spark.metrics.traffic import KINDS
+from analysis.spark.metrics.truth import LOST
+from broker.trace.buckets import EXPONENT_BIAS, PARTS, SUBBITS
+from broker.trace.schema import CLIENT, LOSSES, MUST_BE_ZERO
 
-# The middle of a bucket, see broker/buckets.py.
+# The middle of a bucket, see broker/trace/buckets.py.
 _MIDDLE = f"if(b = 0, 0, (1 + ((b & {PARTS - 1}) + 0.5) / {PARTS}) * pow(2, (b >> {SUBBITS}) - {EXPONENT_BIAS}))"
 
 

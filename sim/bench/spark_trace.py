@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker import trace
-from broker.trace import CLIENT, NOBODY, SCHEMAS, to_table
+from broker.trace.schema import CLIENT, NOBODY, SCHEMAS, to_table
 
 BROKERS = 100
 RUNS = 4  # two points, two seeds each

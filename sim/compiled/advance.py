@@ -13,7 +13,7 @@ from typing import Any
 
 from coverlay import kernel
 from sim.compiled.calendar import pop
-from sim.compiled.ledger import make_nodes
+from sim.compiled.link_ledgers import make_nodes
 from sim.compiled.processing import arrive, client_acts, process
 from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
 from sim.compiled.state import inlined

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled.calendar import pop, push
-from sim.compiled.ledger import forward_all, make_nodes, new_node, update_ledgers
+from sim.compiled.link_ledgers import forward_all, make_nodes, new_node, update_ledgers
 from sim.compiled.matching import enter_local, enter_table, leave_table
 from sim.compiled.processing import new_operation, write_control
 from sim.compiled.records import SIMPLE, SUBSCRIBE

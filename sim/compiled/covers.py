@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from covering import layered
-from covering.base import covered_slots
-from covering.fields import FIRST, SCAN_BLOCK, covered_by_fields, pack, pack_stored, scan_fields
-from covering.kd_build import BUCKET, bucket_order, fill_extremes, level_starts
+from covering import static_with_tail
+from covering.contract import covered_slots
 from covering.kdtree import FRONT, NODE_CAP, find_in_tree
+from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.packed import find_largest_first, volumes
+from covering.packed_words import FIRST, SCAN_BLOCK, covered_by_fields, pack, pack_stored, scan_fields
 from covering.scan import scan_one
 from sim.compiled.calendar import ascending
 from sim.compiled.records import KDTREE, PACKED, SCAN
 from sim.compiled.state import inlined, inner, longer
 
 _LEAST_CAPACITY = 8  # slots of the first region
-_TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = layered.TAIL_LEAST, layered.TAIL_FACTOR, layered.DEAD_SHARE
+_TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = static_with_tail.TAIL_LEAST, static_with_tail.TAIL_FACTOR, static_with_tail.DEAD_SHARE
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""`zorder-emulated` among the covering indexes (covers.py): the closed forms of `covering/theory.py` in machine words.
+"""`zorder-emulated` among the covering indexes (covers.py): the closed forms of `covering/curve/theory.py` in machine words.
 
 A rectangle has at most 2^(D·bits) cells. Up to WIDEST bits every count is exact as a float64 too, so that quotients are
 rounded as Python rounds the quotient of two ints; `fits` says whether an index may be kept here.
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from covering.emulated import first_met
-from covering.fields import dominating
-from covering.keys import mirror
+from covering.curve.emulated import first_met
+from covering.curve.keys import mirror
+from covering.packed_words import dominating
 from sim.compiled.covers import points_of, words_of
 from sim.compiled.state import inlined, inner
 

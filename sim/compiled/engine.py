@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from broker.network import Settings
 from broker.transport import SERVICE_OPTIONS
-from covering.fields import Fields
-from covering.keys import Quantiser, greedy_bits
-from routing.overlay import Overlay
+from covering.curve.keys import Quantiser, greedy_bits
+from covering.packed_words import Fields
+from routing.overlay.graph import Overlay
 from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
-from sim.compiled.ledger import update_ledgers
+from sim.compiled.link_ledgers import update_ledgers
 from sim.compiled.state import Arrays, Growing, growing, world_of
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
-from sim.streams import Stream
+from sim.random_streams import Stream
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, Timeline
 from topk.store import Columns

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.compiled.ledger import forward_all, new_node
+from sim.compiled.link_ledgers import forward_all, new_node
 from sim.compiled.matching import behind, best, enter_local, enter_table, leave_local, leave_table
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined, inner

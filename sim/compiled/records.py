@@ -215,7 +215,7 @@ INDEX = np.dtype(  # of covering, see covers.py
     ]
 )
 
-# Rows of the trace; columns of the same names and types are those of broker/trace.py.
+# Rows of the trace; columns of the same names and types are those of broker/trace/schema.py.
 CONTROL = np.dtype(
     [
         ("step", np.int64),

@@ -57,7 +57,7 @@ class Arrays(NamedTuple):
     # Ledgers and tables:
     nodes: Array
     keys: Array  # identity routing: (route, class) of a node
-    equal: Array  # hash table from these to the node that was sent (covering/ids.py)
+    equal: Array  # hash table from these to the node that was sent (covering/slot_table.py)
     entry_node: Array  # tables, entry by entry: whose it is, and the bounds of what it mentions
     entry_named: Array
     entry_lo: Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from covering.keys import greedy_bits
+from covering.curve.keys import greedy_bits
 from sim.compiled.covers_emulated import WIDEST, fits
-from sim.config import Experiment
+from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
 STRATEGIES = ("flooding", "simple", "identity", "covering", "hierarchical")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.network import Settings
-from routing.overlay import Overlay
+from routing.overlay.graph import Overlay
+from routing.overlay.trees import Tree, links_of, reaches, trees_of
 from routing.strategies import strategy
-from routing.trees import Tree, links_of, reaches, trees_of
 from sim.compiled.covers_emulated import asked_share
 from sim.compiled.records import EVERYTHING, NEAR, NOTHING, ROUTE, WIRE
 

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 import covering
-from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
-from covering import theory, union
-from covering.strings import StringAttribute
+from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from covering.curve import theory
 from sim.bench.boxes import WORKLOADS, split_queries
+from sim.reproduce import box_union
 from sim.reproduce import icdcs07_figures as figures
 from sim.reproduce.icdcs07_measure import Cost, Recall, cost_study, recall_study, surface_study
+from sim.reproduce.string_attribute import StringAttribute
 
 DOCUMENT = "icdcs07"
 Progress = Callable[[str], None]
@@ -337,8 +338,8 @@ def _unions(ledger: _Ledger) -> None:
     for seed in range(200):
         others = np.sort(rng.random((12, 2, 2)), axis=2)
         box = np.sort(0.3 + 0.4 * rng.random((2, 2)), axis=1)
-        exact = union.exactly_covered_by_union(box, others).covered
-        sampled = union.covered_by_union(box, others, error=1e-3, seed=seed).covered
+        exact = box_union.exactly_covered_by_union(box, others).covered
+        sampled = box_union.covered_by_union(box, others, error=1e-3, seed=seed).covered
         covered += exact
         agreed += exact == sampled
         denied += exact and not sampled

@@ -8,8 +8,8 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from covering.cubes import cube_rows
-from covering.zorder import as_integer
+from covering.curve.cubes import cube_rows
+from covering.curve.zorder import as_integer
 from sim.reproduce.icdcs07_measure import Cost, Recall
 
 matplotlib.use("Agg")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.claims import Claim
+from analysis.report.claims import Claim
 from sim.reproduce.matching import NOISE, Asks, Progress, Sheet, most_saved, saved
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like, varied
 from topk.sparse import build

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
 from sim.reproduce import POINTS
 from sim.reproduce.topk_plots import plot_lines, write_csv

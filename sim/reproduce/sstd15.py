@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.claims import Claim
+from analysis.report.claims import Claim
 from sim.bench.timing import mean_least
 from sim.reproduce.matching import Progress, Sheet, next_best
 from sim.workloads.located import Located, located_events, located_workload

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import topk
-from analysis.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
 from sim.reproduce.matching import NOISE, faster, leads
 from sim.reproduce.topk_plots import plot_lines, write_csv

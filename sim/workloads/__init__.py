@@ -10,10 +10,10 @@ from typing import Any
 
 from coverlay import unknown_name
 from routing.options import accepted, reject_unknown, whole
-from sim.streams import Stream, streams
+from sim.random_streams import Stream, streams
 from sim.workloads.ads import ads
 from sim.workloads.anisotropic import anisotropic
-from sim.workloads.base import Generator, Workload
+from sim.workloads.contract import Generator, Workload
 from sim.workloads.expressions import begen_boxes, located_boxes
 from sim.workloads.files import load_workload
 from sim.workloads.jobs import jobs

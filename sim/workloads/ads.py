@@ -8,10 +8,10 @@ and a broker shows its k best. The score is the bid, which counts where matching
 from __future__ import annotations
 
 from broker.language import Subscription
-from broker.schema import Schema, Value, categorical, continuous, integer
+from broker.language.schema import Schema, Value, categorical, continuous, integer
 from routing.options import number
-from sim.streams import Stream
-from sim.workloads.base import Workload
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
 
 INTERESTS = ("football", "travel", "cooking", "music", "gardening", "games", "fashion", "cars", "books", "finance",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from routing.options import number, whole
-from sim.streams import Stream
-from sim.workloads.base import Workload, boxes
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload, boxes
 
 SPREAD = 0.5  # widths vary by this fraction around their mean
 

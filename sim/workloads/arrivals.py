@@ -20,12 +20,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.schema import Schema
+from broker.language.schema import Schema
 from coverlay import CoverlayError, unknown_name
-from routing.latency import globe_distances
 from routing.options import accepted, number, reject_unknown, whole
-from sim.streams import Stream, streams
-from sim.workloads.base import Floats, Workload
+from routing.overlay.latency import globe_distances
+from sim.random_streams import Stream, streams
+from sim.workloads.contract import Floats, Workload
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 

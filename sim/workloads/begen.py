@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
-from sim.streams import Stream, streams
+from sim.random_streams import Stream, streams
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.sparse import Events, SparseCatalogue
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from broker.schema import Schema, degrees, integer
+from broker.language.schema import Schema, degrees, integer
 from coverlay import CoverlayError, quoted
-from routing.map import span
 from routing.options import number, whole
-from sim.streams import Stream
-from sim.workloads.base import Workload
+from routing.overlay.map import span
+from sim.random_streams import Stream
 from sim.workloads.begen import DISTRIBUTIONS, Begen, begen
+from sim.workloads.contract import Workload
 from sim.workloads.located import USA, Located, located_workload
 from topk.sparse import Event, SparseCatalogue
 

@@ -26,11 +26,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from broker.language import Near, compile_subscription, parse_subscription
-from broker.predicates import DEFAULT_ALPHA
-from broker.schema import Attribute, Schema, continuous
+from broker.language.predicates import DEFAULT_ALPHA
+from broker.language.schema import Attribute, Schema, continuous
 from covering.residue import Residue
 from coverlay import CoverlayError, quoted
-from sim.workloads.base import Floats, Workload, from_filters
+from sim.workloads.contract import Floats, Workload, from_filters
 
 SUFFIXES = (".csv", ".parquet")
 EXTRAS = ("score", "broker", "id")  # of subscriptions

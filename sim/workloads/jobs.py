@@ -8,10 +8,10 @@ the seeker; each broker tells its k best.
 from __future__ import annotations
 
 from broker.language import Subscription
-from broker.schema import Schema, Value, categorical, integer
+from broker.language.schema import Schema, Value, categorical, integer
 from routing.options import number
-from sim.streams import Stream
-from sim.workloads.base import Workload
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
 # Profession → usual salary at the start of a career, thousands a year.

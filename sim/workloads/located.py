@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError
-from sim.streams import Stream, streams
+from sim.random_streams import Stream, streams
 from sim.workloads.begen import DISTRIBUTIONS, _distinct, _sizes, inverse_frequency_weights
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located

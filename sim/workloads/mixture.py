@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.schema import Schema, categorical, integer
+from broker.language.schema import Schema, categorical, integer
 from covering.residue import Residue
 from coverlay import CoverlayError
 from routing.options import number, whole
-from sim.streams import Stream
-from sim.workloads.base import Floats, Workload
+from sim.random_streams import Stream
+from sim.workloads.contract import Floats, Workload
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 

@@ -9,8 +9,8 @@ intervals are not cut at the edge of the domain [0, 1).
 from __future__ import annotations
 
 from routing.options import number, whole
-from sim.streams import Stream
-from sim.workloads.base import Floats, Workload, boxes, in_blocks
+from sim.random_streams import Stream
+from sim.workloads.contract import Floats, Workload, boxes, in_blocks
 from sim.workloads.regional_zipf import draw_points, draw_regions, zipf_lengths
 
 

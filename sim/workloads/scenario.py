@@ -17,10 +17,10 @@ from typing import TypeVar
 import numpy as np
 
 from broker.language import Operator, Predicate, Subscription, compile_subscription
-from broker.schema import Schema, Value
+from broker.language.schema import Schema, Value
 from coverlay import CoverlayError
-from sim.streams import Stream
-from sim.workloads.base import Floats, Workload, from_filters
+from sim.random_streams import Stream
+from sim.workloads.contract import Floats, Workload, from_filters
 from sim.workloads.regional_zipf import zipf_probabilities
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ Stations stand around the same cities. Values have the unit of their quantity.
 from __future__ import annotations
 
 from broker.language import Near, Subscription
-from broker.schema import Schema, Value, categorical, continuous, degrees, integer
+from broker.language.schema import Schema, Value, categorical, continuous, degrees, integer
 from routing.options import number
-from sim.streams import Stream
-from sim.workloads.base import Workload
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload
 from sim.workloads.scenario import Luck, at_least, at_most, between, one_of, popularity, rounded, written
 
 # Quantity → usual value, spread, whether people worry about high values.

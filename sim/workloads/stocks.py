@@ -8,10 +8,10 @@ alike, limits are round, so that many wishes contain others. The score is what t
 from __future__ import annotations
 
 from broker.language import Subscription
-from broker.schema import Schema, Value, categorical, continuous, integer
+from broker.language.schema import Schema, Value, categorical, continuous, integer
 from routing.options import number
-from sim.streams import Stream
-from sim.workloads.base import Workload
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
 # Made-up companies: symbol → sector and usual price.

@@ -11,8 +11,8 @@ from typing import Any
 
 from coverlay import CoverlayError, quoted
 from routing.options import number
-from sim.streams import Stream
-from sim.workloads.base import Workload, boxes
+from sim.random_streams import Stream
+from sim.workloads.contract import Workload, boxes
 
 WIDTHS = {"narrow": (0.0, 0.05), "wide": (0.0, 1.0)}
 

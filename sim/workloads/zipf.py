@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from routing.options import number, whole
-from sim.streams import Stream
-from sim.workloads.base import Floats, Workload, boxes
+from sim.random_streams import Stream
+from sim.workloads.contract import Floats, Workload, boxes
 from sim.workloads.regional_zipf import zipf_probabilities
 
 WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank widths are uniform

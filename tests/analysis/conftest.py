@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from analysis.summary import Summary
+from analysis.report.summary import Summary
 from tests.analysis import handmade
 
 
 @pytest.fixture
 def frame(spark: Any) -> Callable[..., Any]:
     """A trace table as a Spark frame: frame("control", [{…}, …]); rows have run "a" unless they say."""
-    from analysis.traces import spark_schema
+    from analysis.spark.traces import spark_schema
 
     def make(table: str, rows: list[dict[str, Any]]) -> Any:
         arrow = handmade.rows_to_table(table, rows).to_pylist()
@@ -75,7 +75,7 @@ def write_sweep(out: Path) -> None:
 @pytest.fixture(scope="session")
 def analysed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """A small sweep, written, and aggregated once for all tests; in a folder whose name tries to be a pattern."""
-    from analysis.aggregate import analyze
+    from analysis.spark.aggregate import analyze
 
     out = tmp_path_factory.mktemp("sweeps") / "a [b] {c}*"
     write_sweep(out)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker.trace import SCHEMAS, empty, to_table, write_run
+from broker.trace.schema import SCHEMAS, empty, to_table, write_run
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -12,7 +12,7 @@ import pytest
 
 import analysis
 import sim
-from analysis.summary import Summary
+from analysis.report.summary import Summary
 from coverlay import CoverlayError
 
 TINY = {

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-import covering.ids
-import covering.layered
+import covering.slot_table
+import covering.static_with_tail
 
 
 @pytest.fixture
 def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering.layered, "TAIL_LEAST", 3)
-        patch.setattr(covering.layered, "TAIL_FACTOR", 0.5)
-        patch.setattr(covering.ids, "COMPACT_FROM", 6)
+        patch.setattr(covering.static_with_tail, "TAIL_LEAST", 3)
+        patch.setattr(covering.static_with_tail, "TAIL_FACTOR", 0.5)
+        patch.setattr(covering.slot_table, "COMPACT_FROM", 6)
         yield

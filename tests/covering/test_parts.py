@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covering
-from covering import auto, union
+from covering import auto
+from covering.curve.sfc_array import BLOCK, SfcArray
 from covering.filters import FilterIndex
-from covering.ids import Ids
 from covering.residue import EMPTY, Residue
-from covering.sfc_array import BLOCK, SfcArray
-from covering.strings import StringAttribute
+from covering.slot_table import Ids
 from coverlay import CoverlayError
 from sim.bench.boxes import adversarial
+from sim.reproduce import box_union
+from sim.reproduce.string_attribute import StringAttribute
 from tests.covering.oracles import contains
 
 
@@ -290,9 +291,9 @@ def test_exact_union_against_a_grid_and_the_sampled_one_never_denies_a_cover(box
     truth = all(
         any(all(lo <= v <= hi for v, (lo, hi) in zip(p, other, strict=True)) for other in others) for p in inside
     )
-    exact = union.exactly_covered_by_union(box, np.array(others).reshape(-1, 2, 2), integral=integral)
+    exact = box_union.exactly_covered_by_union(box, np.array(others).reshape(-1, 2, 2), integral=integral)
     assert exact.covered == truth
-    sampled = union.covered_by_union(box, np.array(others).reshape(-1, 2, 2), integral=integral, seed=1)
+    sampled = box_union.covered_by_union(box, np.array(others).reshape(-1, 2, 2), integral=integral, seed=1)
     assert sampled.covered or not truth
     if sampled.exact:
         assert sampled.covered == truth
@@ -308,19 +309,19 @@ def test_union_of_an_index_with_unbounded_sides_and_a_stated_error():
     index.add("far", [[0, 1], [5, 6]])
     box = [[-np.inf, np.inf], [0, 1]]
     assert index.find_cover(box) is None
-    answer = union.find_union_cover(index, box)
+    answer = box_union.find_union_cover(index, box)
     assert answer.covered
     assert set(answer.ids) == {"left", "right"}
-    assert union.find_union_cover(index, box, exact=True).covered
-    assert not union.find_union_cover(index, [[-np.inf, np.inf], [0, 2]]).covered
+    assert box_union.find_union_cover(index, box, exact=True).covered
+    assert not box_union.find_union_cover(index, [[-np.inf, np.inf], [0, 2]]).covered
     many = np.stack([np.array([[i / 100, (i + 1) / 100], [0, 1]]) for i in range(100)])
     many = np.concatenate([many, many[:, ::-1]])
-    sampled = union.covered_by_union([[0, 1], [0, 1]], many, error=1e-6)
+    sampled = box_union.covered_by_union([[0, 1], [0, 1]], many, error=1e-6)
     assert sampled.covered
     assert not sampled.exact
     assert 0 < sampled.error <= 1e-6 < sampled.error_any < 1
     with pytest.raises(CoverlayError, match="share"):
-        union.covered_by_union([[0, 1]], [], share=0)
+        box_union.covered_by_union([[0, 1]], [], share=0)
 
 
 def test_sampling_misses_a_hole_no_more_often_than_stated():
@@ -329,7 +330,7 @@ def test_sampling_misses_a_hole_no_more_often_than_stated():
     held = np.array(cells[:-1])
     held[:, :, 1] = np.nextafter(held[:, :, 0] + 1, 0)
     missed = sum(
-        union.covered_by_union([[0, 19.5], [0, 19.5]], held, share=1 / 400, error=0.5, seed=s).covered
+        box_union.covered_by_union([[0, 19.5], [0, 19.5]], held, share=1 / 400, error=0.5, seed=s).covered
         for s in range(300)
     )
     assert missed / 300 < 0.3 + 0.3

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sim.cli import parser
-from sim.experiments import load, shipped
+from sim.cli.main import parser
+from sim.experiment.plan import load, shipped
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

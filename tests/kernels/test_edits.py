@@ -28,8 +28,8 @@ print([id for id, _ in topk.create("scan", catalogue).top(np.array([0.5]), 2)])
 """
 
 ENGINE = """
-from sim.experiments import plan
-from sim.runner import simulate
+from sim.experiment.plan import plan
+from sim.experiment.runner import simulate
 run = {"name": "small", "overlay": {"kind": "line", "brokers": 2}, "workload": {"subscriptions": 5, "events": 0}}
 tables, _ = simulate(plan({**run, "routing": {"strategy": "simple"}, "run": {"engine": "compiled"}}).runs[0])
 print(sum(tables["operations"].column("messages").to_pylist()))
@@ -46,8 +46,8 @@ def answer(tree: Path, program: str, compiled: Path) -> str:
 @pytest.mark.parametrize(
     ("program", "file", "old", "new", "before", "after"),
     [
-        (COVERING, "covering/fields.py", "covers = True\n", "covers = False\n", "7", "None"),
-        (ENGINE, "sim/compiled/ledger.py", "request.messages += 1\n", "request.messages += 2\n", "5", "10"),
+        (COVERING, "covering/packed_words.py", "covers = True\n", "covers = False\n", "7", "None"),
+        (ENGINE, "sim/compiled/link_ledgers.py", "request.messages += 1\n", "request.messages += 2\n", "5", "10"),
         (TOPK, "topk/kernels/heaps.py", "item_a > item_b", "item_a < item_b", "[0, 1]", "[1, 2]"),
     ],
     ids=["covering", "engine", "topk"],

@@ -1,0 +1,11 @@
+"""The style sheets, scripts and templates of our pages, as they lie in the package."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def asset(name: str) -> str:
+    return (files("analysis.report") / "templates" / name).read_text(encoding="utf-8")

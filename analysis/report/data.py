@@ -1,0 +1,125 @@
+"""What the pictures of the report are drawn from: every point's metrics, the axes to choose from, the advice.
+
+Goes into the page as JSON; analysis/page/report.js draws it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.report.advisor import Advice
+from analysis.report.study import Case, picture_rows
+from analysis.report.summary import Summary, is_covering, label_text, metric_text, number_text, value_text
+from analysis.spark.metrics import CATALOGUE
+
+# The pictures every report has, in this order: heading, metrics, what to look for.
+CHARTS = (
+    (
+        "Table size",
+        ("entries",),
+        "Routing-table entries of all brokers together, at the end. Less is better.",
+    ),
+    ("Recall of covering", ("recall",), "Covers found, of those that exact covering finds."),
+    ("Search cost", ("probes_per_check",), "Stored entries or key ranges looked at per covering check."),
+    ("Control messages", ("control_messages",), "Subscribe and unsubscribe messages over links."),
+    ("Event messages", ("event_messages", "false_positives"), "Events over links, and those for nothing."),
+    ("Latency", ("latency_p50", "latency_p95", "latency_p99"), "From publication to delivery, in ms."),
+)
+
+
+def charts_of_every_report() -> list[dict[str, Any]]:
+    return [
+        {"id": f"chart-{number}", "title": title, "metrics": list(metrics), "caption": caption}
+        for number, (title, metrics, caption) in enumerate(CHARTS)
+    ]
+
+
+def known_metrics(summary: Summary, names: list[str]) -> bool:
+    known = summary.points[summary.points["metric"].isin(names)]["mean"]
+    return bool(known.notna().any())
+
+
+def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
+    """What a plot can have on its horizontal axis, each with its values in order and the value of each point."""
+    found: list[dict[str, Any]] = []
+
+    def add(name: str, texts: Mapping[str, str | None], numeric: bool, title: str) -> None:
+        values = list(dict.fromkeys(text for text in texts.values() if text is not None))
+        if len(values) > 1 or (name == "strategy" and not found):
+            found.append({"name": name, "title": title, "values": values, "numeric": numeric, "of": texts})
+
+    labels = {point: summary.labels(point) for point in summary.order}
+    covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
+    in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
+    add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
+    for key in summary.other_swept:
+        values = {point: json.loads(point)[key] for point in summary.order if key in json.loads(point)}
+        ordered = sorted(values.items(), key=lambda item: _number(item[1]))
+        numeric = all(_number(value) < math.inf for value in values.values())
+        add(key, {point: value_text(value) for point, value in ordered}, numeric, key)
+    add("strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, False, "strategy")
+    # ε first, then what has most values: the longest axis leaves the fewest lines.
+    return sorted(found, key=lambda d: (d["name"] != "epsilon", -len(d["values"])))
+
+
+def _number(value: Any) -> float:
+    """A sort key that keeps the order of whatever is not a number."""
+    return float(value) if isinstance(value, int | float) and value == value else math.inf
+
+
+def plot_data(
+    summary: Summary,
+    charts: list[dict[str, Any]],
+    advice: list[Advice],
+    nets: list[dict[str, Any]],
+    cases: list[Case],
+) -> dict[str, Any]:
+    dimensions = dimensions_of(summary)
+    points = []
+    for point in summary.order:
+        values = {}
+        for name in CATALOGUE:
+            value = summary.value(point, name)
+            values[name] = {key: value[key] for key in ("mean", "low", "high", "n")}
+            values[name]["text"] = metric_text(value, name, interval=True)
+        keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
+        points.append({"keys": keys, "values": values})
+    shown = [name for name in CATALOGUE if known_metrics(summary, [name])]
+    covering = [i for i, net in enumerate(nets) if net["covering"]]
+    return {
+        "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
+        "defaultKey": dimensions[0]["name"],
+        "points": points,
+        "metrics": {name: _describe(name) for name in shown},
+        "charts": charts,
+        "advice": [_advice_data(item) for item in advice],
+        "study": [{"title": case.title, "rows": picture_rows(case)} for case in cases],
+        "overlays": nets,
+        "defaultOverlay": covering[0] if covering else 0,
+    }
+
+
+def _describe(name: str) -> dict[str, str]:
+    metric = CATALOGUE[name]
+    keys = ("title", "unit", "definition", "formula")
+    return {key: getattr(metric, key) for key in keys}
+
+
+def _advice_data(advice: Advice) -> dict[str, Any]:
+    rows = [
+        {
+            "label": f"{option.epsilon:g}",
+            "name": f"ε = {option.epsilon:g}" if option.epsilon else "exact",
+            "cost": option.cost,
+            "entries": option.entries,
+            "recall": option.recall,
+            "front": option.on_front,
+            "advised": option.point == advice.advised.point,
+            "text": f"{number_text(option.cost, 'probes')} probes, {number_text(option.entries, '')} entries",
+        }
+        for option in advice.options
+    ]
+    return {"title": advice.title or "all", "rows": rows}

@@ -1,0 +1,75 @@
+"""What the picture of the overlay is drawn from: one run per point, its brokers, links and tables over time.
+
+Positions and links come from the run's own small tables; entries and traffic from the results. Bounded,
+because all of it is written into the page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from analysis.report.summary import Summary, is_covering, point_title
+from analysis.spark.traces import Run, canonical
+from broker.trace.schema import CLIENT
+
+MOST_TIMES = 24  # stops of the slider
+MOST_NUMBERS = 150_000  # brokers × (stops + columns) over all pictures: about 1 MB of page
+
+
+def overlays(summary: Summary, runs: list[Run]) -> list[dict[str, Any]]:
+    """One picture per run, in the order of the summary, as many as fit."""
+    order = {point: number for number, point in enumerate(summary.order)}
+    room = MOST_NUMBERS
+    found: list[dict[str, Any]] = []
+    for run in sorted(runs, key=lambda run: order[canonical(run.point)]):
+        room -= int(run.record["brokers"]) * (MOST_TIMES + 12)
+        if found and room < 0:
+            break
+        found.append(_overlay(summary, run))
+    return found
+
+
+def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
+    brokers = _read(run, "brokers").merge(_of(summary.brokers, run), "left", "broker").fillna(0)
+    links = _read(run, "links").merge(_of(summary.links, run), "left", ["broker", "neighbour"])
+    times, samples = _over_time(run, brokers["broker"].tolist())
+    point = canonical(run.point)
+    return {
+        "title": point_title(summary, point),
+        "covering": is_covering(summary.labels(point)),
+        "brokers": brokers.to_dict("records"),
+        "links": links.fillna(0).to_dict("records"),
+        "times": times,
+        "samples": samples,
+    }
+
+
+def _read(run: Run, table: str) -> pd.DataFrame:
+    frame = run.read(table).to_pandas()
+    if table == "links":
+        # One spelling per link, as the traffic has it: the smaller broker first.
+        ends = frame[["broker", "neighbour"]]
+        frame["broker"], frame["neighbour"] = ends.min(axis=1), ends.max(axis=1)
+        frame = frame.drop_duplicates(["broker", "neighbour"])
+    return frame
+
+
+def _of(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
+    return frame[frame["run"] == run.name].drop(columns="run")
+
+
+def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int]]]:
+    """Remote entries per broker at up to MOST_TIMES sample times, the last one included."""
+    frame = run.read("tables").to_pandas()
+    remote = frame[frame["neighbour"] != CLIENT]
+    if remote.empty:
+        return [], []
+    wide = remote.pivot_table(index="time", columns="broker", values="entries", aggfunc="sum")
+    # A broker that a sample leaves out has what it had before, and nothing before its first.
+    wide = wide.reindex(columns=brokers).ffill().fillna(0).astype(int)
+    last = len(wide) - 1
+    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)}) if last else [0]
+    chosen = wide.iloc[stops]
+    return [float(time) for time in chosen.index], chosen.to_numpy().tolist()

@@ -1,0 +1,313 @@
+"""The report: one self-contained page that answers the question an experiment asked.
+
+Reads `<out>/results` (what the analysis wrote) and, for the picture of the overlay, the small tables of one
+run per point. Everything is in the file: data, style, scripts, the drawing library. Text from files goes
+through the template's escaping, data through JSON in which `<`, `>` and `&` are written as escapes, and the
+page's own policy forbids it to load or send anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from analysis.report import plots
+from analysis.report.advisor import advise
+from analysis.report.assets import asset
+from analysis.report.data import charts_of_every_report, dimensions_of, known_metrics, plot_data
+from analysis.report.overlay_data import overlays
+from analysis.report.sentences import brief, loss_words
+from analysis.report.study import COLUMNS, Case, overall, row_texts, shape, study
+from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table
+from analysis.spark.metrics import CATALOGUE
+from analysis.spark.traces import Run, find_runs
+from broker.trace.disk import replaced_file, writing
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
+from coverlay import CoverlayError, __version__
+
+DIFFERENCE_METRICS = ("entries", "control_messages", "probes_per_check", "event_messages", "latency_p95")
+MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
+
+
+def _misses(summary: Summary) -> list[dict[str, Any]]:
+    """The missed covers that cost most, over all settings."""
+    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
+    frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
+    return [
+        {**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))
+    ]
+
+
+def write_report(out: Path) -> Path:
+    """Write `<out>/report.html` from the results in `out`, and return its path."""
+    page = render(load(out))
+    path = out / "report.html"
+    go_on = f"traces and results are kept: make room and repeat `coverlay report {out}`"
+    with writing(path, go_on), replaced_file(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8")
+    return path
+
+
+def render(summary: Summary) -> str:
+    """The whole page as text."""
+    runs, warnings = _runs(summary)
+    advice = advise(summary)
+    shown = [chart for chart in charts_of_every_report() if known_metrics(summary, chart["metrics"])]
+    nets = overlays(summary, runs)
+    sample = runs[0] if runs else None
+    toml = _toml(summary.out)
+    cases = study(summary)
+    content = {
+        "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
+        "question": _question(summary, _asked(toml)),
+        "facts": _facts(summary),
+        "cards": _cards(summary),
+        "brief": brief(summary),
+        "advice": advice,
+        "warnings": [*summary.warnings, *warnings],
+        "table": _table(summary),
+        "study": _study(cases),
+        "study_overall": overall(cases),
+        "study_columns": [{"title": title, "note": note} for title, note in COLUMNS],
+        "intervals": bool((summary.points["n"] > 1).any()),
+        "charts": shown,
+        "overlays": nets,
+        "differences": _differences(summary),
+        "misses": _misses(summary),
+        "toml": toml,
+        "parameters": _pretty(sample.parameters if sample else {}),
+        "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
+        "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
+        "metrics": list(CATALOGUE.values()),
+        "version": __version__,
+        "data": embed(plot_data(summary, shown, advice, nets, cases)),
+        "specs": embed(
+            {
+                "lines": plots.lines(),
+                "front": plots.front(),
+                "overlay": plots.overlay(),
+                "bounds": plots.bounds(),
+            }
+        ),
+        "vega": Markup(_drawing_library()),
+        "css": Markup(asset("report.css")),
+        "theme": Markup(asset("theme.js")),
+        "js": Markup(asset("report.js")),
+    }
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(asset("report.html.jinja")).render(content)
+
+
+def embed(value: Any) -> Markup:
+    """JSON that may stand inside a script element: nothing in it can end the element or start another."""
+    text = json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    if hasattr(value, "item"):  # a numpy scalar
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def _drawing_library() -> str:
+    """Vega, Vega-Lite and Vega-Embed in the version altair writes for, as one script."""
+    import altair
+    import vl_convert
+
+    version = altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
+    return bundle.replace("</script", "<\\/script")
+
+
+def _runs(summary: Summary) -> tuple[list[Run], list[str]]:
+    """The runs that the overlay is drawn from; without their traces a report has everything else."""
+    try:
+        found = {run.name: run for run in find_runs(summary.out).runs}
+    except CoverlayError as error:
+        return [], [f"no picture of the overlay: {error}"]
+    names = list(dict.fromkeys(summary.brokers["run"]))
+    missing = [name for name in names if name not in found]
+    notes = [f"no picture of run {name}: its trace is gone" for name in missing]
+    return [found[name] for name in names if name in found], notes
+
+
+def _question(summary: Summary, asked: str) -> str:
+    if asked:
+        return asked
+    names = [dimension["title"] for dimension in dimensions_of(summary)]
+    if len(summary.order) == 1:
+        return "How large do the routing tables get, and what do messages and deliveries cost?"
+    verb = "does" if len(names) == 1 else "do"
+    return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
+
+
+def _facts(summary: Summary) -> str:
+    runs = summary.runs
+    words = []
+    for column, what in (("brokers", "brokers"), ("subscriptions", "subscriptions"), ("events", "events")):
+        low, high = int(runs[column].min()), int(runs[column].max())
+        words.append(f"{low:,} {what}" if low == high else f"{low:,} to {high:,} {what}")
+    overlay = sorted({str(name) for name in runs["overlay"]} - {""})
+    if overlay:
+        words.append(f"overlay {', '.join(overlay)}")
+    settings, seeds = len(summary.order), runs["seed"].nunique()
+    words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
+    words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
+    return " · ".join(words)
+
+
+def _cards(summary: Summary) -> list[dict[str, str]]:
+    cards = []
+    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _routes(summary, p)]
+    saving = [(share, point) for share, point in saving if share == share]
+    if saving:
+        share, point = max(saving)
+        text = f"fewer table entries than simple routing, at best ({point_title(summary, point)})"
+        cards.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
+    recalls = [(summary.value(p, "recall")["mean"], p) for p in summary.order]
+    recalls = [(recall, point) for recall, point in recalls if recall == recall]
+    if recalls:
+        recall, point = min(recalls)
+        text = f"of the covers found, at worst ({point_title(summary, point)})"
+        cards.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
+    slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
+    if slowest == slowest:
+        text = "within which 95 % of deliveries arrive, in the slowest setting"
+        cards.append({"figure": f"{number_text(slowest, 'ms')} ms", "text": text, "tone": ""})
+    return [*cards, _truth_card(summary)]
+
+
+def _truth_card(summary: Summary) -> dict[str, str]:
+    """What the oracle found, and what that covers: green only where nothing at all was lost."""
+    wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
+    checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries checked against the oracle: "
+    if wrong:
+        titles = [CATALOGUE[name].title for name in MUST_BE_ZERO if summary.runs[name].sum() > 0]
+        return {"figure": f"{wrong:,} wrong", "text": checked + ", ".join(titles), "tone": "bad"}
+    losses = loss_words(summary)
+    if losses:
+        lost = int(summary.runs[list(LOSSES)].sum().sum())
+        settled = "after repair" if summary.runs["missed_fault"].sum() > 0 else "once the network had settled"
+        text = f"{checked}none doubled or spurious, none missed {settled}; {losses}"
+        return {"figure": f"{lost:,} lost", "text": text, "tone": "warn"}
+    return {"figure": "All correct", "text": f"{checked}none missed, doubled or spurious", "tone": "good"}
+
+
+def _routes(summary: Summary, point: str) -> bool:
+    """Flooding keeps no tables at all: saving them all is no achievement."""
+    return summary.labels(point)["strategy"] != "flooding"
+
+
+def _table(summary: Summary) -> dict[str, Any]:
+    plain: Table = table(summary)
+    rows = []
+    for point, cells in zip(plain.points, plain.rows, strict=True):
+        row = []
+        for column, text in zip(plain.columns, cells, strict=True):
+            half, alarm = "", False
+            if column.metric:
+                value = summary.value(point, column.metric)
+                _, _, half = metric_text(value, column.metric, interval=True).partition(" ± ")
+                alarm = column.metric in MUST_BE_ZERO and value["mean"] > 0
+            row.append({"text": text, "half": half, "alarm": alarm, "numeric": column.numeric})
+        rows.append(row)
+    columns = [
+        {"title": c.title, "numeric": c.numeric, "note": CATALOGUE[c.metric].definition if c.metric else ""}
+        for c in plain.columns
+    ]
+    return {"columns": columns, "rows": rows}
+
+
+def _study(cases: list[Case]) -> list[dict[str, Any]]:
+    """Each workload's verdict, shape and table, by method."""
+    found = []
+    for case in cases:
+        methods = list(dict.fromkeys(row.method for row in case.rows))
+        tables = [
+            {"method": method, "rows": [row_texts(case, row) for row in case.rows if row.method == method]}
+            for method in methods
+        ]
+        found.append(
+            {
+                "title": case.title,
+                "verdict": case.verdict,
+                "sentence": case.sentence,
+                "shape": shape(case),
+                "tables": tables,
+            }
+        )
+    return found
+
+
+def _differences(summary: Summary) -> dict[str, Any]:
+    frame = summary.differences
+    frame = frame[frame["metric"].isin(DIFFERENCE_METRICS) & frame["differs"].notna()]
+    rows = []
+    baselines = list(dict.fromkeys(frame["baseline"]))
+    for point in summary.order:
+        mine = {row["metric"]: row for row in _records(frame[frame["point"] == point])}
+        if mine:
+            cells = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
+            rows.append({"title": point_title(summary, point), "cells": cells})
+    baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"
+    titles = [CATALOGUE[name].title for name in DIFFERENCE_METRICS]
+    return {"rows": rows, "baseline": baseline, "titles": titles}
+
+
+def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
+    if row is None or row["mean"] != row["mean"]:
+        return "–"
+    if not row["differs"]:
+        return "equal" if row["low"] == row["high"] else "not shown"
+    unit = CATALOGUE[name].unit
+    sign = "+" if row["mean"] > 0 else "−"
+    half = number_text(row["high"] - row["mean"], unit)
+    return f"{sign}{number_text(abs(row['mean']), unit)} ± {half}"
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.to_dict("records")
+    return rows
+
+
+def _toml(out: Path) -> str:
+    try:
+        return (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _asked(toml: str) -> str:
+    """The question in the experiment's own words, if its file has one."""
+    try:
+        question = tomllib.loads(toml).get("question", "")
+    except tomllib.TOMLDecodeError:
+        return ""
+    return question if isinstance(question, str) else ""
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

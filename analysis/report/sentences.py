@@ -1,0 +1,175 @@
+"""What a sweep showed, in a few plain sentences: for readers who want no tables.
+
+Every number is a mean over seeds from the summary. Settings are compared only where they differ by more than
+SAME; "more than chance explains" is said only where the paired interval leaves out 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from analysis.report.summary import Summary, family, is_covering, number_text, other_keys, value_text
+from broker.trace.schema import MUST_BE_ZERO
+
+SAME = 0.02  # relative differences up to this are not worth a sentence
+
+
+def brief(summary: Summary) -> list[str]:
+    """Sentences about tables, approximate search, traffic, latency and correctness, as far as they apply."""
+    parts: tuple[Callable[[Summary], str], ...] = (_tables, _search, _traffic, _latency, _truth)
+    return [sentence for part in parts if (sentence := part(summary))]
+
+
+def _said(summary: Summary, point: str) -> str:
+    """A setting as one would say it: exact covering (method auto)."""
+    labels = summary.labels(point)
+    name = str(labels["strategy"])
+    if not is_covering(labels):
+        name = f"{name} routing" if name != "flooding" else name
+    elif labels["epsilon"]:
+        name = f"{name} at ε = {value_text(labels['epsilon'])}"
+    elif name == "covering":
+        name = "exact covering"
+    keys = [" ".join(key.split(".", 1)[-1].split("=", 1)) for key in other_keys(summary, point)]
+    return f"{name} ({', '.join(keys)})" if keys else name
+
+
+def _mean(summary: Summary, point: str, metric: str) -> float:
+    return float(summary.value(point, metric)["mean"])
+
+
+def _extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
+    """The points with the least and the most of a metric, if they differ enough to tell."""
+    known = [point for point in points if _mean(summary, point, metric) == _mean(summary, point, metric)]
+    if not known:
+        return None
+    least = min(known, key=lambda point: _mean(summary, point, metric))
+    most = max(known, key=lambda point: _mean(summary, point, metric))
+    low, high = _mean(summary, least, metric), _mean(summary, most, metric)
+    return (least, most) if high > low * (1 + SAME) else None
+
+
+def _tables(summary: Summary) -> str:
+    # Flooding keeps no tables at all: that is no achievement.
+    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
+    if not points:
+        return ""
+    least = min(points, key=lambda point: _mean(summary, point, "entries"))
+    entries, title = _entries(summary, least), _said(summary, least)
+    simple = _simple_beside(summary, least)
+    if simple is not None and simple != least:
+        share = _mean(summary, least, "reduction")
+        return (
+            f"With simple routing, where every broker learns of every subscription, the brokers keep "
+            f"{_entries(summary, simple)} routing entries in all. With {title} they keep {entries}: "
+            f"{number_text(share, 'share')} fewer{_sure(summary, least, simple)}."
+        )
+    saved = _mean(summary, least, "reduction")
+    than = f", {number_text(saved, 'share')} fewer than simple routing would need" if saved > 0 else ""
+    ends = _extremes(summary, "entries", points)
+    if ends is None:
+        return f"The brokers keep {entries} routing entries in all{than}."
+    most = ends[1]
+    return (
+        f"Routing tables are smallest with {title}: {entries} entries in all{than}. They are largest with "
+        f"{_said(summary, most)}: {_entries(summary, most)}."
+    )
+
+
+def _entries(summary: Summary, point: str) -> str:
+    return number_text(_mean(summary, point, "entries"), "entries")
+
+
+def _simple_beside(summary: Summary, point: str) -> str | None:
+    """Simple routing under the same conditions and in the same trees, if it was run."""
+    same = [p for p in summary.order if _family(p) == _family(point)]
+    return next((p for p in same if summary.labels(p)["strategy"] == "simple"), None)
+
+
+def _family(point: str) -> tuple[str, str]:
+    keys = json.loads(point)
+    return family(keys), str(keys.get("routing.trees"))
+
+
+def _sure(summary: Summary, one: str, other: str) -> str:
+    """Whether the paired difference of their entries is more than chance; nothing where there is no interval."""
+    frame = summary.differences
+    either = ((frame["point"] == one) & (frame["baseline"] == other)) | (
+        (frame["point"] == other) & (frame["baseline"] == one)
+    )
+    rows = frame[either & (frame["metric"] == "entries") & frame["differs"].notna()]
+    if rows.empty:
+        return ""
+    return ", more than chance explains" if bool(rows["differs"].iloc[0]) else ", which may still be chance"
+
+
+def _search(summary: Summary) -> str:
+    """What the least thorough search missed."""
+    rough = [
+        point
+        for point in summary.order
+        if is_covering(summary.labels(point)) and summary.labels(point)["epsilon"] > 0
+        and _mean(summary, point, "recall") == _mean(summary, point, "recall")
+    ]  # fmt: skip
+    if not rough:
+        return ""
+    worst = min(rough, key=lambda point: _mean(summary, point, "recall"))
+    return (
+        f"A search that may skip part of the space misses covers, never events: "
+        f"{_said(summary, worst)} finds {number_text(_mean(summary, worst, 'recall'), 'share')} of them and "
+        f"keeps {_entries(summary, worst)} entries."
+    )
+
+
+def _traffic(summary: Summary) -> str:
+    ends = _extremes(summary, "event_messages", summary.order)
+    if ends is None:
+        return ""
+    least, most = (f"{number_text(_mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
+    return (
+        f"Carrying the events takes {least} with {_said(summary, ends[0])} and {most} with "
+        f"{_said(summary, ends[1])}."
+    )
+
+
+def _latency(summary: Summary) -> str:
+    known = [p for p in summary.order if _mean(summary, p, "latency_p95") == _mean(summary, p, "latency_p95")]
+    if not known:
+        return ""
+    ends = _extremes(summary, "latency_p95", known)
+    if ends is None:
+        within = number_text(_mean(summary, known[0], "latency_p95"), "ms")
+        return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if known[1:] else ".")
+    fast, slow = (f"{number_text(_mean(summary, p, 'latency_p95'), 'ms')} ms" for p in ends)
+    return (
+        f"95 % of the deliveries arrive within {fast} with {_said(summary, ends[0])}, and within {slow} with "
+        f"{_said(summary, ends[1])}."
+    )
+
+
+def _truth(summary: Summary) -> str:
+    runs = summary.runs
+    made = f"{int(runs['deliveries'].sum()):,} deliveries"
+    wrong = int(runs[list(MUST_BE_ZERO)].sum().sum())
+    if wrong:
+        return f"Do not trust this: of {made}, {wrong:,} were missing, doubled or wrong."
+    sentence = f"All {made} were checked one by one: none is wrong or doubled"
+    if losses := loss_words(summary):
+        return f"{sentence}; {losses}."
+    return f"{sentence}, and nobody who asked for an event went without it."
+
+
+# How a delivery can be lost without a fault of the routing.
+_LOST = {
+    "missed_fault": "during faults",
+    "missed_dropped": "to full queues",
+    "missed_transient": "while subscriptions were on their way",
+}
+
+
+def loss_words(summary: Summary) -> str:
+    """How many deliveries were lost to what, empty if none was: 2,946 lost during faults, 12 to full queues."""
+    counts = {name: int(summary.runs[name].sum()) for name in _LOST}
+    words = ", ".join(f"{count:,} {_LOST[name]}" for name, count in counts.items() if count)
+    return words.replace(" ", " lost ", 1)

@@ -1,0 +1,144 @@
+"""Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
+
+MUST_BE_ZERO must be 0 in every run. Losses while a subscription was still on its
+way, or because a bounded queue was full or something had failed, are expected consequences of the scenario
+and are counted apart.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+from analysis.spark.metrics.definition import Job, Metric
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+# The faults that lose one copy of an event each.
+LOST = ("queue-full", "link-down", "crashed", "publisher-down")
+
+
+def truth(run: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    lost = reduce(add, (F.col(name) for name in ("missed", *LOSSES)))
+    return run.select(
+        "run",
+        *(F.col(name).cast("double").alias(name) for name in (*MUST_BE_ZERO, *LOSSES)),
+        F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
+        F.try_divide("control_messages", "events").alias("control_per_event"),
+        F.col("finished").alias("simulated_time"),
+        "wall_seconds",
+    )
+
+
+def drops(faults: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    lost = faults.where(F.col("kind").isin(*LOST))
+    return lost.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
+
+
+def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
+    return Metric(name, title, unit, definition, f"run record: {name}", (f"run.{name}",))
+
+
+TRUTH_JOB = Job(
+    "truth",
+    ("run",),
+    truth,
+    (
+        _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
+        _oracle("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
+        _oracle("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
+        _oracle(
+            "strays",
+            "stray events",
+            "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown where "
+            "subscriptions were there before the trace began.",
+            "messages",
+        ),
+        _oracle(
+            "wrong_times",
+            "wrong times",
+            "Hops and deliveries whose recorded time is not the sum of the links and waits on their way; must be 0.",
+            "records",
+        ),
+        _oracle(
+            "missed_transient",
+            "missed while converging",
+            "Deliveries missed because the subscription was still on its way when the event was published.",
+        ),
+        _oracle(
+            "missed_dropped",
+            "missed after a drop",
+            "Deliveries missed because a full queue dropped a copy of the event.",
+        ),
+        _oracle(
+            "missed_fault",
+            "missed during a failure",
+            "Deliveries missed while something was down or being repaired.",
+        ),
+        Metric(
+            "delivery_ratio",
+            "delivery ratio",
+            "share",
+            "Deliveries made, of those made or lost for whatever reason.",
+            "deliveries ÷ (deliveries + missed + missed while converging, after a drop, during a failure)",
+            (
+                "run.deliveries",
+                "run.missed",
+                "run.missed_transient",
+                "run.missed_dropped",
+                "run.missed_fault",
+            ),
+            "higher",
+        ),
+        Metric(
+            "control_per_event",
+            "control messages per event",
+            "messages",
+            "What keeping the routing tables up to date costs for each event of the workload.",
+            "control messages over links ÷ events",
+            ("run.control_messages", "run.events"),
+        ),
+        Metric(
+            "simulated_time",
+            "simulated time",
+            "ms",
+            "Simulated time when nothing was under way any more.",
+            "run record: finished",
+            ("run.finished",),
+            "neither",
+        ),
+        Metric(
+            "wall_seconds",
+            "run time",
+            "s",
+            "Real time that the simulation took; depends on the machine.",
+            "run record: wall_seconds",
+            ("run.wall_seconds",),
+        ),
+    ),
+)
+
+DROPS_JOB = Job(
+    "drops",
+    ("faults",),
+    drops,
+    (
+        Metric(
+            "dropped",
+            "lost event messages",
+            "messages",
+            "Copies of events lost to a full queue, a cut link or a crashed broker.",
+            f"count of faults of kind {', '.join(LOST)}",
+            ("faults.kind",),
+            empty=0,
+        ),
+    ),
+)

@@ -1,0 +1,307 @@
+"""Finding the runs below a folder, refusing what is not a run, and reading their tables with Spark.
+
+Only footers are read here (and the one-row `run` table), so checking a sweep costs a few milliseconds per
+run. Whoever reads data then, Spark or pyarrow, verifies the checksum of every page. What is checked, and what happens:
+
+| in `<out>/runs`                            | what we do                                            |
+|--------------------------------------------|-------------------------------------------------------|
+| a name that starts with a dot              | ignored: a run that is being written                  |
+| a run folder that lacks a table            | skipped with a warning: an interrupted copy           |
+| a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
+| a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
+| a table of another run, or of nobody's     | refused by name: every file says which trace it is of |
+| a column that may lack values it must have | refused by name: another program wrote it             |
+| a footer or record that was changed        | refused by name: the record has digests of them       |
+| a run of a version without checksums       | read with a warning: a flipped bit would be a value   |
+| runs of different versions of Coverlay     | read with a warning: they may not mean the same       |
+| more columns than we know                  | read; the columns we know are what we use             |
+| two runs of one point and seed             | refused: they would count twice                       |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker.trace import digests
+from broker.trace.schema import CHECKED, HASHED, MARK, OPTIONAL, SCHEMAS
+from coverlay import CoverlayError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUN_FOLDER = "run="  # the Parquet partition column `run`
+# What Hadoop reads as a pattern in a path, to be taken literally in ours.
+_GLOB = re.compile(r"([\\{}\[\]*?])")
+# What a damaged file makes pyarrow raise; the second half where lengths or names in it are damaged.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+# Spark's vectorised and row-by-row readers both heed it; as an option of each read, since a session may be running.
+_VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
+
+_SPARK_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One complete run on disk: its folder, and the row of its `run` table."""
+
+    name: str
+    folder: Path
+    record: Mapping[str, Any]
+    point: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    digests: Mapping[str, Any]  # see broker/trace/digests.py; empty for traces of a version that kept none
+
+    def read(self, table: str) -> pa.Table:
+        """One whole table, for what looks at a single run; sweeps are read with Spark."""
+        return _read_table(self.folder / f"{table}.parquet", SCHEMAS[table].names)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The complete runs below `<out>/runs`, in the order of their names, and what was left out and why."""
+
+    out: Path
+    runs: tuple[Run, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def base(self) -> Path:
+        return self.out / "runs"
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all tables on disk."""
+        return sum((run.folder / f"{name}.parquet").stat().st_size for run in self.runs for name in SCHEMAS)
+
+
+def run_folders(out: Path) -> list[Path]:
+    """The folders that have a run's name, in order; a CoverlayError if there is no place for them."""
+    base = out / "runs"
+    if not base.is_dir():
+        raise CoverlayError(f"there are no runs in {out}: `coverlay run … --out {out}` writes {base}")
+    return [folder for folder in sorted(base.iterdir()) if folder.name.startswith(RUN_FOLDER) and folder.is_dir()]
+
+
+def missing_tables(folder: Path) -> list[str]:
+    return [f"{name}.parquet" for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
+
+
+def find_runs(out: Path) -> Sweep:
+    """Every complete run below `out`; a CoverlayError if there is none or one cannot be trusted."""
+    runs: list[Run] = []
+    warnings: list[str] = []
+    for folder in run_folders(out):
+        missing = missing_tables(folder)
+        if missing:
+            warnings.append(
+                f"{folder} is not a complete run and was left out: {missing[0]} is missing; "
+                "`coverlay run … --resume` runs it again"
+            )
+            continue
+        runs.append(open_run(folder))
+    if not runs:
+        why = f" ({warnings[0]})" if warnings else ""
+        raise CoverlayError(f"there are no complete runs in {out / 'runs'}{why}; `coverlay run` writes them")
+    _refuse_mixtures(runs)
+    return Sweep(out, tuple(runs), (*warnings, *_mixed_versions(runs), *_unchecked(runs)))
+
+
+def open_run(folder: Path) -> Run:
+    """The run in this folder; a CoverlayError if one of its tables cannot be trusted."""
+    missing = missing_tables(folder)
+    if missing:
+        raise CoverlayError(f"{folder} is not a complete run: {missing[0]} is missing; {remedy(folder)}")
+    run = read_record(folder)
+    for name in HASHED:
+        path = folder / f"{name}.parquet"
+        # Before the footer is used for anything.
+        if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
+            raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
+        _check_table(path, SCHEMAS[name])
+    if _check_marks(folder) and not run.digests:
+        raise CoverlayError(f"{folder / 'run.parquet'} is damaged (it has lost its digests); {remedy(folder)}")
+    return run
+
+
+def read_record(folder: Path) -> Run:
+    """The run in this folder as its record has it; nothing is known about the other tables then."""
+    path = folder / "run.parquet"
+    _check_table(path, SCHEMAS["run"])
+    rows = _read_table(path).to_pylist()
+    if len(rows) != 1:
+        raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {remedy(folder)}")
+    record = rows[0]
+    kept = record.get(digests.COLUMN)
+    found = _json_object(path, digests.COLUMN, kept) if kept is not None else {}
+    if kept is not None and found.get(digests.RECORD) != digests.record_digest(record):
+        raise CoverlayError(f"{path} is damaged (its values are not those that were written); {remedy(folder)}")
+    return Run(
+        # Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run.
+        name=urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER)),
+        folder=folder,
+        record=record,
+        point=_json_object(path, "point", record["point"]),
+        parameters=_json_object(path, "parameters", record["parameters"]),
+        digests=found,
+    )
+
+
+def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None, columns=columns, page_checksum_verification=True)
+    except _UNREADABLE as error:
+        raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
+
+
+def _check_marks(folder: Path) -> bool:
+    """Every file must belong to the trace that the run's record names: a swapped one would count for this run.
+
+    Returns whether one of them says that it has checksums.
+    """
+    said = {name: pq.read_schema(folder / f"{name}.parquet").metadata or {} for name in SCHEMAS}
+    for name, metadata in said.items():
+        path = folder / f"{name}.parquet"
+        if MARK not in metadata:
+            raise CoverlayError(f"{path} does not say which run it belongs to; {remedy(folder)}")
+        if metadata[MARK] != said["run"].get(MARK):
+            raise CoverlayError(f"{path} belongs to another run than {folder / 'run.parquet'}; {remedy(folder)}")
+    return any(CHECKED in metadata for metadata in said.values())
+
+
+def _check_table(path: Path, expected: pa.Schema) -> None:
+    try:
+        found = pq.read_metadata(path).schema.to_arrow_schema()
+    except _UNREADABLE as error:
+        raise CoverlayError(
+            f"{path} is not a readable Parquet file ({_first_line(error)}); {remedy(path.parent)}"
+        ) from error
+    for want in expected:
+        index = found.get_field_index(want.name)
+        if index < 0 and (path.stem, want.name) in OPTIONAL:
+            continue
+        if index < 0:
+            raise CoverlayError(
+                f"{path} has no column {want.name!r}, so another version of Coverlay or another program "
+                f"wrote it; {remedy(path.parent)}"
+            )
+        kind = _plain(found.field(index).type)
+        if kind != _plain(want.type):
+            raise CoverlayError(
+                f"column {want.name!r} of {path} has type {kind} and must have {_plain(want.type)}; "
+                f"{remedy(path.parent)}"
+            )
+        # Asking the footer's statistics for a count would end the process if they are damaged: pyarrow aborts.
+        if found.field(index).nullable and not want.nullable:
+            raise CoverlayError(
+                f"column {want.name!r} of {path} may have rows without a value, so another program wrote it; "
+                f"{remedy(path.parent)}"
+            )
+
+
+def _refuse_mixtures(runs: list[Run]) -> None:
+    """Runs that share a point must be the same experiment with different seeds."""
+    seen: dict[tuple[str, int], Run] = {}
+    experiment: dict[str, Run] = {}
+    for run in runs:
+        point, seed = canonical(run.point), run.record["seed"]
+        twin = seen.setdefault((point, seed), run)
+        if twin is not run:
+            raise CoverlayError(
+                f"{run.folder} and {twin.folder} are the same point with the same seed {seed} and would "
+                "count twice; remove one of them"
+            )
+        first = experiment.setdefault(point, run)
+        if _without_seeds(first.parameters) != _without_seeds(run.parameters):
+            raise CoverlayError(
+                f"{run.folder} and {first.folder} were made with different parameters and cannot be "
+                "averaged; give each experiment its own --out folder"
+            )
+
+
+def _mixed_versions(runs: list[Run]) -> list[str]:
+    made: dict[str, list[Run]] = {}
+    for run in runs:
+        versions = _json_object(run.folder / "run.parquet", "versions", run.record["versions"])
+        made.setdefault(str(versions.get("coverlay", "unknown")), []).append(run)
+    if len(made) == 1:
+        return []
+    listed = ", ".join(f"{version} ({len(of)}, e.g. {of[0].name})" for version, of in sorted(made.items()))
+    return [f"these runs were made by different versions of Coverlay, which need not mean the same: {listed}"]
+
+
+def _unchecked(runs: list[Run]) -> list[str]:
+    old = [run.name for run in runs if not run.digests]
+    if not old:
+        return []
+    return [
+        f"an earlier version of Coverlay wrote {len(old)} of these runs without checksums (e.g. {old[0]}), so damaged "
+        "values in them may pass for others; `coverlay verify` recomputes their trace hashes"
+    ]
+
+
+def _without_seeds(parameters: Mapping[str, Any]) -> str:
+    return canonical({key: value for key, value in parameters.items() if key not in {"seed", "seeds"}})
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """One text for equal JSON objects, whatever the order of their keys."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _json_object(path: Path, column: str, text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise CoverlayError(f"column {column!r} of {path} is not a JSON object; {remedy(path.parent)}")
+    return value
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet has it: a dictionary of strings, and a large string, are strings on disk."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.string() if pa.types.is_large_string(kind) else kind
+
+
+def remedy(folder: Path) -> str:
+    return f"remove {folder} and repeat it with `coverlay run … --resume`"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def spark_schema(table: str) -> str:
+    """The schema of a trace table in Spark's own words, with the partition column.
+
+    It is given rather than inferred: inference opens every file, and takes a run called 1e4 for a number.
+    """
+    columns = [f"`{column.name}` {_SPARK_TYPES[_plain(column.type)]}" for column in SCHEMAS[table]]
+    return ", ".join([*columns, "run string"])
+
+
+def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
+    """One table of every run of the sweep; column `run` says which."""
+    base = str(sweep.base.resolve())
+    # An explicit scheme: on a cluster the default file system may be another one.
+    paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in sweep.runs]
+    reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
+    reader = reader.option(_VERIFY_PAGES, "true")
+    return reader.parquet(*paths)

@@ -1,0 +1,91 @@
+"""Are the traces below a folder still what was written? In words, run by run.
+
+Reading a trace verifies the checksum of every page that is read, and opening it the digests of footers and record.
+Here everything is checked: the digest of each file, whether read or not, and the hash of the trace, recomputed from
+its values. A trace of a version that kept no digests has only its hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from analysis.spark.traces import Run, missing_tables, open_run, read_record, remedy, run_folders
+from broker.trace import digests
+from broker.trace.schema import HASHED, SCHEMAS, trace_hash
+from coverlay import CoverlayError
+
+
+@dataclass(frozen=True)
+class Verdict:
+    runs: int
+    wrong: tuple[str, ...]  # a sentence for each file or run that is not what was written
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        runs = f"{self.runs} run{'s' * (self.runs != 1)}"
+        if self.wrong:
+            return f"{runs} checked, {len(self.wrong)} thing{'s' * (len(self.wrong) != 1)} wrong"
+        return f"{runs} checked ({self.runs * len(SCHEMAS)} files): all as written"
+
+
+def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+    """Check every run below `out`; `progress(done, total)` is called after each."""
+    wrong: list[str] = []
+    notes: list[str] = []
+    folders = run_folders(out)
+    if not folders:
+        raise CoverlayError(f"there are no runs in {out / 'runs'}; `coverlay run` writes them")
+    for done, folder in enumerate(folders, 1):
+        found = list(damages(folder, rehash=True))
+        wrong += found
+        if not found and not read_record(folder).digests:
+            notes.append(f"{folder} was written without digests by an earlier version: only its trace hash was checked")
+        progress(done, len(folders))
+    return Verdict(len(folders), tuple(wrong), tuple(notes))
+
+
+def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
+    """What is wrong with a run, a sentence each; `rehash` recomputes its trace hash even where digests say enough."""
+    try:
+        if missing_tables(folder):
+            open_run(folder)  # says which
+        run = read_record(folder)
+        changed = [path for path in map(folder.joinpath, _files(run)) if _changed(path, run)]
+        for path in changed:
+            yield f"{path} is damaged (its digest is not that of the file that was written); {remedy(folder)}"
+        if changed:
+            return
+        open_run(folder)
+        if rehash or not run.digests:
+            yield from _other_hash(run)
+    except CoverlayError as error:
+        yield str(error)
+
+
+def _files(run: Run) -> list[str]:
+    return [f"{name}.parquet" for name in HASHED] if run.digests else []
+
+
+def _changed(path: Path, run: Run) -> bool:
+    return digests.file_digest(path) != run.digests[path.stem]["file"]
+
+
+def _other_hash(run: Run) -> Iterator[str]:
+    found, recorded = trace_hash(_OnDisk(run)), run.record["trace_hash"]
+    if found != recorded:
+        yield f"{run.folder} is damaged (its trace hash is {found} and was {recorded}); {remedy(run.folder)}"
+
+
+class _OnDisk(dict[str, pa.Table]):
+    """The tables of a run, each read when it is asked for and not kept: the largest one at a time is in memory."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+
+    def __missing__(self, table: str) -> pa.Table:
+        return self.run.read(table)

@@ -1,0 +1,124 @@
+"""Collects the rows of a run's trace while it happens, in columns and in bounded memory.
+
+Brokers append tuples to `rows[table]`. Every CHECK_STEPS messages, tables with more than BATCH_ROWS of them are
+turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch 60. Beyond
+SPILL_BYTES of batches all of them go to unnamed temporary files, from where the finished tables are mapped: pages
+that the system can drop and read again, so that memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker import trace
+from broker.trace.disk import writing
+
+BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
+CHECK_STEPS = 1 << 12  # looking at the lengths costs nothing per message then
+SPILL_BYTES = 256 << 20
+
+
+class Recorder:
+    """One list of fresh rows per trace table, in schema order but for buckets; older rows are in columns."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.SCHEMAS}
+        self._columns = {name: _Columns(name) for name in trace.SCHEMAS}
+        self._parents = np.empty(BATCH_ROWS, dtype=np.int64)
+        self._published = 0
+        self.steps = 0
+
+    def step(self) -> int:
+        """The number of the message that is processed now, in the one order of the whole run."""
+        self.steps += 1
+        if not self.steps % CHECK_STEPS:
+            self._compact(BATCH_ROWS)
+        return self.steps - 1
+
+    def publication(self, row: tuple[Any, ...], parent: int) -> int:
+        """Write an event message down, all but `useful`; `parent` is the one it was forwarded from, or −1."""
+        number = self._published
+        if number == len(self._parents):
+            self._parents = np.concatenate([self._parents, np.empty_like(self._parents)])
+        self._parents[number] = parent
+        self._published += 1
+        self.rows["publications"].append((*row, False))
+        return number
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Everything but the run record, as Arrow tables."""
+        self._compact(0)
+        tables = {name: columns.table() for name, columns in self._columns.items() if name != "run"}
+        publications = tables["publications"]
+        at = publications.schema.get_field_index("useful")
+        useful = pa.array(self._useful(publications))
+        tables["publications"] = publications.set_column(at, trace.SCHEMAS["publications"].field(at), useful)
+        return tables
+
+    def _compact(self, more_than: int) -> None:
+        for name, rows in self.rows.items():
+            if len(rows) > more_than:
+                self._columns[name].add(rows)
+                rows.clear()  # the same list: brokers hold on to it
+        if sum(columns.nbytes for columns in self._columns.values()) > SPILL_BYTES:
+            for columns in self._columns.values():
+                columns.spill()
+
+    def _useful(self, publications: pa.Table) -> np.ndarray[Any, Any]:
+        """Did the hop, or one that followed from it, deliver? From the last hops back to the first."""
+        hop, parents = publications.column("hop").to_numpy(), self._parents[: self._published]
+        useful: np.ndarray[Any, Any] = publications.column("served").to_numpy() > 0
+        order = np.argsort(hop, kind="stable")
+        starts = np.searchsorted(hop[order], np.arange(1, hop.max(initial=0) + 2))
+        for first, last in zip(starts[-2::-1], starts[:0:-1], strict=True):
+            rows = order[first:last]
+            useful[parents[rows[useful[rows]]]] = True
+        return useful
+
+
+class _Columns:
+    """The older rows of one table: batches in memory, and before them batches in a file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._recorded = [c for c in trace.SCHEMAS[name].names if (name, c) not in trace.BUCKETED]
+        self._batches: list[pa.RecordBatch] = []
+        self.nbytes = 0
+        self._file: IO[bytes] | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def add(self, rows: list[tuple[Any, ...]]) -> None:
+        columns = dict(zip(self._recorded, zip(*rows, strict=True), strict=True))
+        for batch in trace.to_table(self._name, columns).to_batches():
+            self._batches.append(batch)
+            self.nbytes += batch.nbytes
+
+    def spill(self) -> None:
+        if not self._batches:
+            return
+        with writing(f"temporary files in {tempfile.gettempdir()}", "make room there, or name another place in TMPDIR"):
+            if self._writer is None:
+                # Without a name: it is gone with the process, however that ends.
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                self._writer = pa.ipc.new_stream(self._file, trace.SCHEMAS[self._name])
+            for batch in self._batches:
+                self._writer.write_batch(batch)
+        self._batches, self.nbytes = [], 0
+
+    def table(self) -> pa.Table:
+        batches = [*self._spilled(), *self._batches]
+        # Labels are numbered per batch; one numbering for all is what files and readers expect.
+        return pa.Table.from_batches(batches, trace.SCHEMAS[self._name]).unify_dictionaries()
+
+    def _spilled(self) -> list[pa.RecordBatch]:
+        if self._writer is None or self._file is None:
+            return []
+        self._writer.close()
+        self._file.flush()
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return list(pa.ipc.open_stream(pa.py_buffer(mapped)))

@@ -1,0 +1,108 @@
+"""Keep the rows of some subscriptions' decisions and of some events' deliveries, and add up the others.
+
+Which are kept depends on the number of the subscription or event alone (a hash of it), so runs of a sweep keep the
+same ones, whatever the engine, and a larger share keeps all that a smaller one does. All decisions about a
+subscription, and all deliveries of an event, are kept or left out together: `coverlay explain` tells the whole story
+of those that are there.
+
+The rest is added up by everything that metrics tell apart, so rows and rest together give every total exactly. Only
+what needs single rows (the list of the costliest misses, `explain`) comes from the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from broker.trace.buckets import SHARE_UNIT, TIME_UNIT, in_units
+from broker.trace.schema import SCHEMAS, to_table
+
+BATCH = 1 << 20  # rows looked at together
+# What is sampled: the column whose number decides, and the units in which columns of fractions are added up.
+SAMPLED: dict[str, tuple[str, dict[str, float]]] = {
+    "decisions": ("subscription", {"volume": SHARE_UNIT}),
+    "deliveries": ("event", {"latency": TIME_UNIT}),
+}
+
+
+def is_kept(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """Which of these subscriptions or events belong to the sample."""
+    if share >= 1.0:
+        return np.ones(len(numbers), dtype=np.bool_)
+    # The finaliser of SplitMix64: neighbouring numbers land far apart.
+    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
+
+
+def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) -> dict[str, pa.Table]:
+    """The tables with only these shares of the subscriptions' decisions and of the events' deliveries in rows."""
+    thinned = dict(tables)
+    for name, share in (("decisions", decisions), ("deliveries", deliveries)):
+        if share < 1.0:
+            thinned[name], thinned[f"{name}_rest"] = _split(name, tables[name], share)
+    return thinned
+
+
+def _split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
+    by, units = SAMPLED[name]
+    kept: list[pa.RecordBatch] = []
+    parts: list[pa.Table] = []
+    for batch in _batches(table):
+        keep = is_kept(batch.column(by).to_numpy(), share)
+        kept.append(batch.filter(pa.array(keep)))
+        parts.append(_added_up(name, batch.filter(pa.array(~keep)), units))
+    schema = SCHEMAS[name]
+    rows = pa.Table.from_batches([b for b in kept if b.num_rows], schema).unify_dictionaries()
+    return rows, _total(name, parts, units)
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    return iter(table.to_batches(max_chunksize=BATCH))
+
+
+def _keys_and_sums(name: str) -> tuple[list[str], list[str]]:
+    """The columns of a rest table that rows are told apart by, and those that are added up."""
+    columns = SCHEMAS[f"{name}_rest"].names
+    split = columns.index("count")
+    return columns[:split], columns[split:]
+
+
+def _added_up(name: str, batch: pa.RecordBatch, units: Mapping[str, float]) -> pa.Table:
+    keys, sums = _keys_and_sums(name)
+    columns: dict[str, Any] = {}
+    for key in keys:
+        column = batch.column(key)
+        columns[key] = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    for column in sums:
+        if column == "count":
+            columns[column] = np.ones(batch.num_rows, dtype=np.int64)
+        elif column in units:
+            columns[column] = in_units(batch.column(column).to_numpy(), units[column])
+        else:
+            columns[column] = batch.column(column).cast(pa.float64(), safe=False)
+    return _grouped(pa.table(columns), keys, sums)
+
+
+def _grouped(table: pa.Table, keys: list[str], sums: list[str]) -> pa.Table:
+    found = table.group_by(keys, use_threads=False).aggregate([(column, "sum") for column in sums])
+    return found.rename_columns([name.removesuffix("_sum") for name in found.column_names]).select([*keys, *sums])
+
+
+def _total(name: str, parts: list[pa.Table], units: Mapping[str, float]) -> pa.Table:
+    keys, sums = _keys_and_sums(name)
+    if not parts:
+        return SCHEMAS[f"{name}_rest"].empty_table()
+    total = _grouped(pa.concat_tables(parts), keys, sums)
+    total = total.take(pc.sort_indices(total, [(key, "ascending") for key in keys]))
+    columns = {column: total.column(column) for column in total.column_names}
+    for column, unit in units.items():
+        columns[column] = pc.multiply(columns[column].cast(pa.float64(), safe=False), unit)
+    return to_table(f"{name}_rest", columns)

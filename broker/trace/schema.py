@@ -1,0 +1,312 @@
+"""The trace of a run: what each table holds, how it is written, and its hash.
+
+One folder per run, `run=<run id>/`, holds one Parquet file per table below. Spark reads a whole sweep as
+`<out>/runs/run=*/<table>.parquet` with the folder as basePath, so every row carries its run.
+
+The folder appears under its name only when it is complete (written beside it, then renamed), so a reader
+never meets half a run. The hash covers every table but `run` itself, value by value, so it depends neither
+on the Parquet version nor on how long the run took.
+
+Two tables can be sampled (see `broker/trace/sampling.py`): what was left out stands, added up, in `decisions_rest` and
+`deliveries_rest`, so that rows and rest together are always everything that happened.
+
+Pages carry checksums and the run record a digest of every file (see `broker/trace/digests.py`), so that a flipped bit is
+found and not read as another value.
+
+Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from broker.trace import digests
+from broker.trace.buckets import bucket_of
+from broker.trace.disk import replaced_folder
+
+CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
+NOBODY = -1  # in place of a subscription: there is no witness
+
+_label = pa.dictionary(pa.int8(), pa.string())
+
+
+def _schema(**fields: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in fields.items()])
+
+
+# Unknown when nobody asked what exact covering would have said; where tables are older than the trace; until the files
+# are written.
+_NULLABLE = {"exact", "strays", digests.COLUMN}
+
+SCHEMAS: dict[str, pa.Schema] = {
+    # Every control message, one row per hop, in the order the brokers processed them.
+    "control": _schema(
+        step=pa.int64(),  # position in the run's one order of processed messages, both kinds together
+        time=pa.float64(),  # when the target processed it
+        sent=pa.float64(),  # when the source handed it to the link
+        source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
+        target=pa.int32(),
+        tree=pa.int32(),  # the source whose tree it travels on, −1: the one spanning tree
+        kind=_label,  # subscribe, unsubscribe, advertise, unadvertise; start, summary, differs, done (recovery)
+        subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
+        operation=pa.int64(),  # the client request that caused it, directly or through an exposure
+        sequence=pa.int64(),  # position on its link, from 0
+        hop=pa.int32(),  # 0 at the subscriber's own broker
+    ),
+    # Every decision whether to send a subscription over a link.
+    "decisions": _schema(
+        time=pa.float64(),
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        tree=pa.int32(),
+        subscription=pa.int64(),
+        operation=pa.int64(),
+        # forwarded | suppressed | exposed (sent, its cover left) | retracted (covered by a later one) |
+        # merged (into an invented one) | dormant (nothing advertised behind the link overlaps it)
+        outcome=_label,
+        witness=pa.int64(),  # the subscription that covers it, or NOBODY
+        probes=pa.int64(),  # stored entries or key ranges looked at
+        cubes=pa.int64(),  # standard cubes searched (curve methods)
+        runs=pa.int64(),  # key ranges after merging neighbouring cubes
+        volume=pa.float64(),  # fraction of the search region that was searched, 0..1
+        capped=pa.bool_(),  # the probe cap ended the search early
+        exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
+        at_home=pa.bool_(),  # the subscription is one of this broker's own clients': its first hop
+    ),
+    # The decisions that sampling left out, added up.
+    "decisions_rest": _schema(
+        outcome=_label,
+        capped=pa.bool_(),
+        exact=pa.bool_(),
+        at_home=pa.bool_(),
+        count=pa.int64(),
+        probes=pa.float64(),  # sums; as floats, because emulated searches count by the trillion
+        cubes=pa.float64(),
+        runs=pa.float64(),
+        volume=pa.float64(),
+    ),
+    # Routing-table entries per broker and link, sampled over time; `neighbour` CLIENT counts local ones.
+    "tables": _schema(
+        time=pa.float64(),
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        entries=pa.int64(),
+        final=pa.bool_(),  # the sample taken when nothing was under way any more
+    ),
+    # Every event message, one row per hop, in the order the brokers processed them.
+    "publications": _schema(
+        step=pa.int64(),
+        event=pa.int64(),
+        time=pa.float64(),  # when the target processed it
+        sent=pa.float64(),
+        source=pa.int32(),  # CLIENT at the publisher's own broker
+        target=pa.int32(),
+        hop=pa.int32(),  # 0 at the publisher's own broker
+        published=pa.float64(),
+        waited=pa.float64(),  # time − (sent + latency of the link), at least 0; at hop 0 time − sent
+        waited_bucket=pa.int32(),  # see broker/trace/buckets.py
+        served=pa.int32(),  # local subscriptions it was delivered to
+        forwarded=pa.int32(),  # neighbours it was sent on to
+        useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
+    ),
+    "deliveries": _schema(
+        event=pa.int64(),
+        subscription=pa.int64(),
+        broker=pa.int32(),
+        time=pa.float64(),
+        hops=pa.int32(),
+        latency=pa.float64(),
+        latency_bucket=pa.int32(),  # see broker/trace/buckets.py
+        rank=pa.int32(),  # 1 is best at this broker
+        score=pa.float64(),
+    ),
+    # The deliveries that sampling left out, added up.
+    "deliveries_rest": _schema(
+        hops=pa.int32(),
+        latency_bucket=pa.int32(),
+        count=pa.int64(),
+        latency=pa.float64(),  # their sum
+    ),
+    # One row per client request: when it was made and when its last message had been processed.
+    "operations": _schema(
+        operation=pa.int64(),
+        # what a client asked; before time 0: preload; again after its broker lost its memory: re…; reconnect, restart
+        kind=_label,
+        subscription=pa.int64(),
+        broker=pa.int32(),
+        time=pa.float64(),
+        finished=pa.float64(),
+        lasted_bucket=pa.int32(),  # of finished − time, see broker/trace/buckets.py
+        messages=pa.int64(),  # link messages it caused; those of a preload are counted here alone
+    ),
+    "faults": _schema(
+        time=pa.float64(),
+        # crash, restart, cut, heal, converged (whole again); and per lost copy of an event: queue-full,
+        # link-down, crashed (waited in the queue), publisher-down
+        kind=_label,
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        event=pa.int64(),  # the event that was dropped, or NOBODY
+    ),
+    # The links of the overlay, for pictures.
+    "links": _schema(
+        broker=pa.int32(),
+        neighbour=pa.int32(),
+        latency=pa.float64(),
+        routed=pa.bool_(),  # False: in the given graph, but in no tree that messages follow
+    ),
+    "brokers": _schema(
+        broker=pa.int32(),
+        name=pa.string(),
+        x=pa.float64(),
+        y=pa.float64(),
+    ),
+    # One row: what was run, with what, and what the oracle found.
+    "run": _schema(
+        run_id=pa.string(),
+        experiment=pa.string(),
+        seed=pa.int64(),
+        point=pa.string(),  # JSON object: swept key → value of this run
+        parameters=pa.string(),  # JSON: the whole resolved experiment
+        inputs=pa.string(),  # JSON object: key of an input file → digest of its content
+        versions=pa.string(),  # JSON: package → version
+        engine=pa.string(),
+        trace_hash=pa.string(),
+        brokers=pa.int64(),
+        links=pa.int64(),
+        subscriptions=pa.int64(),  # made
+        active=pa.int64(),  # still subscribed at the end
+        events=pa.int64(),
+        control_messages=pa.int64(),  # over links, client requests not counted
+        event_messages=pa.int64(),
+        deliveries=pa.int64(),
+        simple_entries=pa.int64(),  # that simple routing would keep for its neighbours at the end, in the same trees
+        missed=pa.int64(),  # required deliveries that did not happen: must be 0
+        duplicates=pa.int64(),  # must be 0
+        spurious=pa.int64(),  # must be 0
+        strays=pa.int64(),  # events sent where no table entry matched: must be 0; null: tables older than the trace
+        wrong_times=pa.int64(),  # recorded times that are not the sum of their links and waits: must be 0
+        missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
+        missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
+        missed_fault=pa.int64(),  # under way while something was down or being repaired
+        finished=pa.float64(),  # simulated time when nothing was under way any more
+        wall_seconds=pa.float64(),
+        file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
+    ),
+}
+# Columns that traces of earlier versions lack.
+OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries", "strays", "wrong_times")}
+# What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
+MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
+LOSSES = ("missed_transient", "missed_dropped", "missed_fault")
+
+ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
+_RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
+_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
+
+MARK = b"coverlay.trace"  # in the metadata of every file: the hash of the trace that it is a part of
+CHECKED = b"coverlay.checksums"  # in the metadata of every file whose pages carry checksums
+HASHED = tuple(name for name in SCHEMAS if name != "run")
+# Columns worked out from others of their table: the bucket of one, or of the difference of two.
+BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("deliveries", "latency_bucket"): ("latency",),
+    ("publications", "waited_bucket"): ("waited",),
+    ("operations", "lasted_bucket"): ("finished", "time"),
+}
+
+
+def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
+    """An Arrow table with the schema of `name`, from one sequence per column; buckets are worked out here."""
+    schema = SCHEMAS[name]
+    arrays = []
+    for field in schema:
+        sources = BUCKETED.get((name, field.name))
+        values: Any = columns[field.name] if sources is None else _buckets([columns[s] for s in sources])
+        if pa.types.is_dictionary(field.type) and not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, pa.string())
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            arrays.append(values.cast(field.type))
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _buckets(sources: list[Any]) -> np.ndarray[Any, Any]:
+    first, *others = (np.asarray(source, dtype=np.float64) for source in sources)
+    return bucket_of(first - others[0] if others else first)
+
+
+def empty(name: str) -> pa.Table:
+    return SCHEMAS[name].empty_table()
+
+
+def trace_hash(tables: Mapping[str, pa.Table]) -> str:
+    """A digest of every value of every hashed table, in schema order, however the columns are cut into chunks."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in HASHED:
+        table = tables[name]
+        digest.update(f"{name}:{table.num_rows};".encode())
+        for field in SCHEMAS[name]:
+            column = table.column(field.name)
+            if pa.types.is_dictionary(field.type):
+                column = column.cast(pa.string())
+            if pa.types.is_string(column.type):
+                # Lengths first, then characters: together they say which string is which.
+                lengths = pc.binary_length(column)
+                for chunk in (*lengths.chunks, *pc.cast(column, pa.binary()).chunks):
+                    digest.update(_bytes(chunk))
+            else:
+                for chunk in column.chunks:
+                    digest.update(_bytes(chunk))
+    return digest.hexdigest()
+
+
+def _bytes(chunk: pa.Array) -> Any:
+    """The values of a chunk, one after the other, and nothing else of how Arrow keeps them."""
+    if pa.types.is_binary(chunk.type):
+        return b"".join(chunk.to_pylist())
+    if pa.types.is_boolean(chunk.type):
+        chunk = chunk.cast(pa.int8()).fill_null(-1)
+    return np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).data
+
+
+def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
+    """Write a complete run to `folder`, atomically; an earlier run of that name is replaced."""
+    mark = tables["run"].column("trace_hash")[0].as_py()
+    # Spark and run listings do not look at the hidden name that the folder has meanwhile.
+    with replaced_folder(folder) as unfinished:
+        kept: dict[str, Any] = {}
+        for name in HASHED:
+            path = unfinished / f"{name}.parquet"
+            write_table(name, tables[name], path, mark)
+            kept[name] = digests.digests_of(path)
+        write_table("run", _with_digests(tables["run"], kept), unfinished / "run.parquet", mark)
+
+
+def _with_digests(record: pa.Table, kept: dict[str, Any]) -> pa.Table:
+    """The run record with the digests of the other files, and its own."""
+    texts = [json.dumps({**kept, digests.RECORD: digests.record_digest(row)}) for row in record.to_pylist()]
+    at = record.schema.get_field_index(digests.COLUMN)
+    return record.set_column(at, record.schema.field(at), pa.array(texts, pa.string()))
+
+
+def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:
+    """One table as a Parquet file, row group by row group; `mark` says which trace it belongs to."""
+    pq.write_table(
+        table.replace_schema_metadata({MARK: mark, CHECKED: "pages"}),
+        path,
+        write_page_checksum=True,
+        compression="zstd",
+        row_group_size=ROW_GROUP,
+        use_dictionary=[f.name for f in SCHEMAS[name] if f.name not in _SPREAD],
+        column_encoding=dict.fromkeys(_RISING & set(SCHEMAS[name].names), "DELTA_BINARY_PACKED"),
+    )

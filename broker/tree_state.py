@@ -1,0 +1,192 @@
+"""A broker's part in one routing tree: what each neighbour wants, and what each neighbour was told.
+
+A network on one spanning tree has one plane per broker; with a tree per source of events, every broker takes part
+in every tree, and nothing crosses from one plane to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.messages import Control
+from broker.recovery import Recovery
+from broker.tables import LinkTable
+from broker.trace.schema import CLIENT, NOBODY
+from routing.advertisements import AdvertTable
+from routing.contract import LinkStrategy
+from routing.filter import Filter
+from routing.ledger import Decision, Kind, LinkLedger
+from routing.ledger import Message as LedgerMessage
+from routing.overlay.trees import Tree, reaches
+from routing.strategies import make_ledger, strategy
+from routing.strategies.basic import Simple
+from routing.strategies.covering import Covering
+
+if TYPE_CHECKING:
+    from broker.node import Broker
+
+MOST = 2**63 - 1  # what a column of the trace holds; an emulated search in many dimensions counts further
+AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
+
+
+class Plane:
+    """Tables and ledgers of one broker in one tree."""
+
+    def __init__(self, broker: Broker, tree: Tree) -> None:
+        self.broker = broker
+        self.tree = tree
+        self.neighbours = tree.neighbours(broker.number)
+        self.learn, silent = reaches(tree, broker.number, strategy(broker.network.settings.strategy).sends_to)
+        self.gets_everything = set(silent)
+        self.recovery = Recovery(self)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with empty tables and ledgers: at first, and after a crash that took the memory."""
+        settings, dimensions = self.broker.network.settings, len(self.broker.network.settings.routing.domain)
+        self.tables = {n: LinkTable(settings.semantics) for n in self.neighbours}
+        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *self.neighbours]}
+        self.ledgers = {n: self._ledger(n) for n in self.learn}
+        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
+
+    def wants(self, source: int, values: NDArray[np.float64]) -> list[int]:
+        """The neighbours that an event from `source` goes on to."""
+        others = [n for n in self.neighbours if n != source]
+        return [n for n in others if n in self.gets_everything or self.tables[n].matches(values)]
+
+    # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
+
+    def subscription(self, message: Control) -> None:
+        """A neighbour subscribes or unsubscribes."""
+        if self.takes_in(message.source, message.kind, message.subscription, message.filter):
+            self.pass_on(message)
+
+    def takes_in(self, source: int, kind: Kind, subscription: int, filter: Filter) -> bool:
+        """Change the table of a neighbour as it says; False if it says nothing new."""
+        table, joins = self.tables[source], kind is Kind.SUBSCRIBE
+        if joins == (subscription in table):
+            return False  # known already, or gone already: repeated while two brokers agree again
+        if joins:
+            table.add(subscription, filter)
+        else:
+            table.remove(subscription)
+        return True
+
+    def pass_on(self, message: Control) -> None:
+        """Tell the neighbours of a subscription that came or left, as far as they need to know."""
+        for neighbour, answers in self.told(message.source, message.kind, message.subscription, message.filter):
+            self.send_control(neighbour, answers, message.operation, message.hop + 1)
+
+    def told(
+        self, source: int, kind: Kind, subscription: int, filter: Filter
+    ) -> Iterator[tuple[int, list[LedgerMessage]]]:
+        """What each neighbour is to be told of a subscription that came or left; each ledger decides as it is asked."""
+        for neighbour, ledger in self.ledgers.items():
+            if neighbour == source:
+                continue  # what came from there needs not go back
+            if kind is Kind.SUBSCRIBE:
+                yield neighbour, ledger.subscribe(subscription, filter)
+            else:
+                yield neighbour, ledger.unsubscribe(subscription)
+
+    def advertisement(self, message: Control) -> None:
+        """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
+        begins = message.kind is Kind.ADVERTISE
+        table = self.adverts[message.source]
+        if begins == (message.subscription in table):
+            return
+        if begins:
+            table.add(message.subscription, message.filter)
+        else:
+            table.remove(message.subscription)
+        for neighbour, ledger in self.advert_ledgers.items():
+            if neighbour == message.source:
+                continue
+            if begins:
+                answers = ledger.subscribe(message.subscription, message.filter)
+            else:
+                answers = ledger.unsubscribe(message.subscription)
+            adverts = [(AS_ADVERT[kind], id, filter) for kind, id, filter in answers]
+            self.send_control(neighbour, adverts, message.operation, message.hop + 1)
+        if message.source in self.ledgers:
+            followers = self.ledgers[message.source].reconsider()
+            self.send_control(message.source, followers, message.operation, message.hop + 1)
+
+    def send_control(self, neighbour: int, answers: list[LedgerMessage], operation: int, hop: int) -> None:
+        network, link = self.broker.network, self.broker.links[neighbour]
+        for kind, subscription, filter in answers:
+            network.operation_sends(operation)
+            link.send(
+                Control(
+                    kind, subscription, filter, operation, self.broker.number, network.env.now, link.sent, hop,
+                    self.tree.name,
+                )
+            )  # fmt: skip
+
+    # ── construction and checks ────────────────────────────────────────────────────────────────────────
+
+    def _ledger(self, neighbour: int) -> LinkLedger:
+        broker, network = self.broker, self.broker.network
+        settings, rows = network.settings, network.recorder.rows["decisions"]
+
+        def record(decision: Decision) -> None:
+            if network.loading:
+                return
+            search = decision.search
+            rows.append(
+                (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,
+                 decision.outcome, NOBODY if search.witness is None else search.witness,
+                 min(search.probes, MOST), min(search.cubes, MOST), min(search.runs, MOST), search.volume,
+                 search.capped, decision.exact, decision.subscription in broker.local)
+            )  # fmt: skip
+
+        return make_ledger(
+            settings.strategy,
+            settings.routing_on(self.tree, broker.number, neighbour),
+            settings.exact_routing if settings.ask_exact else None,
+            network.new_merger,
+            active=settings.active,
+            on_decision=record,
+            wanted=self.adverts[neighbour].overlaps if settings.advertisements != "none" else None,
+        )
+
+    def _advert_strategy(self) -> LinkStrategy:
+        settings = self.broker.network.settings
+        return (Covering if settings.advertisements == "covering" else Simple)(settings.exact_routing)
+
+    def check(self) -> None:
+        """Raise AssertionError when a table or ledger contradicts itself or another."""
+        self.recovery.check()
+        for table in self.tables.values():
+            table.check()
+        for neighbour, ledger in self.ledgers.items():
+            ledger.check()
+            known = dict(self.broker.local.filters)
+            for other in self.neighbours:
+                if other != neighbour:
+                    known.update(self.tables[other].filters)
+            same = _digests(known) == _digests(ledger.known)
+            assert same, "a subscription without a decision, or a decision about nobody or about another filter"
+            self._check_agreement(neighbour, ledger, self.at(neighbour).tables)
+        for neighbour, ledger in self.advert_ledgers.items():
+            ledger.check()
+            self._check_agreement(neighbour, ledger, self.at(neighbour).adverts)
+
+    def at(self, neighbour: int) -> Plane:
+        """The other end of a link, in the same tree."""
+        return self.broker.network.brokers[neighbour].planes[self.tree.name]
+
+    def _check_agreement(
+        self, neighbour: int, ledger: LinkLedger, tables: dict[int, LinkTable] | dict[int, AdvertTable]
+    ) -> None:
+        here = self.broker.number
+        same = _digests(ledger.sent) == _digests(tables[here].filters)
+        assert same, f"link {here}→{neighbour}, tree {self.tree.name} disagrees"
+
+
+def _digests(filters: Mapping[int, Filter]) -> dict[int, int]:
+    return {subscription: filter.digest for subscription, filter in filters.items()}

@@ -1,0 +1,356 @@
+"""What every covering index shares: validation, the store of dominance points, statistics.
+
+A box with closed bounds [lo_j, hi_j] is kept as the point p = (−lo_0, hi_0, −lo_1, hi_1, …) with D = 2d
+coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 contains box 2 iff p1 ≥ p2 in
+every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
+slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
+
+A method derives from `CoveringIndex` and implements `_insert`, `_delete`, `_search`, `_search_covered`, and
+`_check` for the invariants of its own structure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from covering.slot_table import Ids
+from covering.stats import Stats
+from coverlay import CoverlayError, kernel, quoted
+
+Id = Any  # any hashable; whole numbers are stored most compactly
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+NO_SLOT = -1
+_FIRST_CAPACITY = 16  # slots allocated for the first entry
+_GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bounds, rules out doubling
+
+
+_FINE, _NAN, _INVERTED = 0, 1, 2
+
+
+@kernel
+def _to_point(box: Floats, point: Floats) -> int:
+    """Write the dominance point of `box`; report what is wrong with the box, if anything."""
+    for j in range(box.shape[0]):
+        lo, hi = box[j, 0], box[j, 1]
+        if np.isnan(lo) or np.isnan(hi):
+            return _NAN
+        if lo > hi:
+            return _INVERTED
+        point[2 * j] = -lo
+        point[2 * j + 1] = hi
+    return _FINE
+
+
+@kernel
+def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
+    """Write the dominance points of all boxes; (what is wrong, which box) of the first bad one."""
+    for i in range(boxes.shape[0]):
+        wrong = _to_point(boxes[i], points[i])
+        if wrong != _FINE:
+            return wrong, i
+    return _FINE, 0
+
+
+def checked_domain(domain: ArrayLike) -> Floats:
+    """A domain as a (d, 2) array, or the sentence that says what is wrong with it."""
+    try:
+        bounds = np.array(domain, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CoverlayError(f"domain {domain!r} must be a (d, 2) array of numbers") from None
+    if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.shape[0] == 0:
+        raise CoverlayError(f"domain of shape {bounds.shape} must be (d, 2): one [lo, hi] per attribute")
+    for j, (lo, hi) in enumerate(bounds.tolist()):
+        if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
+            raise CoverlayError(f"domain bounds [{lo}, {hi}] of attribute {j} must be finite with lo ≤ hi")
+    return bounds
+
+
+class CoveringIndex(ABC):
+    """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness."""
+
+    name: ClassVar[str]
+    takes_epsilon: ClassVar[bool] = False
+
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
+        self.domain = checked_domain(domain)
+        self.epsilon = epsilon
+        self.attributes = self.domain.shape[0]
+        self.stats = Stats()
+        self._shape = self.domain.shape
+        self._points: Floats = np.empty((0, 2 * self.attributes))
+        self._ids = Ids()
+        self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
+        self._used = 0
+        self._query = np.empty(2 * self.attributes)
+
+    # ---- what users call -------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id is not None and self._ids.find(plain(id)) >= 0
+
+    def ids(self) -> list[Id]:
+        """The stored ids, in the order of their slots."""
+        return [self._ids.at(slot) for slot in self._ids.slots()]
+
+    def box(self, id: Id) -> Floats:
+        """The stored box of an id, as it was given."""
+        point = self._points[self._slot_of(plain(id))]
+        return np.stack([-point[0::2], point[1::2]], axis=1)
+
+    def add(self, id: Id, box: ArrayLike) -> None:
+        """Store a box of closed bounds under a new id."""
+        point = self._point(box)
+        id = plain(id)
+        if self._ids.find(id) >= 0:
+            raise CoverlayError(f"id {id!r} is already stored; remove it first")
+        slot = self._free.pop() if self._free else self._grow(1)
+        self._ids.put(id, slot)
+        self._points[slot] = point
+        self._insert(slot)
+
+    def remove(self, id: Id) -> None:
+        """Forget a stored id and its box."""
+        id = plain(id)
+        slot = self._slot_of(id)
+        self._delete(slot)
+        self._ids.drop(id, slot)
+        self._points[slot] = np.nan
+        self._release(slot)
+
+    def find_cover(self, box: ArrayLike) -> Id | None:
+        """The id of a stored box that contains `box` (an equal one included), or None."""
+        slot = self._search(self._point(box))
+        stats = self.stats
+        stats.checks += 1
+        if slot < 0:
+            return None
+        stats.hits += 1
+        return self._ids.at(slot)
+
+    def find_covered(self, box: ArrayLike) -> list[Id]:
+        """The ids of all stored boxes that `box` contains, ascending; exact in every method."""
+        return ordered(self._ids.at_all(self._search_covered(self._point(box))))
+
+    def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
+        """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
+        points, ids = self._points_of(boxes), _plain_all(ids)
+        if len(ids) != len(points):
+            raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; there must be as many")
+        if len(points) == 0:
+            return
+        first = self._grow(len(points))
+        try:
+            self._ids.put_many(ids, first)
+        except CoverlayError:
+            self._used = first
+            raise
+        self._points[first : first + len(points)] = points
+        self._insert_many(first, len(points))
+
+    def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
+        """`find_cover` of each box of an (n, d, 2) batch."""
+        slots = self._search_many(self._points_of(boxes))
+        self.stats.checks += len(slots)
+        self.stats.hits += int((slots >= 0).sum())
+        return self._ids.at_all(slots)
+
+    def overlapping(self, box: ArrayLike) -> tuple[list[Id], Floats]:
+        """Ids and boxes (n, d, 2) of all stored boxes that share a value with `box`, in slot order."""
+        query = self._point(box)
+        low, high = -query[0::2], query[1::2]
+        held = self._points[: self._used]
+        meets = ((-held[:, 0::2] <= high) & (held[:, 1::2] >= low)).all(axis=1)  # NaN compares false
+        slots = np.flatnonzero(meets)
+        return self._ids.at_all(slots), np.stack([-held[slots, 0::2], held[slots, 1::2]], axis=2)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and tables that hold the entries and the structure over them."""
+        return self._points.nbytes + self._ids.nbytes + self._structure_bytes()
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant of the structure does not hold; slow, for tests."""
+        self._ids.check()
+        in_use = self._ids.slots()
+        assert set(in_use).isdisjoint(self._free)
+        assert all(slot < self._used for slot in (*in_use, *self._free))
+        empty = np.isnan(self._points).all(axis=1)
+        assert np.isnan(self._points[empty]).all()
+        assert np.flatnonzero(~empty).tolist() == in_use
+        self._check()
+
+    # ---- what methods implement --------------------------------------------------------------------
+
+    @abstractmethod
+    def _insert(self, slot: int) -> None:
+        """`_points[slot]` was just filled: take it into the structure."""
+
+    def _insert_many(self, first: int, count: int) -> None:
+        """Slots first … first+count−1 were just filled."""
+        for slot in range(first, first + count):
+            self._insert(slot)
+
+    @abstractmethod
+    def _delete(self, slot: int) -> None:
+        """`_points[slot]` is about to be emptied: take it out of the structure."""
+
+    @abstractmethod
+    def _search(self, query: Floats) -> int:
+        """A slot whose point dominates `query`, or NO_SLOT; counts probes, volume and so on in `stats`."""
+
+    def _search_many(self, queries: Floats) -> Slots:
+        """`_search` of each row."""
+        return np.fromiter((self._search(query) for query in queries), np.int64, len(queries))
+
+    def _search_covered(self, query: Floats) -> Slots:
+        """All slots whose point `query` dominates. Unless a method knows better: one pass over all."""
+        return covered_slots(self._points, self._used, query)
+
+    def _check(self) -> None:  # noqa: B027  (a method without structure has nothing to verify)
+        """Verify the invariants of the method's own structure."""
+
+    def _structure_bytes(self) -> int:
+        """Bytes of the method's own arrays, beyond points and ids."""
+        return 0
+
+    # ---- help for both -------------------------------------------------------------------------------
+
+    def share_stats(self, stats: Stats) -> None:
+        """Count into these from now on, as an index made of several indexes wants."""
+        self.stats = stats
+
+    def _slot_of(self, id: Id) -> int:
+        slot = self._ids.find(id)
+        if slot < 0:
+            raise CoverlayError(f"id {id!r} is not stored here")
+        return slot
+
+    def _release(self, slot: int) -> None:
+        """An emptied slot may be used again."""
+        self._free.append(slot)
+
+    def _grow(self, count: int) -> int:
+        """Take `count` fresh slots at the end; return the first. A batch into an empty index fits exactly."""
+        first = self._used
+        needed = first + count
+        if needed > len(self._points):
+            capacity = max(self._room(needed), _FIRST_CAPACITY)
+            points = np.full((capacity, self._points.shape[1]), np.nan)
+            points[:first] = self._points[:first]
+            self._points = points
+            self._ids.reserve(capacity)
+        self._used = needed
+        return first
+
+    def _room(self, needed: int) -> int:
+        """The capacity to grow to."""
+        return max(needed, int(len(self._points) * _GROWTH))
+
+    def _point(self, box: ArrayLike) -> Floats:
+        """The dominance point of a box, in a buffer that the next call overwrites."""
+        if (
+            type(box) is not np.ndarray
+            or box.dtype != np.float64
+            or box.shape != self._shape
+            or not box.flags.c_contiguous
+        ):
+            box = self._coerced(box, self._shape, "(d, 2)")
+        wrong = _to_point(box, self._query)
+        if wrong != _FINE:
+            raise CoverlayError(_complaint(wrong, box))
+        return self._query
+
+    def _points_of(self, boxes: ArrayLike) -> Floats:
+        try:
+            rows = np.asarray(boxes)
+        except ValueError:
+            raise CoverlayError(f"boxes {quoted(boxes)} must be a (n, d, 2) array of numbers") from None
+        if rows.size == 0 and (rows.ndim == 1 or rows.shape[1:] == self._shape):
+            return np.empty((0, 2 * self.attributes))
+        rows = self._coerced(boxes, (len(rows) if rows.ndim else 0, *self._shape), "(n, d, 2)")
+        points = np.empty((len(rows), 2 * self.attributes))
+        wrong, which = _to_points(rows, points)
+        if wrong != _FINE:
+            raise CoverlayError(_complaint(wrong, rows[which]))
+        return points
+
+    def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
+        try:
+            given = np.asarray(box)
+            if given.dtype.kind not in "biufO":  # text that looks like a number is none, and dates are not either
+                raise TypeError
+            array = np.ascontiguousarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise CoverlayError(f"box {quoted(box)} must be a {meaning} array of numbers") from None
+        if array.shape != shape:
+            raise CoverlayError(
+                f"box of shape {array.shape} must have shape {meaning} with d = {self.attributes}: "
+                "one closed [lo, hi] per attribute"
+            )
+        return array
+
+
+def _complaint(wrong: int, box: Floats) -> str:
+    rule = "NaN is no bound" if wrong == _NAN else "lo must not exceed hi"
+    return f"box {box.tolist()} is not valid: {rule}"
+
+
+def plain(id: Id) -> Id:
+    """Whole numbers as Python's, so that an id is one thing however it was handed in: 1, 1.0 or numpy's 1."""
+    if type(id) is int or isinstance(id, str):
+        return id
+    try:
+        hash(id)
+    except TypeError:
+        raise CoverlayError(f"id {quoted(id)} must be hashable: a number, a text or a tuple of them") from None
+    if id is None:
+        raise CoverlayError("None cannot be an id: it is the answer where there is no cover")
+    try:
+        whole = int(id)
+        return whole if whole == id else id
+    except (TypeError, ValueError, OverflowError):
+        return id
+
+
+def _plain_all(ids: Any) -> Any:
+    if isinstance(ids, range) or (isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu"):
+        return ids
+    try:
+        return [plain(id) for id in ids]
+    except TypeError:
+        raise CoverlayError(f"ids {quoted(ids)} must be a list or an array") from None
+
+
+def ordered(ids: list[Id]) -> list[Id]:
+    """Ascending if the ids compare with each other, else as they are."""
+    try:
+        return sorted(ids)
+    except TypeError:
+        return ids
+
+
+@kernel
+def covered_slots(points: Floats, used: int, query: Floats) -> Slots:
+    """Slots below `used` whose point is ≤ `query` everywhere; NaN rows are never reported."""
+    found = np.empty(used, np.int64)
+    count = 0
+    for i in range(used):
+        below = True
+        for j in range(query.shape[0]):
+            if not points[i, j] <= query[j]:
+                below = False
+                break
+        if below:
+            found[count] = i
+            count += 1
+    return found[:count].copy()

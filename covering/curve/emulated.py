@@ -1,0 +1,127 @@
+"""The answers and probe counts of the greedy Z-order search, from a closed form instead of enumeration.
+
+Beyond two coordinates the greedy search enumerates hopelessly many cubes. But what it would find is known:
+each stored point that dominates the query lies in one cube of the decomposition, whose side and rank in the
+greedy order have closed forms (theory.level_of, theory.rank_of). The search finds the dominating point in
+the largest cube, ties by key, then by slot, after rank + 1 probes, provided that ε and the cap allow as many.
+
+So: find the dominating points by packed words (fields.py), keep the best, count its rank once. Same witness,
+probes, cubes and volume as `zorder` with the same options, at any D; `merge_runs` has no closed form for its
+order and is not offered. The default is no cap: a count is free here.
+
+Cost: O(n) with the constant of a vectorised scan, plus O((D·k)²) integer work per query.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from covering.contract import CoveringIndex, Floats, Slots
+from covering.curve import theory
+from covering.curve.keys import Codes, Quantiser, greedy_bits, interleave, mirror
+from covering.curve.sfc_array import compare
+from covering.packed_words import Fields, covered_by_fields, dominating, pack_stored
+from coverlay import CoverlayError, kernel
+
+
+@kernel
+def first_met(
+    points: Floats, candidates: Slots, offset: Floats, scale: Floats, bits: int, lengths: Codes, cell: Codes
+) -> int:
+    """The candidate that the greedy search meets first, its mirrored codes in `cell`; −1 if there is none."""
+    dimensions = lengths.shape[0]
+    words = (dimensions * bits + 63) // 64
+    key, least = np.zeros(words + 1, np.uint64), np.zeros(words + 1, np.uint64)
+    codes = np.empty(dimensions, np.int64)
+    best, top = -1, -1
+    for c in range(candidates.shape[0]):
+        mirror(points[candidates[c]], offset, scale, bits, codes)
+        level = bits
+        for j in range(dimensions):
+            differing = codes[j] ^ lengths[j]
+            while differing >> level == 0:
+                level -= 1
+        if level < top:
+            continue
+        interleave(codes, bits, key)
+        key[words] = np.uint64(candidates[c])
+        # Within a cube the array is in key order; between cubes of one size the key decides as well.
+        if level > top or compare(key, least) < 0:
+            best, top = candidates[c], level
+            for i in range(words + 1):  # not slices, whose check of lengths takes seconds to compile
+                least[i] = key[i]
+            for j in range(dimensions):
+                cell[j] = codes[j]
+    return best
+
+
+class EmulatedIndex(CoveringIndex):
+    name = "zorder-emulated"
+    takes_epsilon = True
+
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        bits: int | None = None,
+        probe_cap: int | None = None,
+    ) -> None:
+        super().__init__(domain, epsilon)
+        if probe_cap is not None and (isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1):
+            raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1, or nothing")
+        self.probe_cap = probe_cap
+        self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
+        self.bits = self._quantiser.bits
+        self._fields = Fields.of(self.domain)
+        self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
+        self._codes: Codes = np.empty(2 * self.attributes, np.int64)
+
+    def _insert(self, slot: int) -> None:
+        self._insert_many(slot, 1)
+
+    def _insert_many(self, first: int, count: int) -> None:
+        if self._words.shape[1] != len(self._points):
+            words = np.zeros((self._fields.words, len(self._points)), self._words.dtype)
+            words[:, : self._words.shape[1]] = self._words
+            self._words = words
+        pack_stored(self._points, first, first + count, self._fields.kernel, self._words)
+
+    def _delete(self, slot: int) -> None:
+        self._words[:, slot] = self._fields.guards  # passes for no query
+
+    def _search(self, query: Floats) -> int:
+        q = self._quantiser
+        mirror(query, q.offset, q.scale, q.bits, self._codes)
+        lengths = self._codes + 1
+        plan = theory.plan(lengths.tolist(), self.bits, self.epsilon)
+        quota = plan.quota if self.probe_cap is None else min(plan.quota, self.probe_cap)
+        above = dominating(self._points, self._words, self._used, self._fields.kernel, query)
+        slot = int(first_met(self._points, above, q.offset, q.scale, q.bits, lengths, self._codes))
+        cubes = quota
+        if slot >= 0:
+            cubes = 1 + theory.rank_of(self._codes.tolist(), lengths.tolist(), self.bits, plan.levels)
+            if cubes > quota:
+                slot, cubes = -1, quota
+        stats = self.stats
+        stats.probes += cubes
+        stats.cubes += cubes
+        stats.runs += cubes
+        stats.volume += plan.fraction(cubes)
+        stats.capped += slot < 0 and quota < plan.quota
+        return slot
+
+    def _search_covered(self, query: Floats) -> Slots:
+        return covered_by_fields(self._points, self._words, self._used, self._fields.kernel, query)
+
+    def _check(self) -> None:
+        in_use = self._ids.slots()
+        expected = np.zeros_like(self._words)
+        pack_stored(self._points, 0, self._words.shape[1], self._fields.kernel, expected)
+        assert (self._words[:, in_use] == expected[:, in_use]).all()
+
+    def _structure_bytes(self) -> int:
+        return self._words.nbytes

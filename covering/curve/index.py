@@ -1,0 +1,71 @@
+"""What the methods on a space filling curve share: quantised points in the dynamic SFC array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from covering.contract import CoveringIndex, Floats
+from covering.curve.hilbert_keys import hilbert_rows
+from covering.curve.keys import Codes, Quantiser, Words, default_bits, key_rows, mirror
+from covering.curve.sfc_array import SfcArray
+from coverlay import CoverlayError
+
+MAX_ATTRIBUTES = 32  # the state of a coordinate is a bit of one word, two coordinates per attribute
+
+
+class CurveIndex(CoveringIndex):
+    """Base of the curve methods; `hilbert` picks the curve."""
+
+    hilbert = False
+
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        bits: int | None = None,
+        default: Callable[[int], int] = default_bits,
+    ) -> None:
+        super().__init__(domain, epsilon)
+        if self.attributes > MAX_ATTRIBUTES:
+            raise CoverlayError(f"{self.attributes} attributes are too many for {self.name}: {MAX_ATTRIBUTES} at most")
+        self._quantiser = Quantiser.of(self.domain, bits, default)
+        self.bits = self._quantiser.bits
+        self._array = SfcArray(self._quantiser.words)
+        self._codes = np.empty(2 * self.attributes, np.int64)
+
+    def _rows(self, first: int, count: int) -> Words:
+        q = self._quantiser
+        make = hilbert_rows if self.hilbert else key_rows
+        return make(self._points[first : first + count], first, q.offset, q.scale, q.bits)
+
+    def _insert(self, slot: int) -> None:
+        self._array.insert(self._rows(slot, 1)[0])
+
+    def _insert_many(self, first: int, count: int) -> None:
+        self._array.insert_many(self._rows(first, count))
+
+    def _delete(self, slot: int) -> None:
+        self._array.delete(self._rows(slot, 1)[0])
+
+    def corner_of(self, query: Floats) -> Codes:
+        """The far corner of the query's search region: its mirrored codes. A buffer, overwritten each time."""
+        q = self._quantiser
+        mirror(query, q.offset, q.scale, q.bits, self._codes)
+        return self._codes
+
+    def lengths_of(self, query: Floats) -> Codes:
+        """Side lengths of the query's search region, in cells."""
+        return self.corner_of(query) + 1
+
+    def _check(self) -> None:
+        self._array.check()
+        held = {int(row[-1]): row.tolist() for row in self._array.rows()}
+        assert sorted(held) == self._ids.slots()
+        for slot, row in held.items():
+            assert self._rows(slot, 1)[0].tolist() == row
+
+    def _structure_bytes(self) -> int:
+        return self._array.nbytes

@@ -1,0 +1,128 @@
+"""Quantised dominance points and their Z-order keys, of as many 64-bit words as they need.
+
+Each coordinate becomes a code of k bits by one monotone floor over the domain, clamped to it; the top code
+2^k − 1 is reserved for +∞, so that an unbounded side is told from one that merely ends at the domain. Both
+stored points and queries use the same floor: p ≥ q implies code(p) ≥ code(q), hence no cover is lost, and
+since the converse fails for equal codes every hit is verified on the original values.
+
+Codes are mirrored (2^k − 1 − code): the search region of a query becomes a rectangle [0, l_1) × … × [0, l_D)
+at the origin, with side lengths l_j = code range above the query, as the slides draw it.
+
+A key interleaves the mirrored codes, most significant bits first, coordinate 0 first ("Keys of Standard
+Cubes": cell (0, 1) has key 01). Bit t of the key is bit 63 − t mod 64 of word t div 64: keys are left
+aligned and compare word by word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covering.contract import Floats
+from coverlay import CoverlayError, kernel
+
+Words = NDArray[np.uint64]
+Codes = NDArray[np.int64]
+
+WORD = 64
+MAX_BITS = 32  # per coordinate: float64 scaling is exact enough and codes stay clear of the sign bit
+_FINEST_DEFAULT = 16  # more bits multiply the cubes of a greedy search and separate few more bounds
+_COARSEST_DEFAULT = 8  # below this a key hardly discriminates: take another word instead
+
+
+@dataclass(frozen=True)
+class Quantiser:
+    """The monotone floor of every coordinate: code = ⌊(p − offset) · scale⌋, clamped to 0 … 2^bits − 2."""
+
+    offset: Floats
+    scale: Floats
+    bits: int
+
+    @staticmethod
+    def of(domain: Floats, bits: int | None, default: Callable[[int], int] | None = None) -> Quantiser:
+        """For the dominance points of a domain; `bits` None means what `default` says, or `default_bits`."""
+        dimensions = 2 * len(domain)
+        if bits is None:
+            bits = (default or default_bits)(dimensions)
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
+            raise CoverlayError(f"bits {bits!r} must be a whole number from 1 to {MAX_BITS} (per coordinate)")
+        offset = np.empty(dimensions)
+        offset[0::2], offset[1::2] = -domain[:, 1], domain[:, 0]
+        scale = np.zeros(dimensions)
+        # A domain of one value, or so narrow that the scale overflows, or so wide that its width does, has one code.
+        with np.errstate(divide="ignore", over="ignore"):
+            width = np.repeat(domain[:, 1] - domain[:, 0], 2)
+            np.divide(float(2**bits - 1), width, out=scale, where=width > 0)
+        scale[~np.isfinite(scale)] = 0.0
+        return Quantiser(offset, scale, bits)
+
+    @property
+    def words(self) -> int:
+        return -(-len(self.offset) * self.bits // WORD)
+
+
+def greedy_bits(dimensions: int) -> int:
+    """Bits per coordinate for the greedy methods: a cell of about 2^−32 of the space, never below 4 bits.
+
+    The number of cubes that ε asks for hardly depends on it, the number that an exact search asks for does.
+    """
+    return max(4, min(_FINEST_DEFAULT, WORD // 2 // dimensions))
+
+
+def default_bits(dimensions: int) -> int:
+    """Bits per coordinate that fill one word where that discriminates, else what does over several words."""
+    return max(_COARSEST_DEFAULT, min(_FINEST_DEFAULT, WORD // dimensions))
+
+
+@kernel
+def mirror(point: Floats, offset: Floats, scale: Floats, bits: int, codes: Codes) -> None:
+    """Mirrored codes of a dominance point: 0 for +∞, 2^bits − 1 for the lowest finite code and below."""
+    top = (1 << bits) - 1
+    for j in range(point.shape[0]):
+        if point[j] == np.inf:
+            codes[j] = 0
+            continue
+        above = point[j] - offset[j]
+        if not above > 0.0:
+            codes[j] = top
+            continue
+        scaled = above * scale[j]
+        # An overflowing difference times a scale of zero is NaN: one finite code, the lowest.
+        if np.isnan(scaled):
+            codes[j] = top
+        elif scaled >= top - 1:
+            codes[j] = 1
+        else:
+            codes[j] = top - np.int64(scaled)
+
+
+@kernel
+def interleave(codes: Codes, bits: int, row: Words) -> None:
+    """Write the key of `codes` into the first words of `row`."""
+    dimensions = codes.shape[0]
+    words = (dimensions * bits + 63) // 64
+    for w in range(words):
+        row[w] = np.uint64(0)
+    t = 0
+    for b in range(bits - 1, -1, -1):
+        for j in range(dimensions):
+            if (codes[j] >> b) & 1:
+                row[t >> 6] |= np.uint64(1) << np.uint64(63 - (t & 63))
+            t += 1
+
+
+@kernel
+def key_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int) -> Words:
+    """Key words and, as last word, the slot of the points in slots first, first + 1, …"""
+    dimensions = offset.shape[0]
+    words = (dimensions * bits + 63) // 64
+    rows = np.empty((points.shape[0], words + 1), np.uint64)
+    codes = np.empty(dimensions, np.int64)
+    for i in range(points.shape[0]):
+        mirror(points[i], offset, scale, bits, codes)
+        interleave(codes, bits, rows[i])
+        rows[i, words] = np.uint64(first + i)
+    return rows

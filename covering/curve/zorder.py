@@ -1,0 +1,183 @@
+"""Approximate covering by the Z curve: the slides' greedy search of standard cubes in decreasing size.
+
+Shen and Tirthapura, ICDCS 2007. Stored points lie in the SFC array by Z key. A query's search region is an
+extremal rectangle; its standard cubes are key ranges, looked up largest first until the searched fraction γ
+of the rectangle's volume reaches 1 − ε (ε = 0: all of it, exact). Safe at any ε: a cover may be missed,
+never invented.
+
+What ours changes: a point found in a cube is verified on its original bounds, because a cube at the edge of
+the region holds points with the query's own code, which may fail by a fraction of a cell; a `probe_cap` ends
+a search that would enumerate too many cubes and says so in `stats.capped`; with ε = 0 nothing may be missed, so
+what the cap left open is then searched by exact jumps (`finish`, bigmin.py); `merge_runs` joins cubes with
+neighbouring keys, of whatever size, into runs and looks these up, longest first.
+
+A probe is one key range looked up. Cost: up to `quota` probes of O(log n), where theory.py gives the quota
+and the slides' bounds on it; beyond D = 2 only large ε finishes under the cap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from covering.contract import NO_SLOT, Floats
+from covering.curve import theory
+from covering.curve.bigmin import jump_search
+from covering.curve.cubes import cube_rows, next_cube, open_level
+from covering.curve.hilbert_keys import cube_range
+from covering.curve.index import CurveIndex
+from covering.curve.keys import WORD, Codes, Words, greedy_bits
+from covering.curve.sfc_array import BLOCK, Arrays, locate
+from coverlay import CoverlayError, kernel
+
+PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that
+
+
+@kernel
+def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Words) -> int:
+    """A slot with key in [low, high] that dominates the query, or −1. `low` is a row with slot 0."""
+    rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
+    words = low.shape[0] - 1
+    at, inside = locate(arrays, low)
+    while at < meta[0]:
+        block = order[at]
+        for i in range(block * BLOCK + inside, block * BLOCK + count[block]):
+            for w in range(words):
+                if rows[i, w] != high[w]:
+                    if rows[i, w] > high[w]:
+                        return -1
+                    break
+            slot = np.int64(rows[i, words])
+            covers = True
+            for j in range(query.shape[0]):
+                if not points[slot, j] >= query[j]:
+                    covers = False
+                    break
+            if covers:
+                return int(slot)
+        at, inside = at + 1, 0
+    return -1
+
+
+@kernel
+def _greedy(
+    arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, hilbert: bool, quota: int
+) -> tuple[int, int]:
+    """(slot or −1, cubes probed) of the greedy search over at most `quota` cubes."""
+    dimensions = lengths.shape[0]
+    words = (dimensions * bits + 63) // 64
+    low, high = np.zeros(words + 1, np.uint64), np.zeros(words + 1, np.uint64)
+    limit, taken, cell = np.empty_like(lengths), np.empty_like(lengths), np.empty_like(lengths)
+    corner = np.empty_like(lengths)
+    tried = np.empty(dimensions * bits + 1, np.int64)
+    cubes = 0
+    for level in range(bits, -1, -1):
+        if cubes == quota or not open_level(lengths, level, limit, taken, cell, tried):
+            continue
+        depth = next_cube(0, bits - level, limit, taken, cell, tried)
+        while depth >= 0 and cubes < quota:
+            for j in range(dimensions):
+                corner[j] = cell[j] << level
+            cube_range(corner, level, bits, hilbert, low, high)
+            cubes += 1
+            slot = _probe(arrays, points, query, low, high)
+            if slot >= 0:
+                return slot, cubes
+            depth = next_cube(depth, bits - level, limit, taken, cell, tried)
+    return -1, cubes
+
+
+def as_integer(row: Words) -> int:
+    """The key of a row (its last word is the slot) as one Python integer."""
+    key = 0
+    for word in row[:-1].tolist():
+        key = key << WORD | word
+    return key
+
+
+def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[tuple[int, int]]:
+    """Maximal runs (first key, last key) of the given cubes, as left-aligned integers, in key order."""
+    pad = (rows.shape[1] - 1) * WORD - dimensions * bits
+    runs: list[tuple[int, int]] = []
+    for first, level in sorted(zip(map(as_integer, rows), levels.tolist(), strict=True)):
+        last = first + (1 << (level * dimensions + pad)) - 1
+        if runs and runs[-1][1] + 1 == first:
+            runs[-1] = (runs[-1][0], last)
+        else:
+            runs.append((first, last))
+    return runs
+
+
+class ZorderIndex(CurveIndex):
+    name = "zorder"
+    takes_epsilon = True
+
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        bits: int | None = None,
+        probe_cap: int = PROBE_CAP,
+        merge_runs: bool = False,
+        finish: bool = True,
+    ) -> None:
+        super().__init__(domain, epsilon, bits, greedy_bits)
+        if isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1:
+            raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1")
+        for option, value in (("merge_runs", merge_runs), ("finish", finish)):
+            if not isinstance(value, bool):
+                raise CoverlayError(f"{option} {value!r} must be true or false")
+        self.probe_cap, self.merge_runs, self.finish = probe_cap, merge_runs, finish
+
+    def _search(self, query: Floats) -> int:
+        lengths = self.lengths_of(query)
+        plan = theory.plan(lengths.tolist(), self.bits, self.epsilon)
+        quota = min(plan.quota, self.probe_cap)
+        if self.merge_runs:
+            slot, cubes, runs, volume = self._search_runs(query, lengths, quota)
+        else:
+            slot, cubes = _greedy(self._array.arrays, self._points, query, lengths, self.bits, self.hilbert, quota)
+            runs, volume = cubes, plan.volume_of(cubes)
+        stats = self.stats
+        stats.probes += runs
+        stats.cubes += cubes
+        stats.runs += runs
+        if slot < 0 and quota < plan.quota:
+            if self.finish and self.epsilon == 0.0:
+                stats.volume += 1.0
+                return self._finish(query)
+            stats.capped += 1
+        stats.volume += volume / plan.total
+        return slot
+
+    def _finish(self, query: Floats) -> int:
+        """Search everything, exactly; on the Z curve by jumps."""
+        q = self._quantiser
+        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        self.stats.probes += visited
+        return slot
+
+    def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
+        """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""
+        rows, levels = cube_rows(lengths, self.bits, self.hilbert, quota)
+        width = rows.shape[1] - 1
+        pad = width * WORD - len(lengths) * self.bits
+        runs = sorted(merged_runs(rows, levels, len(lengths), self.bits), key=lambda r: (r[0] - r[1], r[0]))
+        cells, slot, probed = 0, NO_SLOT, 0
+        for first, last in runs:
+            low, high = _row(first, width), _row(last, width)
+            slot = int(_probe(self._array.arrays, self._points, query, low, high))
+            probed += 1
+            cells += (last - first + 1) >> pad
+            if slot >= 0:
+                break
+        return slot, len(levels), probed, cells
+
+
+def _row(key: int, words: int) -> Words:
+    mask = (1 << WORD) - 1
+    parts: list[Any] = [(key >> (WORD * (words - 1 - w))) & mask for w in range(words)]
+    return np.array([*parts, 0], np.uint64)

@@ -1,0 +1,211 @@
+"""The overlay: which brokers are linked, how long a link takes, and the tree that messages follow.
+
+`build_overlay` generates one of the named kinds, `load_overlay` reads a file. Both end in `Overlay`, whose
+`tree` is the graph itself where it has no cycle and otherwise its spanning tree of least total latency
+(Kruskal; equal latencies go by broker numbers, so one graph has one tree).
+
+A generated graph that comes out disconnected is drawn again, up to `DRAWS` times; keeping the largest
+component instead would silently change the number of brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import CoverlayError, unknown_name
+from routing.options import accepted, reject_unknown, whole
+from routing.overlay import layout
+from routing.overlay.files import LATENCY_NAMES, read_graph
+from routing.overlay.kinds import OVERLAYS
+from routing.overlay.latency import (
+    Constant,
+    Distance,
+    Given,
+    GreatCircle,
+    LatencyModel,
+    globe_lengths,
+    latency_model,
+    plane_lengths,
+)
+from routing.overlay.map import Area, read_map
+
+__all__ = ["OVERLAYS", "Overlay", "build_overlay", "load_overlay", "overlay_options", "spanning_tree"]
+
+DRAWS = 100  # parameters under which fewer than one draw in a hundred connects are a mistake, not bad luck
+
+Floats = NDArray[np.float64]
+LatencySpec = LatencyModel | Mapping[str, Any] | float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Overlay:
+    """Brokers 0..n-1 (`name`, `x`, `y`), links (`latency` in ms), and the tree that is routed on."""
+
+    graph: nx.Graph
+    tree: nx.Graph
+    kind: str
+    warnings: tuple[str, ...] = ()
+    geographic: bool = False  # x and y are longitude and latitude in degrees
+
+    @property
+    def map(self) -> Floats | None:
+        """(n, 2) latitude and longitude of the brokers, where they are on a map."""
+        if not self.geographic:
+            return None
+        return np.array([(self.graph.nodes[b]["y"], self.graph.nodes[b]["x"]) for b in range(self.brokers)])
+
+    @property
+    def brokers(self) -> int:
+        return int(self.graph.number_of_nodes())
+
+    def neighbours(self, broker: int) -> list[int]:
+        """The brokers that `broker` exchanges messages with, ascending."""
+        return sorted(self.tree[broker])
+
+    def latency(self, broker: int, neighbour: int) -> float:
+        return float(self.graph.edges[broker, neighbour]["latency"])
+
+    def check(self) -> None:
+        """Raise AssertionError unless all that the brokers rely on holds."""
+        count = self.brokers
+        assert list(self.graph) == list(self.tree) == list(range(count)), "brokers are 0..n-1 in order"
+        assert nx.is_tree(self.tree), "messages follow a tree"
+        assert all(self.graph.has_edge(u, v) for u, v in self.tree.edges), "the tree is part of the graph"
+        for node in self.graph:
+            assert set(self.graph.nodes[node]) == {"name", "x", "y"}, "every broker has a name and a place"
+        for u, v, data in self.graph.edges(data=True):
+            assert u != v, "no broker is its own neighbour"
+            assert np.isfinite(data["latency"]), "latencies are finite"
+            assert data["latency"] >= 0, "latencies are not negative"
+
+
+def overlay_options(kind: str) -> tuple[str, ...]:
+    """The options that `build_overlay` takes for this kind."""
+    if kind not in OVERLAYS:
+        raise unknown_name("overlay kind", kind, OVERLAYS)
+    return accepted(OVERLAYS[kind])
+
+
+def build_overlay(
+    kind: str,
+    brokers: int,
+    rng: np.random.Generator,
+    latency: LatencySpec = None,
+    map: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Overlay:
+    """Generate an overlay of exactly `brokers` brokers, on a `map` if there is one (map.py)."""
+    reject_unknown(f'overlay kind "{kind}"', options, overlay_options(kind))
+    brokers = whole("overlay.brokers", brokers, 1)
+    model = latency_model(latency)
+    # A stream each, so that another latency model or map leaves the graph as it is.
+    structure, links, places = rng.spawn(3)
+    for _ in range(DRAWS):
+        graph = OVERLAYS[kind](brokers, structure, **options)
+        if graph.number_of_nodes() == brokers and nx.is_connected(graph):
+            break
+    else:
+        raise CoverlayError(
+            f'overlay kind "{kind}" with {brokers} brokers and {_said(options)} came out disconnected '
+            f"{DRAWS} times; ask for more links"
+        )
+    return assemble(graph, kind, model, links, area=None if map is None else read_map(map), places=places)
+
+
+def load_overlay(
+    path: str,
+    rng: np.random.Generator,
+    latency: LatencySpec = None,
+    latency_attribute: str | None = None,
+    map: Mapping[str, Any] | None = None,
+) -> Overlay:
+    """Read a GraphML, GML or edge-list file; what had to be changed stands in `warnings`.
+
+    Latencies come from `latency` if given, else from the link attribute `latency_attribute` (or one named
+    `latency` or `delay`), else from coordinates, else they are 1 ms and a warning says so.
+    """
+    if latency is not None and latency_attribute is not None:
+        raise CoverlayError("overlay.latency and overlay.latency_attribute exclude each other; give one of them")
+    names = LATENCY_NAMES if latency_attribute is None else (latency_attribute,)
+    read = read_graph(path, () if latency is not None else names)
+    warnings = list(read.warnings)
+    links = sorted((min(u, v), max(u, v)) for u, v in read.graph.edges)
+    if read.geographic and map is not None:
+        raise CoverlayError(f"{path} gives latitude and longitude of its brokers, so overlay.map has nothing to place")
+    model: LatencyModel
+    if latency is not None:
+        model = latency_model(latency)
+    elif latency_attribute is not None or (links and read.timed):
+        model = Given(tuple(read.graph.edges[link]["latency"] for link in links))
+    elif read.geographic or map is not None:
+        model = GreatCircle()
+    elif read.placed:
+        model = Distance()
+    else:
+        model = Constant()
+        warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
+    area = None if map is None else read_map(map)
+    return assemble(
+        read.graph, "file", model, rng, tuple(warnings), known=read.placed, geographic=read.geographic, area=area,
+        places=rng.spawn(1)[0] if area else None,
+    )  # fmt: skip
+
+
+def assemble(
+    graph: nx.Graph,
+    kind: str,
+    model: LatencyModel,
+    rng: np.random.Generator,
+    warnings: tuple[str, ...] = (),
+    *,
+    known: bool = True,
+    geographic: bool = False,
+    area: Area | None = None,
+    places: np.random.Generator | None = None,
+) -> Overlay:
+    """Complete a connected graph on 0..n-1: places, names, latencies, tree.
+
+    `known` says whether the lengths of links mean anything, `area` puts the brokers on a map with chance from `places`.
+    """
+    count = graph.number_of_nodes()
+    links = sorted((min(u, v), max(u, v)) for u, v in graph.edges)
+    if all("x" in graph.nodes[node] and "y" in graph.nodes[node] for node in range(count)):
+        spots = np.array([(graph.nodes[node]["x"], graph.nodes[node]["y"]) for node in range(count)], float)
+    else:
+        spots = layout.positions(graph)
+    if area is not None and places is not None:
+        spots, known, geographic = area.placed(spots, places), True, True
+    if not geographic and isinstance(model, GreatCircle):
+        raise CoverlayError('latency.kind is "great-circle", but the brokers are on no map; give overlay.map')
+    lengths = (globe_lengths if geographic else plane_lengths)(spots, links) if known else np.full(len(links), np.nan)
+    result = nx.Graph()
+    for node, (x, y) in enumerate(spots.tolist()):
+        result.add_node(node, name=str(graph.nodes[node].get("name", f"b{node}")), x=x, y=y)
+    for (u, v), value in zip(links, model.draw(lengths, rng).tolist(), strict=True):
+        result.add_edge(u, v, latency=value)
+    return Overlay(result, spanning_tree(result), kind, warnings, geographic)
+
+
+def spanning_tree(graph: nx.Graph) -> nx.Graph:
+    """The spanning tree of least latency; ties go to the smaller pair of brokers."""
+    if graph.number_of_edges() == graph.number_of_nodes() - 1:
+        return graph
+    tree = nx.Graph()
+    tree.add_nodes_from(graph.nodes(data=True))
+    joined = nx.utils.UnionFind(graph)
+    ordered = sorted((data["latency"], min(u, v), max(u, v)) for u, v, data in graph.edges(data=True))
+    for value, u, v in ordered:
+        if joined[u] != joined[v]:
+            joined.union(u, v)
+            tree.add_edge(u, v, latency=value)
+    return tree
+
+
+def _said(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in options.items()) or "default options"

@@ -1,0 +1,46 @@
+"""The routing strategies by name, and the ledger that goes with each.
+
+To add one: write a LinkStrategy (copy basic.py), add it here; tests/network then runs it against the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coverlay import unknown_name
+from routing.contract import LinkStrategy, RoutingOptions
+from routing.ledger import LinkLedger
+from routing.strategies.basic import Flooding, Identity, Simple
+from routing.strategies.covering import Covering, Hierarchical
+from routing.strategies.merging import Merging, MergingLedger
+
+STRATEGIES: dict[str, type[LinkStrategy]] = {
+    "flooding": Flooding,
+    "simple": Simple,
+    "identity": Identity,
+    "covering": Covering,
+    "merging": Merging,
+    "hierarchical": Hierarchical,
+}
+
+
+def strategy(name: str) -> type[LinkStrategy]:
+    if name not in STRATEGIES:
+        raise unknown_name("routing strategy", name, STRATEGIES)
+    return STRATEGIES[name]
+
+
+def make_ledger(
+    name: str,
+    options: RoutingOptions,
+    exact_options: RoutingOptions | None,
+    new_id: Callable[[], int],
+    **ledger_options: Any,
+) -> LinkLedger:
+    """A ledger of the named strategy; `exact_options` asks an exact twin beside an approximate search."""
+    chosen = strategy(name)(options)
+    twin = Covering(exact_options) if chosen.approximate and exact_options is not None else None
+    if isinstance(chosen, Merging):
+        return MergingLedger(chosen, new_id, exact_twin=twin, **ledger_options)
+    return LinkLedger(chosen, exact_twin=twin, **ledger_options)

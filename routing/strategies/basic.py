@@ -1,0 +1,45 @@
+"""Routing without a search: everything everywhere, nothing anywhere, and equal subscriptions once."""
+
+from __future__ import annotations
+
+from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
+from routing.filter import Filter
+
+
+class Simple(LinkStrategy):
+    """Every subscription goes everywhere: the baseline that table reductions are measured against."""
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        pass
+
+    def remove(self, subscription: int, filter: Filter) -> None:
+        pass
+
+    def find_cover(self, filter: Filter) -> Search:
+        return Search(None)
+
+
+class Flooding(Simple):
+    """Subscriptions stay at their broker and every event goes everywhere."""
+
+    sends_to = "nobody"
+
+
+class Identity(LinkStrategy):
+    """Equal subscriptions are sent once. The ledger never sends a second one while the first is there."""
+
+    def __init__(self, options: RoutingOptions) -> None:
+        super().__init__(options)
+        self._by_key: dict[object, int] = {}
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self._by_key[self._key(filter)] = subscription
+
+    def remove(self, subscription: int, filter: Filter) -> None:
+        del self._by_key[self._key(filter)]
+
+    def find_cover(self, filter: Filter) -> Search:
+        return Search(self._by_key.get(self._key(filter)), probes=1)
+
+    def _key(self, filter: Filter) -> object:
+        return (filter.key, group_of(self.options, filter))

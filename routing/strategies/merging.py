@@ -1,0 +1,290 @@
+"""Routing by merging (REBECA; Mühl 2002): several subscriptions travel as one box that contains them all.
+
+A *merger* is a box that this broker invents and sends in place of what it suppresses. Merging is perfect when the
+union of that is the box itself; imperfect merging accepts up to a share `merge_waste` of the box's volume that
+nobody asked for, which later shows up as false-positive traffic and never as a lost event. Boxes of which one
+contains the other do not merge: the wider one covers.
+
+Invariants, beyond those of LinkLedger and verified by check(): a merger is sent, contains everything it
+suppresses, and wastes no more than allowed. When one of those leaves, the merger stays while its waste is in
+bounds. Otherwise what it suppressed is decided anew, sent, and only then is the merger withdrawn (make before break).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import kernel
+from routing.contract import RoutingOptions, Search, group_of
+from routing.filter import Filter
+from routing.ledger import Kind, LinkLedger, Message
+from routing.strategies.covering import Covering
+
+Floats = NDArray[np.float64]
+PIECES = 1024  # of a merger that nobody asked for; beyond that the waste counts as too much, which is always safe
+
+
+@kernel
+def volume(box: Floats, domain: Floats) -> float:
+    """The share of the domain that a box takes; sides beyond the domain count up to its bounds."""
+    share = 1.0
+    for j in range(len(box)):
+        extent = domain[j, 1] - domain[j, 0]
+        low, high = max(box[j, 0], domain[j, 0]), min(box[j, 1], domain[j, 1])
+        share *= max(high - low, 0.0) / extent if extent > 0 else 1.0
+    return share
+
+
+@kernel
+def _is_perfect(a: Floats, b: Floats) -> bool:
+    """Equal in all attributes but one, where the two ranges overlap or touch: the hull is the union."""
+    differing = 0
+    for j in range(len(a)):
+        if a[j, 0] == b[j, 0] and a[j, 1] == b[j, 1]:
+            continue
+        differing += 1
+        if max(a[j, 0], b[j, 0]) > np.nextafter(min(a[j, 1], b[j, 1]), np.inf):
+            return False
+    return differing <= 1
+
+
+@kernel
+def _contains(a: Floats, b: Floats) -> bool:
+    inside = True
+    for j in range(len(a)):
+        inside &= a[j, 0] <= b[j, 0] and a[j, 1] >= b[j, 1]
+    return inside
+
+
+@kernel
+def unasked(box: Floats, asked: Floats, domain: Floats) -> tuple[int, float]:
+    """What no box of `asked` contains of `box`: into how many pieces it falls, and its share of the volume.
+
+    Each box of `asked` is cut out of what is left. Bounds are closed, so a piece ends at the float beside the cut:
+    no piece left means that the union of `asked` is the box, to the last float.
+    """
+    dimensions = len(box)
+    left, rest = np.empty((PIECES, dimensions, 2)), np.empty((PIECES, dimensions, 2))
+    left[0], count = box, 1
+    for row in range(len(asked)):
+        cut, kept = asked[row], 0
+        for piece in left[:count]:
+            if kept + 2 * dimensions > PIECES:
+                return PIECES, 1.0
+            apart = False
+            for j in range(dimensions):
+                apart |= piece[j, 0] > cut[j, 1] or piece[j, 1] < cut[j, 0]
+            if apart:
+                rest[kept] = piece
+                kept += 1
+                continue
+            for j in range(dimensions):
+                if piece[j, 0] < cut[j, 0]:
+                    rest[kept] = piece
+                    rest[kept, j, 1] = np.nextafter(cut[j, 0], -np.inf)
+                    piece[j, 0] = cut[j, 0]
+                    kept += 1
+                if piece[j, 1] > cut[j, 1]:
+                    rest[kept] = piece
+                    rest[kept, j, 0] = np.nextafter(cut[j, 1], np.inf)
+                    piece[j, 1] = cut[j, 1]
+                    kept += 1
+        left, rest, count = rest, left, kept
+    whole, total = volume(box, domain), 0.0
+    for piece in left[:count]:
+        total += volume(piece, domain)
+    if whole > 0.0:
+        return count, total / whole
+    return count, 1.0 if count else 0.0
+
+
+@kernel
+def best_partner(
+    box: Floats, filled: float, label: int, boxes: Floats, fills: Floats, labels: NDArray[np.int64], domain: Floats,
+    waste: float
+) -> tuple[int, float]:  # fmt: skip
+    """The row that merges with `box` at the least waste within the bound, and the volume then filled; row −1: none.
+
+    `filled` is a lower bound on the volume that the parts of a box really ask for, so a merger of mergers
+    keeps the bound too.
+    """
+    best, best_waste, best_filled = -1, np.inf, 0.0
+    hull, common = np.empty_like(box), np.empty_like(box)
+    for row in range(len(boxes)):
+        if labels[row] != label:
+            continue
+        other = boxes[row]
+        if _contains(box, other) or _contains(other, box):
+            continue
+        hull[:, 0] = np.minimum(box[:, 0], other[:, 0])
+        hull[:, 1] = np.maximum(box[:, 1], other[:, 1])
+        common[:, 0] = np.maximum(box[:, 0], other[:, 0])
+        common[:, 1] = np.minimum(box[:, 1], other[:, 1])
+        whole = volume(hull, domain)
+        both = filled + fills[row] - volume(common, domain)
+        union = max(both, filled, fills[row])
+        if _is_perfect(box, other) and filled >= volume(box, domain) and fills[row] >= volume(other, domain):
+            lost, union = 0.0, whole
+        elif waste > 0.0 and whole > 0.0:
+            lost = 1.0 - union / whole
+        else:
+            continue
+        if lost <= waste and lost < best_waste:
+            best, best_waste, best_filled = row, lost, union
+    return best, best_filled
+
+
+class Merging(Covering):
+    """Covering, plus a flat list of what was sent in which partners for a merger are looked for."""
+
+    def __init__(self, options: RoutingOptions) -> None:
+        super().__init__(options)
+        dimensions = len(options.domain)
+        self._rows: dict[int, int] = {}
+        self._ids: list[int] = []
+        self._boxes = np.empty((16, dimensions, 2))
+        self._fills = np.empty(16)
+        self._labels = np.empty(16, dtype=np.int64)
+        self._label_of: dict[object, int] = {}  # only filters of one residue and group can merge
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self.add_filled(subscription, filter, volume(filter.box, self.options.domain))
+
+    def add_filled(self, subscription: int, filter: Filter, filled: float) -> None:
+        super().add(subscription, filter)
+        row = len(self._ids)
+        if row == len(self._fills):
+            for name in ("_boxes", "_fills", "_labels"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.empty_like(array)]))
+        self._ids.append(subscription)
+        self._rows[subscription] = row
+        self._boxes[row], self._fills[row], self._labels[row] = filter.box, filled, self._label(filter)
+
+    def refill(self, subscription: int, filled: float) -> None:
+        """The volume that is asked for in a sent box has changed."""
+        self._fills[self._rows[subscription]] = filled
+
+    def remove(self, subscription: int, filter: Filter) -> None:
+        super().remove(subscription, filter)
+        row, last = self._rows.pop(subscription), len(self._ids) - 1
+        moved = self._ids.pop()
+        if row != last:
+            self._ids[row], self._rows[moved] = moved, row
+            for array in (self._boxes, self._fills, self._labels):
+                array[row] = array[last]
+
+    def find_partner(self, filter: Filter, filled: float) -> tuple[int, float] | None:
+        """The sent entry that merges best with `filter`, and the volume that the merger fills."""
+        size = len(self._ids)
+        row, union = best_partner(
+            filter.box, filled, self._label(filter), self._boxes[:size], self._fills[:size], self._labels[:size],
+            self.options.domain, self.options.merge_waste,
+        )  # fmt: skip
+        return None if row < 0 else (self._ids[row], union)
+
+    def _label(self, filter: Filter) -> int:
+        key = (filter.residue, group_of(self.options, filter), filter.mentioned)
+        return self._label_of.setdefault(key, len(self._label_of))
+
+
+class MergingLedger(LinkLedger):
+    """A ledger that may send an invented box in place of several subscriptions."""
+
+    strategy: Merging
+    new_id: Callable[[], int]  # names for mergers, unique in the network
+
+    def __init__(self, strategy: Merging, new_id: Callable[[], int], **options: object) -> None:
+        super().__init__(strategy, **options)  # type: ignore[arg-type]
+        self.new_id = new_id
+        self.mergers: set[int] = set()
+
+    def invented(self) -> set[int]:
+        return self.mergers
+
+    def unsubscribe(self, subscription: int) -> list[Message]:
+        coverer = self.suppressed[subscription][1] if subscription in self.suppressed else None
+        messages = super().unsubscribe(subscription)
+        if coverer in self.mergers and not self._still_fits(coverer):
+            messages += self._withdraw(coverer)
+        return messages
+
+    def _put_to_sleep(self, subscription: int) -> Message:
+        message = super()._put_to_sleep(subscription)
+        self.mergers.discard(subscription)
+        return message
+
+    def _still_fits(self, merger: int) -> bool:
+        """Does a merger keep its bound with what it stands for now?"""
+        pieces, waste = self.waste(merger)
+        box, options = self.sent[merger].box, self.strategy.options
+        self.strategy.refill(merger, (1.0 - waste) * volume(box, options.domain))
+        return pieces == 0 or 0.0 < options.merge_waste >= waste
+
+    def waste(self, merger: int) -> tuple[int, float]:
+        """What nobody asked for of a merger, see `unasked`."""
+        filter = self.sent[merger]
+        behind = (self.suppressed[dependant][0] for dependant in self._dependants.get(merger, ()))
+        # With a stricter residue than the merger's, a subscription asks for less than its box.
+        boxes = [other.box for other in behind if other.residue == filter.residue]
+        return unasked(filter.box, np.array(boxes).reshape(-1, *filter.box.shape), self.strategy.options.domain)
+
+    def _withdraw(self, merger: int) -> list[Message]:
+        """Decide anew about everything a merger stood for, then take it back."""
+        self.mergers.discard(merger)
+        return self._remove_sent(merger)
+
+    def _send(
+        self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None
+    ) -> list[Message]:
+        """Grow a merger from the best partners, one after the other; without any, send the subscription."""
+        strategy, merged = self.strategy, filter
+        filled = volume(filter.box, strategy.options.domain)
+        absorbed: list[int] = []
+        while (partner := strategy.find_partner(merged, filled)) is not None:
+            hull = _hull(merged, self.sent[partner[0]])
+            if group_of(strategy.options, hull) != group_of(strategy.options, filter):
+                break  # relaxed matching: a hull that no longer mentions an attribute stands for nobody
+            merged, filled = hull, partner[1]
+            absorbed.append(partner[0])
+            strategy.remove(partner[0], self.sent[partner[0]])  # no candidate in the next round
+        for other in absorbed:  # back in, so that retracting takes all covered entries out in one way
+            strategy.add(other, self.sent[other])
+        if not absorbed:
+            return super()._send(subscription, filter, outcome, search, exact)
+        covered = strategy.find_covered(merged)
+        merger = self.new_id()
+        self.mergers.add(merger)
+        self.sent[merger] = merged
+        strategy.add_filled(merger, merged, filled)
+        if self.exact_twin is not None:
+            self.exact_twin.add(merger, merged)
+        self._suppress(subscription, filter, merger)
+        self._record(subscription, "merged", replace(search, witness=merger), exact)
+        return [(Kind.SUBSCRIBE, merger, merged), *(self._retract(other, merger) for other in covered)]
+
+    def _retract(self, subscription: int, coverer: int) -> Message:
+        message = super()._retract(subscription, coverer)
+        if subscription in self.mergers:  # a merger in a merger: only what it stood for lives on
+            self.mergers.discard(subscription)
+            self._forget_dependant(self.suppressed.pop(subscription)[1], subscription)
+        return message
+
+    def check(self) -> None:
+        super().check()
+        for merger in self.mergers:
+            assert merger in self.sent, "a merger that was never sent"
+            pieces, waste = self.waste(merger)
+            # Beyond PIECES nothing is known; what the bound was computed from differs by rounding.
+            assert pieces in (0, PIECES) or waste <= self.strategy.options.merge_waste + 1e-9, "too much waste"
+        assert not self.mergers & self.suppressed.keys(), "a merger never counts as a subscription"
+
+
+def _hull(a: Filter, b: Filter) -> Filter:
+    box = np.column_stack([np.minimum(a.box[:, 0], b.box[:, 0]), np.maximum(a.box[:, 1], b.box[:, 1])])
+    # An attribute that becomes unbounded is no longer mentioned.
+    return Filter.of_box(box, a.residue, None, max(a.score, b.score))

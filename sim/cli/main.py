@@ -1,0 +1,168 @@
+"""The `coverlay` command: arguments in, sentences and exit status out.
+
+Exit status: 0 all well; 1 a run broke a guarantee or failed by our fault; 2 a mistake in what was given.
+Each verb is one small function here; the work is done in the modules it calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from coverlay import CoverlayError, __version__
+from sim.cli import verbs
+from sim.cli.lists import LISTS
+
+START = """start here:
+  coverlay demo               how much covering shrinks routing tables, in a minute
+  coverlay run stocks         traders and quotes: what happened to a few of them, in words
+  coverlay list experiments   what else is shipped
+  coverlay run mine.toml      your own overlay, data and sweep (README.md)
+  coverlay VERB --help        options and examples of a verb"""
+RUN_EXAMPLES = """run strategies
+run stocks --set tell=5
+run epsilon --set overlay.brokers=20 --set 'seeds=[1, 2, 3]' --jobs 2
+run mine.toml --out out/mine --resume"""
+EXPLAIN_EXAMPLES = """explain out/demo --event 7
+explain out/demo --event 7 --subscription 42"""
+
+COMPILING = ("demo", "run", "reproduce", "bench", "calibrate", "capacity")  # verbs that run kernels
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Examples keep their lines, and names of verbs stand beside what they do."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=24)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="coverlay",
+        description="A laboratory for content-based publish/subscribe broker networks.",
+        epilog=START,
+        formatter_class=_Help,
+    )
+    top.add_argument("--version", action="version", version=f"coverlay {__version__}")
+    commands = top.add_subparsers(dest="verb", metavar="VERB")
+
+    def verb(name: str, help: str, examples: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=help,
+            description=f"{help[0].upper()}{help[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n")),
+            formatter_class=_Help,
+        )
+
+    demo = verb("demo", "a small experiment end to end: simulate, aggregate on Spark, table, report", "demo")
+    _run_options(demo, "out/demo")
+    demo.set_defaults(verb_function=verbs.demo)
+
+    run = verb("run", "simulate an experiment, aggregate it on Spark, write the report", RUN_EXAMPLES)
+    run.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
+    _run_options(run, None)
+    run.set_defaults(verb_function=verbs.run)
+
+    analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo")
+    analyze.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
+    analyze.set_defaults(verb_function=verbs.analyze)
+
+    report = verb("report", "only the report page of an aggregated output folder", "report out/demo")
+    report.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    report.set_defaults(verb_function=verbs.report)
+
+    reproduce = verb(
+        "reproduce",
+        "regenerate a source document's tables and figures, with a verdict per claim",
+        "reproduce icdcs07\nreproduce all --quick",
+    )
+    reproduce.add_argument("document", choices=[*verbs.documents(), "all"], help="which document, or all of them")
+    reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes each")
+    reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR",
+                           help="for claims.html, claims.json and figures (default: out/reproduce)")  # fmt: skip
+    reproduce.add_argument("--resume", action="store_true",
+                           help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)")  # fmt: skip
+    reproduce.set_defaults(verb_function=verbs.reproduce)
+
+    bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
+    bench.add_argument("family", choices=[*verbs.benchmarks(), "all"], help="what to measure, or all of it")
+    bench.add_argument("--quick", action="store_true", help="smaller sizes")
+    bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
+    bench.set_defaults(verb_function=verbs.bench)
+
+    listing = verb("list", "what there is to choose from", "list\nlist experiments")
+    listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
+    listing.set_defaults(verb_function=verbs.list_names)
+
+    verify = verb("verify", "are the traces still what was written? digests and trace hashes, recomputed",
+                  "verify out/demo")  # fmt: skip
+    verify.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    verify.set_defaults(verb_function=verbs.verify)
+
+    explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES)
+    explain.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
+    explain.add_argument("--subscription", type=int, metavar="S", help="follow the event towards this subscriber")
+    explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
+    explain.set_defaults(verb_function=verbs.explain)
+    return top
+
+
+def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
+    command.add_argument("--out", type=Path, default=out and Path(out), metavar="DIR",
+                         help=f"output folder (default: {out or 'out/NAME'})")  # fmt: skip
+    command.add_argument("--set", action="append", default=[], dest="settings", metavar="key=value",
+                         help="change a setting, e.g. covering.epsilon=0.1; may be repeated")  # fmt: skip
+    command.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N",
+                         help="runs at the same time (default: all cores)")  # fmt: skip
+    command.add_argument("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
+    command.add_argument("--force", action="store_true", help="begin runs that are predicted to be too large")
+    command.add_argument("--resume", action="store_true", help="keep the runs that are complete already")
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    known = parser()
+    options = known.parse_args(arguments)
+    if options.verb is None:
+        known.print_help()
+        return 0
+    # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
+    logging.getLogger().addHandler(logging.NullHandler())
+    if options.verb in COMPILING:
+        from sim.cli.compiling import announce  # imports numba, as these verbs will; the others must not
+
+        announce()
+    try:
+        status: int = options.verb_function(options)
+        return status
+    except CoverlayError as error:
+        print(f"coverlay: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        # Only verbs that can be resumed have the option; the others leave what was there as it was.
+        kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
+        print(f"coverlay: stopped; {kept}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `coverlay list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+"""What each verb of the command line does, and how it looks on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from sim.bench import ALONG, BENCHMARKS
+from sim.cli.lists import LISTS
+from sim.reproduce import DOCUMENTS, POINTS
+
+MOST_ADVICE = 20  # sentences on the terminal; the report has them all
+PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
+
+_out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
+_err = Console(stderr=True, soft_wrap=True)
+
+
+# ── experiments ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def demo(options: argparse.Namespace) -> int:
+    options.experiment = "demo"
+    return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    from analysis.spark.java import find_java
+    from sim.experiment.plan import load
+    from sim.experiment.sweep import run_sweep
+    from sim.reproduce.theory_bounds import write_bounds
+
+    forced = ["run.force=true"] if options.force else []
+    plan = load(options.experiment, [*options.settings, *forced])
+    for note in plan.notes:
+        _err.print(f"note: {note}", markup=False)
+    out = options.out or Path("out") / Path(options.experiment).stem
+    find_java()  # refuses now what would fail after the last run
+    started = time.perf_counter()
+    with _progress(f"simulating {plan.name}") as update:
+        result = run_sweep(
+            plan, out, jobs=options.jobs, resume=options.resume, spark_master=options.spark, progress=update
+        )
+    for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
+        _err.print(f"note: {warning}", markup=False)
+    kept = f", {result.kept} kept from before" if result.kept else ""
+    _out.print(
+        f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs"
+    )
+    _report_failures(result, options.experiment, options.settings)
+    if not result.outcomes and not result.kept:
+        return 2 if all(failure.is_input for failure in result.failures) else 1
+    _tell(plan, out)
+    write_bounds(plan, out)
+    _aggregate_and_report(out, options.spark)
+    for wrong in result.wrong:
+        _err.print(
+            f"run {wrong.run_id} broke a guarantee: {wrong.broken}; see coverlay explain {out} --run {wrong.run_id}",
+            style="red",
+        )
+    if result.wrong or any(not failure.is_input for failure in result.failures):
+        return 1
+    return 2 if result.failures else 0
+
+
+def _tell(plan: Any, out: Path) -> None:
+    """What happened to a few events, where the experiment asks for it; a run that failed has no story."""
+    count = int(plan.data.get("tell", 0))
+    if count:
+        from sim.tell.story import tell
+
+        for line in ("", *tell(plan, out, count), ""):
+            _out.print(line, markup=False, highlight=False)
+
+
+def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
+    """One message per cause: a bad file fails every run of a sweep in the same way."""
+    causes: dict[str, list[Any]] = {}
+    for failure in result.failures:
+        causes.setdefault(failure.message, []).append(failure)
+    for failures in causes.values():
+        first, others = failures[0], len(failures) - 1
+        alike = f" ({others} more runs failed in the same way)" if others else ""
+        _err.print(f"run failed: {first}{alike}", style="red", markup=False, highlight=False)
+        _err.print(f"  repeat it with: {first.repeat_command(experiment, settings)}", markup=False, highlight=False)
+
+
+def _aggregate_and_report(out: Path, master: str | None) -> None:
+    from analysis.report.page import write_report
+    from analysis.spark.aggregate import analyze as aggregate
+
+    with _status("aggregating on Spark") as say:
+        summary = aggregate(out, master, say)
+    _print_summary(summary)
+    page = write_report(out)
+    _out.print(f"report: {page}", markup=False, highlight=False)
+
+
+def analyze(options: argparse.Namespace) -> int:
+    from analysis.spark.aggregate import analyze as aggregate
+
+    with _status("aggregating on Spark") as say:
+        summary = aggregate(options.folder, options.master, say)
+    _print_summary(summary)
+    _out.print(f"results: {options.folder / 'results'}", markup=False, highlight=False)
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    from analysis.report.page import write_report
+
+    _out.print(f"report: {write_report(options.folder)}", markup=False, highlight=False)
+    return 0
+
+
+def _print_summary(summary: Any) -> None:
+    from analysis.report.advisor import advise
+    from analysis.report.study import overall, study
+    from analysis.report.summary import table
+
+    shown = table(summary)
+    _print_table(list(shown.headers), [list(row) for row in shown.rows])
+    cases = study(summary)
+    found = advise(summary) if not cases else []  # the study says more, workload by workload
+    for advice in found[:MOST_ADVICE]:
+        title = f"{advice.title}: " if advice.title else ""
+        _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
+    if len(found) > MOST_ADVICE:
+        _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
+    for case in cases:
+        _out.print(f"{case.title}: {case.sentence}", markup=False, highlight=False)
+    if cases:
+        _out.print(overall(cases), markup=False, highlight=False)
+    for warning in summary.warnings:
+        _err.print(f"note: {warning}", markup=False, highlight=False)
+
+
+# ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────
+
+
+def documents() -> list[str]:
+    return sorted(DOCUMENTS)
+
+
+def benchmarks() -> list[str]:
+    return sorted(BENCHMARKS)
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    from analysis.report.claims import write_claims
+
+    claims, started = [], time.perf_counter()
+    for document in documents() if options.document == "all" else [options.document]:
+        folder = options.out / document
+        folder.mkdir(parents=True, exist_ok=True)
+        if not options.resume:
+            rmtree(folder / POINTS, ignore_errors=True)
+        with _status(f"reproducing {document}") as say:
+            claims += import_module(DOCUMENTS[document]).run(folder, options.quick, say)
+    page = write_claims(claims, options.out, time.perf_counter() - started)
+    headers = ["document", "claim", "published", "measured", "verdict"]
+    _print_table(headers, [[c.document, c.claim, c.published, c.measured, c.verdict] for c in claims])
+    _out.print(f"claims: {page}", markup=False, highlight=False)
+    return 0
+
+
+def bench(options: argparse.Namespace) -> int:
+    results: dict[str, Any] = {}
+    for family in benchmarks() if options.family == "all" else [options.family, *ALONG.get(options.family, ())]:
+        module = import_module(BENCHMARKS[family])
+        with _status(f"measuring {family}") as say:
+            rows = module.run(options.quick, say)
+        results[family] = {"rows": rows, "verdicts": module.verdicts(rows)}
+    if options.json:
+        _out.print_json(json.dumps(results, default=str))
+        return 0
+    for family, result in results.items():
+        for name, rows in result.items():
+            _out.print(f"\n{family}: {'measured' if name == 'rows' else 'aimed at'}", style="bold")
+            headers = list(dict.fromkeys(key for row in rows for key in row))
+            _print_table(headers, [[_cell(row.get(key)) for key in headers] for row in rows])
+    return 0
+
+
+# ── looking around ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_names(options: argparse.Namespace) -> int:
+    for what in [options.what] if options.what else LISTS:
+        _out.print(f"{what}:", style="bold")
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        for name, text in LISTS[what]():
+            grid.add_row(Text(f"  {name}"), Text(text))
+        _out.print(grid)
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    from analysis.spark.verify import verify as verify_runs
+
+    with _progress("checking runs") as update:
+        verdict = verify_runs(options.folder, update)
+    for sentence in verdict.wrong:
+        _err.print(f"wrong: {sentence}", style="red", markup=False, highlight=False)
+    for note in verdict.notes:
+        _err.print(f"note: {note}", markup=False, highlight=False)
+    _out.print(str(verdict), markup=False, highlight=False)
+    return 2 if verdict.wrong else 0
+
+
+def explain(options: argparse.Namespace) -> int:
+    from sim.tell.explain import explain as explain_event
+
+    for line in explain_event(options.folder, options.event, options.subscription, options.run):
+        _out.print(line, markup=False, highlight=False)
+    return 0
+
+
+# ── terminal ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print_table(headers: list[str], rows: list[list[str]]) -> None:
+    table = Table(*headers, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(_cell(value).replace("[", "\\[") for value in row))
+    _out.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class _RateColumn(ProgressColumn):
+    """Runs per second, or per minute where that is less than one."""
+
+    def render(self, task: Task) -> Text:
+        if task.speed is None:
+            return Text("–")
+        return Text(f"{task.speed:.1f} runs/s" if task.speed >= 1 else f"{60 * task.speed:.1f} runs/min")
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and remaining time on a terminal; nothing elsewhere."""
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _RateColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _status(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner that says what is being done on a terminal; nothing elsewhere."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+        task = progress.add_task(what)
+        yield lambda now: progress.update(task, description=f"{what}: {now}")

@@ -1,0 +1,328 @@
+"""The ledger of a route in kernels: what is sent over it, and why. The rules are those of routing/ledger.py.
+
+A node is sent, suppressed by another node of its route, or absent; what a node suppresses is a list through the nodes,
+in order of arrival. Simple routing sends everything and keeps none of this. For identity routing a hash table leads
+from (route, class of equal subscriptions) to the node that was sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from covering.slot_table import drop_id, find_id, put_ids
+from coverlay import kernel
+from sim.compiled import covers_auto
+from sim.compiled.calendar import ascending
+from sim.compiled.covers import add, covered, exists, needs_rebuild, owners_of, rebuild, remove, search
+from sim.compiled.covers_emulated import search_emulated
+from sim.compiled.records import (
+    ABSENT,
+    COVERING,
+    EXPOSED,
+    FORWARDED,
+    IDENTITY,
+    NONE,
+    RETRACTED,
+    SENT,
+    SUBSCRIBE,
+    SUPPRESSED,
+    UNSUBSCRIBE,
+)
+from sim.compiled.state import ONE_MORE, inlined, inner, longer
+from sim.compiled.transport import send
+
+NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
+
+
+@inlined
+def new_node(w: Any, subscription: int, route: int) -> None:
+    """The next node; there is one, see `make_nodes`."""
+    run = w.run[0]
+    node = w.nodes[run.nodes]
+    run.nodes += 1
+    node.subscription, node.route, node.child, node.row = subscription, route, -1, -1
+    node.coverer, node.first, node.last, node.next, node.previous = ABSENT, -1, -1, -1, -1
+
+
+@inner
+def make_nodes(w: Any, needed: int) -> None:
+    """Make sure that there are `needed` unused nodes. Records of nodes that a caller holds are invalid afterwards."""
+    run = w.run[0]
+    if run.nodes + needed <= len(w.nodes):
+        return
+    w.nodes = longer(w.nodes, run.nodes + needed)
+    if run.strategy == IDENTITY:
+        w.keys = longer(w.keys, len(w.nodes))
+        table = np.full(2 * len(w.nodes), -1, np.int32)
+        for node in w.equal:
+            if node >= 0:
+                put_ids(table, w.keys, np.int64(node), np.int64(node + 1))
+        w.equal = table
+
+
+@inlined
+def index_of(w: Any, node: int) -> int:
+    """The covering index in which a node is if it is sent: one per route and group."""
+    row = w.nodes[node]
+    return row.route * w.run[0].groups + w.subscriptions[row.subscription].group
+
+
+@inner
+def _look(w: Any, node: int, curve: Any) -> Any:
+    """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
+    run, s, link = w.run[0], index_of(w, node), w.routes[w.nodes[node].route]
+    index, before = w.indexes[s], link.volume
+    link.checks += 1
+    may_miss = run.gives_up or link.epsilon > 0.0
+    exact: Any = -1 if may_miss and not run.ask_exact else 0
+    if index.held == 0:
+        link.volume = before + 1.0
+        return -1, 0, 0, link.volume - before, False, exact
+    subscription = w.nodes[node].subscription
+    query = w.points[subscription : subscription + 1]
+    cubes, capped = 0, False
+    if curve is None:
+        slot, probes, share = search(w, s, query, link.epsilon)
+        any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
+    else:
+        slot, cubes, share, capped, any_at_all = search_emulated(w, s, query[0], curve, link.numerator, link.shift)
+        probes = cubes
+    link.volume = before + share
+    witness: Any = -1
+    if slot >= 0:
+        witness, exact = np.int64(owners_of(w, s)[slot]), 1
+        link.hits += 1
+    elif may_miss and run.ask_exact:
+        exact = np.int64(any_at_all)
+    return witness, probes, cubes, link.volume - before, capped, exact
+
+
+@inlined
+def _choose(w: Any, node: int, curve: Any) -> Any:
+    """What `_look` answers, by any strategy that may hold something back."""
+    run = w.run[0]
+    if run.strategy == COVERING:
+        found = _look(w, node, curve)
+        s, link = index_of(w, node), w.routes[w.nodes[node].route]
+        if run.auto and w.indexes[s].held > 0 and link.checks >= w.indexes[s].next_review:
+            covers_auto.review(w, s, link.checks, link.hits)
+        return found
+    at = find_id(w.equal, w.keys, _key(w, node))
+    if at >= 0:
+        return np.int64(w.equal[at]), 1, 0, 1.0, False, 1
+    return -1, 1, 0, 1.0, False, 0
+
+
+@inlined
+def _key(w: Any, node: int) -> int:
+    row = w.nodes[node]
+    return row.route * w.run[0].classes + w.subscriptions[row.subscription].equal
+
+
+@inlined
+def _store(w: Any, node: int) -> None:
+    """A node is sent from now on."""
+    run, row = w.run[0], w.nodes[node]
+    row.coverer = SENT
+    if run.strategy == COVERING:
+        s, link = index_of(w, node), w.routes[row.route]
+        if run.auto and w.indexes[s].held == 0:
+            covers_auto.begin(w, s, link.checks, link.hits)
+        add(w, s, node, w.points[row.subscription])
+        if needs_rebuild(w, s):
+            rebuild(w, s)
+    elif run.strategy == IDENTITY:
+        w.keys[node] = _key(w, node)
+        put_ids(w.equal, w.keys, node, node + 1)
+
+
+@inlined
+def _unstore(w: Any, node: int) -> None:
+    """A node is no longer sent."""
+    run = w.run[0]
+    if run.strategy == COVERING:
+        s = index_of(w, node)
+        remove(w, s, np.int64(w.nodes[node].slot))
+        if needs_rebuild(w, s):
+            rebuild(w, s)
+    elif run.strategy == IDENTITY:
+        drop_id(w.equal, w.keys, w.keys[node])
+
+
+@inlined
+def _suppress(w: Any, node: int, coverer: int) -> None:
+    """`node` is held back because of `coverer`, last in its list."""
+    nodes = w.nodes
+    last = nodes[coverer].last
+    nodes[node].coverer, nodes[node].previous, nodes[node].next = coverer, last, -1
+    if last >= 0:
+        nodes[last].next = node
+    else:
+        nodes[coverer].first = node
+    nodes[coverer].last = node
+
+
+@inlined
+def _forget_dependant(w: Any, node: int) -> None:
+    nodes = w.nodes
+    coverer, before, after = nodes[node].coverer, nodes[node].previous, nodes[node].next
+    if before >= 0:
+        nodes[before].next = after
+    else:
+        nodes[coverer].first = after
+    if after >= 0:
+        nodes[after].previous = before
+    else:
+        nodes[coverer].last = before
+
+
+@inner
+def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
+    """Send a subscription or an unsubscription over the node's route."""
+    run, request = w.run[0], w.operations[operation]
+    request.messages += 1
+    if run.loading:
+        if run.passed == len(w.passed):
+            w.passed = longer(w.passed, ONE_MORE)
+        passed = w.passed[run.passed]
+        passed.operation, passed.node, passed.kind = operation, node, kind
+        run.passed += 1
+        return
+    request.outstanding += 1
+    send(w, w.routes[w.nodes[node].route].wire, kind, node, operation, hop)
+
+
+@inner
+def _record(
+    w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
+    exact: int,
+) -> None:  # fmt: skip
+    """Write a decision into the trace."""
+    run, nodes = w.run[0], w.nodes
+    if run.loading:
+        return
+    if run.decisions == len(w.decisions):
+        w.decisions = longer(w.decisions, ONE_MORE)
+    row, subscription, route = w.decisions[run.decisions], nodes[node].subscription, w.routes[nodes[node].route]
+    run.decisions += 1
+    row.time, row.subscription, row.operation = run.now, subscription, operation
+    row.broker, row.neighbour, row.tree = route.source, route.target, route.tree
+    row.at_home = w.subscriptions[subscription].home == route.source
+    row.witness = nodes[witness].subscription if witness >= 0 else -1
+    row.probes, row.cubes, row.volume = probes, cubes, volume
+    row.outcome, row.capped, row.exact = outcome, capped, exact
+
+
+@inlined
+def _covered_by(w: Any, node: int) -> Any:
+    """The nodes that are sent although `node` covers them, by ascending subscription."""
+    s = index_of(w, node)
+    slots, owners = covered(w, s, w.points[w.nodes[node].subscription]), owners_of(w, s)
+    names = np.empty(len(slots))
+    for i in range(len(slots)):
+        slots[i] = owners[slots[i]]
+        names[i] = w.nodes[slots[i]].subscription
+    order = ascending(names, np.empty(len(names), w.calendar.dtype))
+    for i in range(len(order)):
+        order[i] = slots[order[i]]
+    return order
+
+
+@inlined
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int) -> None:
+    """Take back what is sent but now covered; what it held back is held back by the coverer."""
+    nodes = w.nodes
+    for node in others:
+        _unstore(w, node)
+        dependant = np.int64(nodes[node].first)
+        nodes[node].first, nodes[node].last = -1, -1
+        _suppress(w, node, coverer)
+        while dependant >= 0:
+            following = np.int64(nodes[dependant].next)
+            _suppress(w, dependant, coverer)
+            dependant = following
+        _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
+        _tell(w, node, UNSUBSCRIBE, operation, hop)
+
+
+@inlined
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any) -> None:
+    """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
+    run, others = w.run[0], w.no_nodes
+    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve)
+    if witness >= 0:
+        outcome = SUPPRESSED
+        _suppress(w, node, witness)
+    else:
+        if run.active and run.strategy == COVERING and w.indexes[index_of(w, node)].held > 0:
+            others = _covered_by(w, node)
+        _store(w, node)
+    _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
+    if witness < 0:
+        _tell(w, node, SUBSCRIBE, operation, hop)
+        if len(others):
+            _retract(w, others, node, operation, hop)
+
+
+@inlined
+def _leave(w: Any, node: int) -> bool:
+    """A node that was sent is no longer; False if it was held back, which is of no consequence."""
+    nodes = w.nodes
+    sent = nodes[node].coverer == SENT
+    if sent:
+        _unstore(w, node)
+    else:
+        _forget_dependant(w, node)
+    nodes[node].coverer = ABSENT
+    return sent
+
+
+@kernel
+def update_ledgers(w: Any, curve: Any) -> None:
+    """What a message means for the routes that lead on: LinkLedger.subscribe or unsubscribe on each.
+
+    `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
+    Make before break: what the leaving entry exposes is sent first, then that it leaves.
+    """
+    run, nodes = w.run[0], w.nodes
+    kind, operation, hop = run.update_kind, run.update_operation, run.update_hop
+    for node in range(run.update_first, run.update_last):
+        at: Any = node
+        following, outcome = NONE, FORWARDED
+        if kind == UNSUBSCRIBE:
+            if not _leave(w, node):
+                continue
+            at, outcome = np.int64(nodes[node].first), EXPOSED
+            nodes[node].first, nodes[node].last = -1, -1
+        while at >= 0:
+            if kind == UNSUBSCRIBE:
+                following = np.int64(nodes[at].next)
+            _decide(w, at, outcome, operation, hop, curve)
+            at = following
+        if kind == UNSUBSCRIBE:
+            _tell(w, node, UNSUBSCRIBE, operation, hop)
+    run.update_last = run.update_first
+    finish(w, operation)
+
+
+@inlined
+def finish(w: Any, operation: int) -> None:
+    """A message of an operation has been processed."""
+    request = w.operations[operation]
+    request.outstanding -= 1
+    if request.outstanding == 0:
+        request.finished = w.run[0].now
+
+
+@inlined
+def forward_all(w: Any) -> None:
+    """`update_ledgers` for simple routing, which holds nothing back and notes nothing down."""
+    run = w.run[0]
+    for node in range(run.update_first, run.update_last):
+        if run.update_kind == SUBSCRIBE:
+            _record(w, node, run.update_operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
+        _tell(w, node, run.update_kind, run.update_operation, run.update_hop)
+    run.update_last = run.update_first
+    finish(w, run.update_operation)

@@ -1,0 +1,108 @@
+"""Which settings matter: what is declared beside each key of `sim/experiment/config.py`, and what follows from it.
+
+A key is declared with what makes it have no effect: `Annotated[float, NoEffect(_exact_search, unless=0.0)]`. The
+function looks at the whole experiment and answers why the key cannot change a run there, or None. From these
+declarations a plan drops such settings, so that equal points are found, and names those that somebody gave. A field
+that names a file of the user is marked `INPUT_FILE`; what is in it belongs to a run like any setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from broker.trace.digests import file_digest
+from coverlay import CoverlayError
+
+INPUT_FILE = "input file"  # metadata of a field: the path of a file that the run reads
+Reason = Callable[[Any], str | None]
+
+
+@dataclass(frozen=True)
+class NoEffect:
+    """Why a key has no effect in an experiment, if so; `unless`: a value that asks for nothing anyway."""
+
+    why: Reason
+    unless: Any = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """A key that somebody wrote down, with its value."""
+
+    key: str
+    value: Any
+    metadata: tuple[Any, ...]  # of its field, or of its section's options
+
+    @property
+    def effect(self) -> NoEffect | None:
+        return next((item for item in self.metadata if isinstance(item, NoEffect)), None)
+
+
+def given(section: BaseModel, prefix: str = "") -> Iterator[Given]:
+    """The keys of an experiment that were given, defaults not among them, in the order of the model."""
+    fields = type(section).model_fields
+    for name in [*fields, *(section.model_extra or {})]:
+        if name not in section.model_fields_set:
+            continue
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            yield from given(value, f"{prefix}{name}.")
+        elif name in fields:
+            yield Given(prefix + (fields[name].alias or name), value, tuple(fields[name].metadata))
+        else:
+            yield Given(prefix + name, value, section.option_metadata(name))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A given setting that has no effect, and why."""
+
+    key: str
+    value: Any
+    reason: str
+    misleads: bool  # it asks for something that will not happen
+
+
+def idle(experiment: BaseModel) -> list[Idle]:
+    """The given settings of an experiment that cannot change its runs."""
+    found = []
+    for item in given(experiment):
+        reason = item.effect.why(experiment) if item.effect else None
+        if item.effect is not None and reason is not None:
+            found.append(Idle(item.key, item.value, reason, item.value != item.effect.unless))
+    return found
+
+
+def file_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """The keys that name input files."""
+    keys = []
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            keys += file_keys(field.annotation, f"{prefix}{name}.")
+        elif INPUT_FILE in field.metadata:
+            keys.append(prefix + name)
+    return keys
+
+
+def input_digests(experiment: BaseModel, known: dict[str, str] | None = None) -> Mapping[str, str]:
+    """Key → digest of each file that an experiment reads; `known` remembers files read before."""
+    known = {} if known is None else known
+    digests = {}
+    for item in given(experiment):
+        if INPUT_FILE in item.metadata and item.value is not None:
+            if item.value not in known:
+                known[item.value] = _digest(item.key, item.value)
+            digests[item.key] = known[item.value]
+    return digests
+
+
+def _digest(key: str, path: str) -> str:
+    try:
+        return file_digest(Path(path))
+    except OSError as error:
+        raise CoverlayError(f"{key} {path!r} cannot be read: {error.strerror}") from None

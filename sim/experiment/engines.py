@@ -1,0 +1,171 @@
+"""Two engines, one meaning: which one runs an experiment, and the run itself, up to the tables of the trace.
+
+`simpy`: broker.network, the reference, which people extend. `compiled`: sim.compiled, the same runs in numba, the
+same trace to the last bit, for what it supports. `auto` takes the compiled one wherever it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker.network import Network, Settings
+from coverlay import CoverlayError
+from routing.advertisements import advertisement_for
+from routing.filter import Filter
+from routing.overlay.graph import Overlay
+from routing.overlay.trees import Tree, told
+from sim.experiment.config import Experiment
+from sim.experiment.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
+from sim.random_streams import Stream
+from sim.workloads import Workload
+from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished run: its trace but for the run record, and what only the engine knows."""
+
+    tables: dict[str, pa.Table]
+    links: int  # that messages were routed on
+    simple_entries: int  # that simple routing would keep for its neighbours at the end
+    active: int  # subscriptions in force at the end
+    finished: float  # simulated time when nothing was under way any more
+
+
+def engine_for(experiment: Experiment, workload: Workload) -> str:
+    """The engine that runs this experiment; what the compiled one does not support is refused by name."""
+    asked = experiment.run.engine
+    if asked == "simpy":
+        return asked
+    from sim.compiled.support import unsupported, unsupported_workload  # imports numba kernels: only when asked for
+
+    what = unsupported(experiment) or unsupported_workload(experiment, workload)
+    if what is None:
+        return "compiled"
+    if asked == "auto":
+        return "simpy"
+    raise CoverlayError(f'run.engine = "compiled" does not support {what}; use "simpy", or "auto" to let it choose')
+
+
+def run_compiled(
+    experiment: Experiment,
+    overlay: Overlay,
+    workload: Workload,
+    timeline: Timeline,
+    settings: Settings,
+    stream: Stream,
+) -> Ran:
+    from sim.compiled.engine import Engine
+    from sim.compiled.trace import tables_of
+
+    engine = Engine(overlay, settings, workload, timeline, experiment.run.samples, stream)
+    engine.run()
+    topology, local = engine.topology, engine.arrays.brokers["local"]
+    simple = _simple_entries(topology.trees, local.tolist())
+    return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
+
+
+def run_simpy(
+    experiment: Experiment,
+    overlay: Overlay,
+    workload: Workload,
+    timeline: Timeline,
+    settings: Settings,
+    stream: Stream,
+) -> Ran:
+    network = Network(overlay, settings, stream)
+    if experiment.routing.advertisements != "none":
+        _advertise(network, workload, timeline)
+    for subscription, broker in enumerate(timeline.preloaded.tolist()):
+        network.preload(broker, subscription, filter_of(workload, subscription))
+    network.env.process(_clients(network, workload, timeline))
+    faults = faults_of(experiment, stream, network, timeline)
+    check_faults(network, faults)
+    network.env.process(cause(network, faults))
+    if experiment.run.samples and len(timeline):
+        network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
+    network.run()
+    network.finish()
+    simple = _simple_entries(network.trees.values(), [len(broker.local) for broker in network.brokers])
+    tables, links = network.recorder.tables(), len(network.links)
+    return Ran(tables, links, simple, network.active_subscriptions, network.env.now)
+
+
+ENGINES = {"simpy": run_simpy, "compiled": run_compiled}
+
+
+def _simple_entries(trees: Collection[Tree], local: Sequence[int]) -> int:
+    return sum(count * told(trees, broker) for broker, count in enumerate(local))
+
+
+def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline: Timeline) -> list[Fault]:
+    section = experiment.faults
+    if section.file is not None:
+        return read_faults(section.file)
+    published = timeline.time[timeline.kind == PUBLISH]
+    return draw_faults(
+        stream,
+        network.overlay.brokers,
+        network.links,
+        publishing_period(published, (section.window[0], section.window[1])),
+        crash_fraction=section.crash_fraction,
+        cut_fraction=section.cut_fraction,
+        downtime=section.downtime,
+        state=section.state,
+    )
+
+
+def filter_of(workload: Workload, row: int) -> Filter:
+    """Subscription `row` of a workload in the form that brokers route on."""
+    return Filter(
+        box=np.column_stack([workload.lo[row], workload.hi[row]]),
+        residue=workload.residue(row),
+        mentioned=tuple(workload.mentioned[row].tolist()),
+        weights=workload.weights[row],
+        score=float(workload.scores[row]),
+        near=workload.nearest(row),
+    )
+
+
+def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterator[Any]:
+    first = len(timeline.preloaded)
+    filters = [filter_of(workload, row) for row in range(first, len(workload.lo))]
+    env = network.env
+    for when, kind, index, broker in zip(
+        timeline.time.tolist(),
+        timeline.kind.tolist(),
+        timeline.index.tolist(),
+        timeline.broker.tolist(),
+        strict=True,
+    ):
+        if when > env.now:
+            yield env.timeout(when - env.now)
+        if kind == SUBSCRIBE:
+            network.subscribe(broker, index, filters[index - first])
+        elif kind == PUBLISH:
+            weights = None if workload.event_weights is None else workload.event_weights[index]
+            network.publish(broker, index, workload.events[index], weights)
+        else:
+            network.unsubscribe(index)
+
+
+def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None:
+    """Before anything else, every broker with publishers announces what they will publish."""
+    publishing = timeline.kind == PUBLISH
+    for broker in np.unique(timeline.broker[publishing]).tolist():
+        events = timeline.index[publishing & (timeline.broker == broker)]
+        network.advertise(broker, broker, advertisement_for(workload.events[events]))
+
+
+def _sampler(network: Network, last: float, samples: int) -> Iterator[Any]:
+    """Write table sizes down at even steps up to the last thing a client does."""
+    for sample in range(samples):
+        due = last * (sample + 1) / samples
+        if due > network.env.now:
+            yield network.env.timeout(due - network.env.now)
+        network.sample_tables()

@@ -1,0 +1,278 @@
+"""From an experiment file to the list of runs: loading, `--set`, and expanding a sweep.
+
+    [sweep]                          every combination of the listed values
+    "covering.epsilon" = [0.0, 0.1]
+
+    [[case]]                         named settings that belong together; each is crossed with [sweep]
+    "routing.strategy" = "simple"
+
+A setting given beside the file wins over all of it: a swept key is fixed to it. Settings without effect at a point
+(sim/experiment/effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
+Every run of the sweep is checked before the first one starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coverlay import CoverlayError, did_you_mean, quoted
+from sim.experiment.config import Experiment, parse
+from sim.experiment.dotted import MISSING, after, assign, lookup, related, remove
+from sim.experiment.effects import file_keys, input_digests
+from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous, swept_key
+
+SHIPPED = Path(__file__).parent / "shipped"
+RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed at one point of a sweep."""
+
+    experiment: Experiment
+    seed: int
+    point: dict[str, Any]
+    inputs: Mapping[str, str] = field(default_factory=dict)  # key of each input file → digest of its content
+    ignored: tuple[str, ...] = ()  # keys that were given and left out here, having no effect
+
+    @property
+    def run_id(self) -> str:
+        """Depends on the parameters, the input files' content and the seed only, so `--resume` finds it in a larger
+        sweep too."""
+        parameters, point = self.experiment.parameters(), dict(self.point)
+        for key, digest in self.inputs.items():  # whatever its path is today
+            content = f"{digest}{Path(lookup(parameters, key)).suffix}"
+            assign(parameters, key, content)
+            if key in point:
+                point[key] = content
+        text = json.dumps([parameters, point], sort_keys=True)
+        return f"s{self.seed}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment as given (for the record) and all its runs."""
+
+    name: str
+    data: dict[str, Any]
+    runs: list[Run]
+    notes: tuple[str, ...] = ()  # what the user should know: settings without effect, keys no longer swept
+
+
+def shipped() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) -> Plan:
+    """The plan of a shipped experiment or of the user's own file, with settings (`key=value`, or a dict) applied."""
+    path = shipped().get(name_or_file, Path(name_or_file))
+    if not isinstance(settings, Mapping):
+        settings = dict(map(_parse_setting, settings))
+    return plan(_read(path, name_or_file), where=name_or_file, settings=settings, folder=path.parent)
+
+
+def plan(
+    data: Mapping[str, Any],
+    where: str = "experiment",
+    settings: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Plan:
+    """Expand `[sweep]` and `[[case]]` into runs, every one of them checked.
+
+    `settings` are dotted keys that win over the data; files are looked for in `folder` unless their path is absolute.
+    """
+    settings = settings or {}
+    changed, fixed = _changed(data, settings)
+    changed.setdefault("name", Path(where).stem)
+    if folder is not None:
+        _resolve_files(changed, folder)
+    base = copy.deepcopy(changed)
+    sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
+    seeds = parse(base, where).seeds  # mistakes outside the sweep are said once, without a swept value
+    _check_sweep(sweep, cases, len(seeds), where)
+    points = list(expand(base, sweep, cases, where))
+    notes, unused = superfluous(points, settings, where)
+    for key in unused:
+        _forget(changed, key)
+    different: dict[str, Point] = {}
+    for point in points:
+        different.setdefault(json.dumps(point.experiment.parameters(), sort_keys=True), point)
+    if fixed:
+        values = ", ".join(f"{key} = {quoted(settings[key])}" for key in fixed)
+        left = "one point" if len(different) == 1 else f"{len(different)} points"
+        notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {left}")
+    if len(different) < len(points):
+        notes.append(f"{len(points)} points are only {len(different)} different ones, and equal ones are run once")
+    digests: dict[str, str] = {}
+    runs = []
+    for point in different.values():
+        inputs, ignored = input_digests(point.experiment, digests), tuple(item.key for item in point.idle)
+        runs += [Run(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
+    return Plan(base["name"], changed, runs, tuple(notes))
+
+
+def _changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A copy of an experiment with dotted keys set, and those of them that it sweeps or has in cases."""
+    result = copy.deepcopy(dict(data))
+    fixed = []
+    for key, value in settings.items():
+        if key.startswith("sweep."):  # swept keys are quoted: `--set 'sweep."covering.epsilon"=[0.1]'`
+            result.setdefault("sweep", {})[swept_key(key)] = value
+            continue
+        if key not in ("sweep", "case") and _fix(result, key, value):
+            fixed.append(key)
+        if not any(key.startswith(f"{swept}.") for swept in _tables(result)[0]):  # a part of what every point replaces
+            assign(result, key, value)
+    return result, fixed
+
+
+def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
+    """Let a setting win over `[sweep]` and `[[case]]`; says whether there was something to win over.
+
+    A swept key stays in the sweep with one value, so that it is a column of the results all the same.
+    """
+    sweep, cases = _tables(data)
+    found = False
+    for swept, values in list(sweep.items()):
+        if related(swept, key) and isinstance(values, list):
+            found = True
+            kept: list[Any] = []
+            for one in (after(swept, old, key, value) for old in values):
+                if one is not MISSING and one not in kept:
+                    kept.append(one)
+            sweep[swept] = kept
+            if not kept:
+                del sweep[swept]
+    for case in cases:
+        for cased in [name for name in case if related(name, key)]:
+            found = True
+            case[cased] = after(cased, case[cased], key, value)
+            if case[cased] is MISSING:
+                del case[cased]
+    return found
+
+
+def _tables(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """`[sweep]` and the `[[case]]` tables, as far as they are what they should be; the rest is refused later."""
+    sweep, cases = data.get("sweep"), data.get("case")
+    tables = [case for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
+    return (sweep if isinstance(sweep, dict) else {}), tables
+
+
+def _forget(data: dict[str, Any], key: str) -> None:
+    """Take a key that no point uses out of the record, which is to be a valid experiment of its own."""
+    sweep, cases = _tables(data)
+    for table in (sweep, *cases):
+        table.pop(key, None)
+    if lookup(data, key) is not MISSING:
+        remove(data, key)
+
+
+def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
+    if not isinstance(sweep, dict) or not all(isinstance(v, list) and v for v in sweep.values()):
+        raise CoverlayError(
+            f"{where}: [sweep] takes key = [value, …] with at least one value each; given: {quoted(sweep)}"
+        )
+    if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
+        raise CoverlayError(f"{where}: case must be [[case]] tables of key = value; given: {quoted(cases)}")
+    for key in {*sweep, *(key for case in cases for key in case)} & ABOUT_THE_SWEEP:
+        raise CoverlayError(f"{where}: {key!r} cannot be swept; sweep keys of the sections")
+    count = len(cases) * math.prod(map(len, sweep.values()))
+    if count * seeds > RUN_LIMIT:
+        many = f"{count:,} points with {seeds:,} seeds each are {count * seeds:,} runs"
+        raise CoverlayError(f"{where}: {many}; at most {RUN_LIMIT:,} are run")
+
+
+def _read(path: Path, name: str) -> dict[str, Any]:
+    if not path.is_file():
+        known = ", ".join(shipped())
+        hint = did_you_mean(name, shipped())
+        raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
+    try:
+        return _toml(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise CoverlayError(f"{name} is not a TOML file: {error}") from None
+    except _NotToml as error:
+        raise CoverlayError(f"{name} is not a TOML file: {error}") from None
+    except OSError as error:
+        raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
+
+
+class _NotToml(Exception):
+    """What is wrong with a text that should be TOML."""
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise _NotToml("its brackets are nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError is one; integers of thousands of digits raise another
+        raise _NotToml(str(error)) from None
+
+
+def _parse_setting(setting: str) -> tuple[str, Any]:
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise CoverlayError(f"--set takes key=value, e.g. covering.epsilon=0.1; given: {quoted(setting)}")
+    try:
+        value = _toml(f"value = {text.strip()}")["value"]
+    except _NotToml:
+        value = text.strip()  # a bare word is a string
+    return key.strip(), value
+
+
+def _resolve_files(data: dict[str, Any], folder: Path) -> None:
+    """Files named in an experiment, its sweep and its cases lie beside it, unless their path is absolute."""
+
+    def resolved(value: Any) -> Any:
+        return str((folder / value).resolve()) if isinstance(value, str) else value
+
+    sweep, cases = _tables(data)
+    for key in file_keys(Experiment):
+        if lookup(data, key) is not MISSING:
+            assign(data, key, resolved(lookup(data, key)))
+        if isinstance(sweep.get(key), list):
+            sweep[key] = [resolved(value) for value in sweep[key]]
+        for case in cases:
+            if key in case:
+                case[key] = resolved(case[key])
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """Nested tables of plain values as TOML text: enough for experiment files."""
+    plain = {k: v for k, v in data.items() if not isinstance(v, dict) and not _is_tables(v)}
+    lines = [f"{_key(k)} = {toml_value(v)}" for k, v in plain.items()]
+    for key, value in data.items():
+        if isinstance(value, dict):
+            lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {toml_value(v)}" for k, v in value.items())]
+        elif _is_tables(value):
+            for table in value:
+                lines += ["", f"[[{_key(key)}]]", *(f"{_key(k)} = {toml_value(v)}" for k, v in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids only controls
+    return repr(value)

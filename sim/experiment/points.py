@@ -1,0 +1,77 @@
+"""The points of a sweep: every combination of its values, each without the settings that have no effect in it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coverlay import CoverlayError, quoted
+from sim.experiment.config import Experiment, parse
+from sim.experiment.dotted import MISSING, assign, lookup, related, remove
+from sim.experiment.effects import Idle, given, idle
+
+REASONS = 4  # shown in a note
+# Keys that decide nothing about a single run, so they cannot be swept, nor make another key superfluous.
+ABOUT_THE_SWEEP = {"name", "question", "seeds", "tell", "run.force", "run.limit_bytes"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of the sweep, without the settings that have no effect in it."""
+
+    point: dict[str, Any]
+    experiment: Experiment
+    used: frozenset[str]  # keys that were given and count
+    idle: tuple[Idle, ...]  # the others
+
+
+def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], where: str) -> Iterator[Point]:
+    """Every combination, with the settings that have no effect in it left out."""
+    for case, *values in itertools.product(cases, *sweep.values()):
+        point = {**case, **dict(zip(sweep, values, strict=True))}
+        settled = copy.deepcopy(base)
+        for key, value in point.items():
+            assign(settled, key, copy.deepcopy(value))
+        shown = ", ".join(f"{key} = {quoted(value)}" for key, value in point.items())
+        experiment = parse(settled, f"{where} with {shown}" if point else where)
+        left_out = idle(experiment)
+        if left_out:
+            for item in left_out:
+                remove(settled, item.key)
+            experiment = parse(settled, where)
+        counts = {key: lookup(settled, key) for key in point}
+        used = frozenset(item.key for item in given(experiment))
+        yield Point({k: v for k, v in counts.items() if v is not MISSING}, experiment, used, tuple(left_out))
+
+
+def superfluous(points: list[Point], settings: Mapping[str, Any], where: str) -> tuple[list[str], list[str]]:
+    """Notes about settings without effect at some points, and those of no point; an error if that is a mistake.
+
+    Where settings were given beside the file, they may leave keys of the file without effect: that is only noted.
+    """
+    used = frozenset().union(*(point.used for point in points))
+    found: dict[str, list[Idle]] = {}
+    for item in (item for point in points for item in point.idle if item.misleads):
+        found.setdefault(item.key, []).append(item)
+    chosen = [swept_key(key) for key in settings if key not in ABOUT_THE_SWEEP]
+    unused = [key for key in found if key not in used]
+    mistakes = [key for key in unused if not chosen or any(related(key, setting) for setting in chosen)]
+    if mistakes:
+        said = (_note(f"{key} = {quoted(found[key][0].value)}", found[key], len(points)) for key in mistakes)
+        raise CoverlayError(f"{where}: {'; '.join(said)}")
+    return [_note(key, items, len(points)) for key, items in found.items()], unused
+
+
+def _note(key: str, items: list[Idle], total: int) -> str:
+    places = f" in {len(items)} of {total} points" if len(items) < total else ""
+    reasons = list(dict.fromkeys(item.reason for item in items))
+    more = f", and {len(reasons) - REASONS} other reasons" if len(reasons) > REASONS else ""
+    return f"{key} has no effect{places}: {', or '.join(reasons[:REASONS])}{more}"
+
+
+def swept_key(key: str) -> str:
+    """The key that a setting is about, which may be of the sweep."""
+    return key.removeprefix("sweep.").strip("\"'")

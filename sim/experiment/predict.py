@@ -1,0 +1,283 @@
+"""How large a run will be, before it starts: messages, rows of the trace, bytes on disk and in memory.
+
+Everything follows from one curve, f(s): how many of s subscriptions a link passes on. In a tree, a directed link
+with b of n brokers behind it sees the subscriptions of those brokers, S·b/n of S, whatever was suppressed before
+it: a suppressed subscription leaves its cover behind, which arrives here or is covered here itself. So
+
+    subscriptions sent   Σ over directed links of f(S·b/n)            simple routing: f(s) = s, in all S·(n − 1)
+    decisions            Σ over directed links u→v of S/n + Σ over w ≠ v of what w→u passes on
+    event messages       Σ over links of the chance that a match lives on the other side: 1 − (1 − p)^(S·b/n)
+
+f is counted on SAMPLE generated subscriptions by the routing strategy itself, and continued as the power law of its
+last factor of 8. The curve is exact for simple routing and flooding. For covering it is an estimate: the power law is
+an extrapolation, and homes count as spread evenly. It says nothing of faults, recovery and advertisements held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from broker.trace.schema import SCHEMAS
+from routing.overlay.graph import Overlay
+from routing.overlay.trees import Tree, shortest_paths, spanning
+from routing.strategies import make_ledger, strategy
+from sim.experiment.config import Experiment
+from sim.random_streams import Stream, streams
+from sim.workloads import Workload
+from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, schedule
+
+Floats = NDArray[np.float64]
+Curve = Callable[[Floats], Floats]
+
+SAMPLE = 4096  # subscriptions that the curve is counted on: half a second for covering
+STEP = 8  # between the points of the curve; the smaller ones are means over many parts of the sample
+EVENTS = 128  # events that the share of matching subscriptions is counted on
+# Per entry of a table, with two attributes: its row, and its place in an index; per decision: its node.
+ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
+SOURCES = 16  # trees looked at where there is one per source
+# Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions); times
+# are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
+DISK = {"control": 18.0, "decisions": 10.0, "publications": 18.0, "deliveries": 10.0, "tables": 2.0, "operations": 17.0}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a run will come to."""
+
+    control_messages: float
+    event_messages: float
+    rows: dict[str, float]  # per table, after sampling
+    nbytes: float  # of the trace on disk
+    memory: float  # bytes of the whole trace, before sampling, as columns in memory
+    state: float  # bytes of the routing tables and ledgers, in the compiled engine
+
+    @property
+    def messages(self) -> float:
+        return self.control_messages + self.event_messages
+
+    def __str__(self) -> str:
+        return (
+            f"about {_round(self.messages)} messages, {_round(sum(self.rows.values()))} rows of trace, "
+            f"{_bytes(self.nbytes)} on disk and {_bytes(self.memory + self.state)} in memory"
+        )
+
+
+def predict(experiment: Experiment, seed: int = 1) -> Prediction:
+    """The size of one run; the overlay and a small part of the workload are built to tell."""
+    from sim.experiment.runner import overlay_of
+
+    stream = streams(seed)
+    overlay = overlay_of(experiment, stream)
+    workload, subscriptions, events = _sample(experiment, stream)
+    leaving, live, loaded = _lives(experiment, stream, workload, overlay.brokers, subscriptions)
+    stay = live * (1 - leaving) if live == subscriptions else live  # while events are published
+    curve = forwarding_curve(experiment, workload)
+
+    def sent(behind: Floats) -> Floats:
+        """Subscribe messages over a link, for the share of all brokers behind it."""
+        if not live:
+            return np.zeros_like(behind)
+        population = live * behind
+        exposed = np.maximum(0.0, curve(population * (1 - leaving)) - (1 - leaving) * curve(population))
+        return curve(population) * (subscriptions / live) + exposed * (leaving > 0)
+
+    control = decisions = crossed = 0.0
+    match = _match_shares(workload)
+    trees, scale = _trees(experiment, overlay)
+    for tree in trees:
+        flow = _Flow(experiment, tree, overlay.brokers)
+        up, down = sent(flow.behind_up), sent(flow.behind_down)
+        told = float((up * flow.learns_up).sum() + (down * flow.learns_down).sum())
+        control += scale * told * (1 + leaving)  # who leaves is taken back wherever it was sent
+        decisions += scale * flow.decisions(up, down, subscriptions / overlay.brokers)
+        crossed += events * flow.crossings(match, stay) / len(trees)
+    if experiment.routing.advertisements != "none":
+        control += overlay.brokers * (overlay.brokers - 1)  # at most: every broker publishes
+    per_broker = stay / overlay.brokers * match
+    k = experiment.matching.k
+    served = per_broker if k is None else np.minimum(per_broker, k)
+    delivered = events * overlay.brokers * float(served.mean()) if len(match) else 0.0
+    requests = subscriptions * (1 + leaving)
+    links = overlay.graph.number_of_edges()
+    rows = {
+        "control": control * (1 - loaded) + requests,  # how subscriptions spread before time 0 is not traced
+        "decisions": decisions * (1 - loaded),
+        "publications": events + crossed,
+        "deliveries": delivered,
+        "operations": requests,
+        "tables": (experiment.run.samples + 1) * (overlay.brokers + 2.0 * links),
+    }
+    memory = sum(count * _width(name) for name, count in rows.items())
+    rows["decisions"] *= experiment.run.sample_decisions
+    rows["deliveries"] *= experiment.run.sample_deliveries
+    nbytes = sum(DISK[name] * count for name, count in rows.items())
+    return Prediction(control, crossed, rows, nbytes, memory, control * ENTRY_BYTES + decisions * DECIDED_BYTES)
+
+
+def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
+    """f(s): the messages over one link for s subscriptions, by the strategy and method of the experiment."""
+    name = experiment.routing.strategy
+    if strategy(name).sends_to == "nobody":
+        return lambda s: np.zeros_like(s)
+    if name == "simple" or not len(workload.lo):
+        return lambda s: s
+    sizes, counts = _count_forwarded(experiment, workload)
+    slope = np.log(counts[-1] / counts[-2]) / np.log(sizes[-1] / sizes[-2]) if len(sizes) > 1 else 1.0
+    slope = float(np.clip(slope, 0.0, 1.0))
+
+    def curve(s: Floats) -> Floats:
+        inside = np.exp(np.interp(np.log(np.maximum(s, 1.0)), np.log(sizes), np.log(counts)))
+        beyond = counts[-1] * np.maximum(s / sizes[-1], 1.0) ** slope
+        return np.where(s < 1.0, s, np.where(s > sizes[-1], beyond, inside))
+
+    return curve
+
+
+def _count_forwarded(experiment: Experiment, workload: Workload) -> tuple[Floats, Floats]:
+    """Points of the curve: the sample cut into equal parts, the mean number of messages per part."""
+    from sim.experiment.engines import filter_of
+    from sim.experiment.runner import settings_of
+
+    options = settings_of(experiment, workload).routing
+    active = experiment.routing.mode == "active"  # what is covered later is taken back: one more message
+    filters = [filter_of(workload, row) for row in range(len(workload.lo))]
+    size, sizes, counts = len(filters), [], []
+    while size >= 1:
+        passed = 0
+        parts = range(0, len(filters) - size + 1, size)
+        for start in parts:
+            fresh = iter(range(-2, -2 - 2 * size, -1))
+            ledger = make_ledger(experiment.routing.strategy, options, None, fresh.__next__, active=active)
+            passed += sum(len(ledger.subscribe(row, filters[row])) for row in range(start, start + size))
+        sizes.append(float(size))
+        counts.append(passed / len(parts))
+        size //= STEP
+    return np.array(sizes[::-1]), np.maximum(np.array(counts[::-1]), 1e-9)
+
+
+class _Flow:
+    """The directed links of one rooted tree: from every broker but the root up to its parent, and down."""
+
+    def __init__(self, experiment: Experiment, tree: Tree, brokers: int) -> None:
+        self.tree = tree
+        self.below = [b for b in range(brokers) if b in tree.parent]  # one link each
+        size = np.ones(brokers)
+        for broker in sorted(self.below, key=lambda b: -tree.level[b]):
+            size[tree.parent[broker]] += size[broker]
+        self.behind_up = size[self.below] / brokers  # share of the brokers whose subscriptions may go up here
+        self.behind_down = 1.0 - self.behind_up
+        sends_to = strategy(experiment.routing.strategy).sends_to
+        only_up = sends_to == "root" or experiment.routing.trees == "per-source"
+        self.learns_up = float(sends_to != "nobody")
+        self.learns_down = float(sends_to != "nobody" and not only_up)
+        self.floods = sends_to == "nobody"
+        self.always_up = sends_to == "root"
+        self.from_root = experiment.routing.trees == "per-source"
+
+    def decisions(self, up: Floats, down: Floats, own: float) -> float:
+        """Every broker decides about its own and what each neighbour sent it, for each neighbour it would tell."""
+        arrives = np.zeros(len(self.tree.level))
+        parents = [self.tree.parent[b] for b in self.below]
+        np.add.at(arrives, parents, up * self.learns_up)
+        arrives[self.below] += down * self.learns_down
+        to_parent = own + arrives[self.below] - down * self.learns_down
+        to_child = own + arrives[parents] - up * self.learns_up
+        return float(to_parent.sum() * self.learns_up + to_child.sum() * self.learns_down)
+
+    def crossings(self, match: Floats, live: float) -> float:
+        """Links that an average event crosses, for the shares of subscriptions that events match."""
+        if self.floods:
+            return float(len(self.below))
+        misses = np.log1p(-np.minimum(match, 1 - 1e-12))[:, None] * live
+        wanted_above = 1.0 - np.exp(misses * self.behind_down)
+        wanted_below = 1.0 - np.exp(misses * self.behind_up)
+        published_below = 0.0 if self.from_root else self.behind_up  # the publisher is below with this chance
+        goes_up = published_below * (1.0 if self.always_up else wanted_above)
+        goes_down = (1.0 - published_below) * wanted_below
+        return float((goes_up + goes_down).sum(axis=1).mean()) if len(match) else 0.0
+
+
+def _trees(experiment: Experiment, overlay: Overlay) -> tuple[list[Tree], float]:
+    """The trees to look at, and how many each stands for."""
+    if experiment.routing.trees == "spanning":
+        return [spanning(overlay, experiment.routing.root)], 1.0
+    few = np.unique(np.linspace(0, overlay.brokers - 1, SOURCES).astype(int)).tolist()
+    return [shortest_paths(overlay, source) for source in few], overlay.brokers / len(few)
+
+
+def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]:
+    """The first rows of the workload, and how many subscriptions and events there are in all."""
+    from sim.experiment.runner import workload_of
+
+    section = experiment.workload
+    if section.subscriptions_file is not None or section.events_file is not None:
+        whole = workload_of(experiment, stream)
+        subscriptions, events = len(whole.lo), len(whole.events)
+        return _first(whole), subscriptions, events
+    few = {"subscriptions": min(section.subscriptions, SAMPLE), "events": min(section.events, EVENTS)}
+    small = experiment.model_copy(update={"workload": section.model_copy(update=few)})
+    return workload_of(small, stream), section.subscriptions, section.events
+
+
+def _first(whole: Workload) -> Workload:
+    rows, events = slice(0, SAMPLE), slice(0, EVENTS)
+    return Workload(
+        whole.schema, whole.lo[rows], whole.hi[rows], whole.mentioned[rows], whole.scores[rows], whole.weights[rows],
+        whole.events[events], {row: residue for row, residue in whole.residues.items() if row < SAMPLE},
+    )  # fmt: skip
+
+
+def _lives(
+    experiment: Experiment, stream: Stream, workload: Workload, brokers: int, subscriptions: int
+) -> tuple[float, float, float]:
+    """The share of the subscriptions that leaves again, how many are there at the busiest moment, and the share
+    that is there before time 0."""
+    count = len(workload.lo)
+    if not count:
+        return 0.0, 0.0, 0.0
+    timeline = schedule(experiment.arrivals.kind, stream, workload, brokers, **experiment.arrivals.options)
+    change = (timeline.kind == SUBSCRIBE).astype(int) - (timeline.kind == UNSUBSCRIBE).astype(int)
+    loaded = len(timeline.preloaded)
+    most = loaded + int(np.cumsum(change).max(initial=0))
+    # Where all are there at once there will be in the whole run too; else people come and go at a steady level.
+    live = subscriptions if most == count else most
+    return float((timeline.kind == UNSUBSCRIBE).sum()) / count, float(live), loaded / count
+
+
+def _match_shares(workload: Workload) -> Floats:
+    """For each event of the sample, the share of the subscriptions that it matches."""
+    from sim.experiment.oracle import Truth
+
+    if not len(workload.lo):
+        return np.zeros(len(workload.events))
+    truth = Truth(workload, "exact")
+    return np.array([float(np.mean(~np.isnan(truth.scores(e)))) for e in workload.events])
+
+
+def _width(table: str) -> float:
+    """Bytes of a row in memory."""
+    return sum(_bits(field.type) for field in SCHEMAS[table]) / 8
+
+
+def _bits(kind: Any) -> int:
+    return int(kind.index_type.bit_width if pa.types.is_dictionary(kind) else kind.bit_width)
+
+
+def _round(count: float) -> str:
+    for unit, name in ((1e9, "thousand million"), (1e6, "million")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:,.0f}"
+
+
+def _bytes(count: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:.0f} bytes"

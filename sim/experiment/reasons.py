@@ -1,0 +1,109 @@
+"""Why a setting has no effect: what `sim/experiment/config.py` declares beside its keys.
+
+Each function looks at a whole experiment and answers with a clause, or None where the setting counts there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import covering
+from routing.strategies import STRATEGIES
+from sim.workloads import files
+
+if TYPE_CHECKING:
+    from sim.experiment.config import Experiment
+
+
+def overlay_from_file(e: Experiment) -> str | None:
+    return "overlay.file gives the overlay" if e.overlay.file is not None else None
+
+
+def overlay_generated(e: Experiment) -> str | None:
+    return "it goes with overlay.file" if e.overlay.file is None else None
+
+
+def workload_from_files(e: Experiment) -> str | None:
+    return "the workload comes from files" if e.workload.from_files else None
+
+
+def workload_generated(e: Experiment) -> str | None:
+    return None if e.workload.from_files else f"workload.kind = {e.workload.kind!r} brings its own schema"
+
+
+def nothing_lost(e: Experiment) -> str | None:
+    return None if e.links.loss > 0 else "links.loss is 0"
+
+
+def no_service_time(e: Experiment) -> str | None:
+    return "without a broker.service that takes time nothing ever queues" if e.broker.immediate else None
+
+
+def no_limited_queue(e: Experiment) -> str | None:
+    return no_service_time(e) or ("broker.queue has no limit" if e.broker.queue is None else None)
+
+
+def no_search(e: Experiment) -> str | None:
+    if STRATEGIES[e.routing.strategy].searches:
+        return None
+    return f"routing.strategy = {e.routing.strategy!r} looks for no covers"
+
+
+def exact_search(e: Experiment) -> str | None:
+    if no_search(e) or covering.METHODS[e.covering.method].takes_epsilon:
+        return no_search(e)
+    approximate = ", ".join(name for name, method in covering.METHODS.items() if method.takes_epsilon)
+    return f"covering.method = {e.covering.method!r} is exact; ε is for: {approximate}"
+
+
+def epsilon_by_level(e: Experiment) -> str | None:
+    return exact_search(e) or ("covering.epsilon_per_level sets all links" if e.covering.epsilon_per_level else None)
+
+
+def nothing_missed(e: Experiment) -> str | None:
+    return no_search(e) or (None if e.covering.approximate else "the search is exact")
+
+
+def no_merging(e: Experiment) -> str | None:
+    return None if e.routing.strategy == "merging" else f"routing.strategy = {e.routing.strategy!r} merges nothing"
+
+
+def no_root(e: Experiment) -> str | None:
+    if e.routing.trees == "per-source":
+        return 'routing.trees = "per-source" has one root per source'
+    if e.routing.strategy == "hierarchical" or (e.covering.epsilon_per_level and not exact_search(e)):
+        return None
+    return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level ask for the root"
+
+
+def compiled(e: Experiment) -> str | None:
+    return "the compiled engine has a matcher of its own" if e.run.engine == "compiled" else None
+
+
+def no_places(e: Experiment) -> str | None:
+    return None if e.matching.kind == "places" else f"matching.kind = {e.matching.kind!r} knows no distances"
+
+
+def faults_from_file(e: Experiment) -> str | None:
+    return "faults.file gives the faults" if e.faults.file is not None else None
+
+
+def no_drawn_faults(e: Experiment) -> str | None:
+    drawn = e.faults.crash_fraction or e.faults.cut_fraction
+    return faults_from_file(e) or (None if drawn else "faults.crash_fraction and faults.cut_fraction are 0")
+
+
+def no_drawn_crashes(e: Experiment) -> str | None:
+    return faults_from_file(e) or (None if e.faults.crash_fraction else "faults.crash_fraction is 0")
+
+
+def homes_in_file(e: Experiment) -> str | None:
+    return files.gives(e.workload.subscriptions_file, "broker")
+
+
+def publishers_in_file(e: Experiment) -> str | None:
+    return files.gives(e.workload.events_file, "broker")
+
+
+def times_in_file(e: Experiment) -> str | None:
+    return files.gives(e.workload.events_file, "time")

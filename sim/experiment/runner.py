@@ -1,0 +1,257 @@
+"""One run: build the overlay and workload, let the clients act, let the network settle, judge, write."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from broker import trace
+from broker.network import Network, Settings
+from broker.trace.disk import writing
+from broker.trace.sampling import thin
+from broker.transport import LinkModel
+from coverlay import CoverlayError, __version__
+from routing.contract import RoutingOptions
+from routing.overlay.graph import Overlay, build_overlay, load_overlay
+from sim.experiment import oracle
+from sim.experiment.config import Experiment
+from sim.experiment.effects import idle, input_digests
+from sim.experiment.engines import ENGINES, engine_for
+from sim.experiment.faults import check_faults, read_faults
+from sim.experiment.plan import Run
+from sim.experiment.predict import predict
+from sim.random_streams import Stream, streams
+from sim.workloads import Workload, generate, load_workload
+from sim.workloads.arrivals import Timeline, schedule
+
+RUNS_KEPT = "finished runs are kept: make room, and --resume goes on from there"
+ROW_BYTES = 256  # more than a message and its decision take
+VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run tells the sweep; the rest is in its folder."""
+
+    run_id: str
+    record: dict[str, Any]
+    warnings: tuple[str, ...]
+
+    @property
+    def broken(self) -> str:
+        """What the oracle counted that must not happen, in words; empty if nothing did."""
+        counts = ((name.replace("_", " "), self.record[name]) for name in trace.MUST_BE_ZERO)
+        return ", ".join(f"{name} {count}" for name, count in counts if count)
+
+
+def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
+    section = experiment.overlay
+    if section.file is not None:
+        given = section.latency if "latency" in section.model_fields_set else None
+        return load_overlay(section.file, stream("overlay"), given, section.latency_attribute, section.map)
+    return build_overlay(
+        section.kind, section.brokers, stream("overlay"), section.latency, section.map, **section.options
+    )
+
+
+def workload_of(experiment: Experiment, stream: Stream) -> Workload:
+    section = experiment.workload
+    if section.subscriptions_file is not None or section.events_file is not None:
+        return load_workload(section.subscriptions_file, section.events_file, experiment.schema_)
+    return generate(
+        section.kind,
+        stream,
+        attributes=section.attributes,
+        subscriptions=section.subscriptions,
+        events=section.events,
+        **section.options,
+    )
+
+
+def settings_of(experiment: Experiment, workload: Workload) -> Settings:
+    covering, matching = experiment.covering, experiment.matching
+    return Settings(
+        routing=RoutingOptions(
+            domain=workload.schema.domain,
+            semantics=matching.semantics,
+            method=covering.method,
+            epsilon=covering.epsilon,
+            method_options=covering.options,
+            integral=workload.schema.integral,
+            merge_waste=experiment.routing.merge_waste,
+        ),
+        trees=experiment.routing.trees,
+        root=experiment.routing.root,
+        epsilon_per_level=tuple(covering.epsilon_per_level),
+        epsilon_per_link=covering.links(),
+        strategy=experiment.routing.strategy,
+        active=experiment.routing.mode == "active",
+        advertisements=experiment.routing.advertisements,
+        ask_exact=covering.recall,
+        kind=matching.kind,
+        place=workload.schema.place,
+        max_distance=matching.max_distance,
+        matcher=matching.method,
+        matcher_options=matching.options,
+        semantics=matching.semantics,
+        k=matching.k,
+        service=experiment.broker.service,
+        queue_capacity=experiment.broker.queue,
+        overflow=experiment.broker.overflow,
+        links=LinkModel(**experiment.links.model_dump()),
+    )
+
+
+def refuse_oversized(run: Run, subscriptions: int, events: int, brokers: int) -> None:
+    """A run that is predicted to exceed `run.limit_bytes` is not begun, unless forced."""
+    experiment, section = run.experiment, run.experiment.run
+    trees = brokers if experiment.routing.trees == "per-source" else 1
+    at_most = ROW_BYTES * brokers * (4.0 * trees * subscriptions + events)  # every subscription over every link
+    if section.force or at_most < section.limit_bytes:
+        return  # most runs need no better estimate
+    size = predict(experiment, run.seed)
+    needed = size.nbytes if section.engine == "simpy" else size.memory + size.state
+    if needed > section.limit_bytes:
+        raise CoverlayError(
+            f"this run would take {size}, more than run.limit_bytes = {section.limit_bytes:g}; make it smaller, let "
+            "covering hold subscriptions back, or run it all the same with --force (run.force = true)"
+        )
+
+
+def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, overlay: Overlay) -> Timeline:
+    section = experiment.arrivals
+    return schedule(section.kind, stream, workload, overlay.brokers, map=overlay.map, **section.options)
+
+
+def check_files(runs: list[Run]) -> None:
+    """Find what is wrong with input files before the first run: a sweep may reach the file in question hours later."""
+    seen = set()
+    for run in runs:
+        experiment = run.experiment
+        read = experiment.model_dump_json(include={"overlay", "workload", "schema_", "arrivals", "faults", "matching"})
+        if not run.inputs or read in seen:
+            continue
+        seen.add(read)
+        stream = streams(run.seed)
+        overlay, workload = overlay_of(experiment, stream), workload_of(_without_generated_rows(experiment), stream)
+        timeline_of(experiment, stream, workload, overlay)  # brokers that the files name exist
+        network = Network(overlay, settings_of(experiment, workload), stream)
+        if experiment.faults.file is not None:
+            check_faults(network, read_faults(experiment.faults.file))
+
+
+def _without_generated_rows(experiment: Experiment) -> Experiment:
+    """What is read from files stays; what is generated cannot be wrong and is left out."""
+    none = experiment.workload.model_copy(update={"subscriptions": 0, "events": 0})
+    return experiment.model_copy(update={"workload": none})
+
+
+def late_faults(experiment: Experiment, timeline: Timeline) -> tuple[str, ...]:
+    """A note about faults of a file that come when nobody subscribes or publishes any more."""
+    file = experiment.faults.file
+    faults = read_faults(file) if file is not None else []
+    end = float(timeline.time[-1]) if len(timeline) else 0.0
+    late = sum(fault.time > end for fault in faults)
+    if not late:
+        return ()
+    note = f"{late} of {len(faults)} faults in {file} begin after the last thing that a client does"
+    return (f"{note}; they can harm only what is still under way then",)
+
+
+def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
+    """What a setting cannot do in the engine that was chosen for this run."""
+    chosen = experiment.model_copy(update={"run": experiment.run.model_copy(update={"engine": engine})})
+    return tuple(f"{item.key} has no effect: {item.reason}" for item in idle(chosen) if item.misleads)
+
+
+def _refuse_changed_files(run: Run) -> Mapping[str, str]:
+    """The digests of the input files, which must be those of the time when the run got its name."""
+    found = input_digests(run.experiment)
+    changed = [key for key, digest in run.inputs.items() if found[key] != digest]
+    if changed:
+        raise CoverlayError(f"{changed[0]} changed after the sweep began; begin it again")
+    return found
+
+
+def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
+    """The complete trace of a run, the run record included, and what the user should be told."""
+    started = time.perf_counter()
+    inputs = _refuse_changed_files(run)
+    experiment, stream = run.experiment, streams(run.seed)
+    overlay = overlay_of(experiment, stream)
+    workload = workload_of(experiment, stream)
+    refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
+    timeline = timeline_of(experiment, stream, workload, overlay)
+    settings, engine = settings_of(experiment, workload), engine_for(experiment, workload)
+    late = late_faults(experiment, timeline)
+    ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, stream)
+    tables = ran.tables
+    matching = experiment.matching
+    verdict = oracle.judge(
+        workload,
+        tables,
+        matching.semantics,
+        matching.k,
+        matching.kind,
+        settings.ranking.max_distance,
+        strategy=settings.strategy,
+        root=settings.root,
+        instant=settings.instant,
+    )
+    delivered = tables["deliveries"].num_rows
+    tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
+    record = {
+        "run_id": run.run_id,
+        "experiment": experiment.name,
+        "seed": run.seed,
+        "point": json.dumps(run.point),
+        "parameters": json.dumps(experiment.parameters()),
+        "inputs": json.dumps(inputs),
+        "versions": json.dumps(_versions()),
+        "engine": engine,
+        "trace_hash": trace.trace_hash(tables),
+        "brokers": overlay.brokers,
+        "links": ran.links,
+        "subscriptions": len(workload.lo),
+        "active": ran.active,
+        "events": len(workload.events),
+        "control_messages": _sent_before(tables)
+        + int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
+        "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
+        "deliveries": delivered,
+        "simple_entries": ran.simple_entries,
+        **vars(verdict),
+        "finished": ran.finished,
+        "wall_seconds": time.perf_counter() - started,
+        "file_digests": None,  # known when they are written
+    }
+    tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
+    return tables, (*overlay.warnings, *workload.warnings, *_without_effect(experiment, engine), *late)
+
+
+def _sent_before(tables: Mapping[str, pa.Table]) -> int:
+    """Messages by which subscriptions spread before time 0: they are counted per request and not traced."""
+    operations = tables["operations"].select(["kind", "messages"]).to_pandas()
+    return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
+
+
+def execute(run: Run, out: Path) -> Outcome:
+    """Simulate a run and write its folder, atomically."""
+    tables, warnings = simulate(run)
+    folder = out / "runs" / f"run={run.run_id}"
+    with writing(folder, RUNS_KEPT):
+        trace.write_run(folder, tables)
+    return Outcome(run.run_id, tables["run"].to_pylist()[0], warnings)
+
+
+def _versions() -> dict[str, str]:
+    versions = {name: version(name) for name in VERSIONED}
+    return {"coverlay": __version__, "python": platform.python_version(), **versions}

@@ -1,0 +1,257 @@
+"""Run all runs of a plan, on local cores or as tasks of a Spark cluster.
+
+Every run writes its own folder atomically, so a sweep can be killed at any point and resumed: what is complete is
+kept, what a killed process left half written is removed. A run that fails, even by taking its process down with it,
+does not take the others down; it is reported with its parameters and the command that repeats it alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import multiprocessing
+import os
+import shlex
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.spark.traces import open_run
+from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
+from coverlay import CoverlayError
+from sim.experiment.plan import Plan, Run, to_toml, toml_value
+from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
+
+LOCK = ".lock"  # in the output folder; held while a sweep writes there
+ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
+DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
+
+
+@dataclass(frozen=True)
+class Failure:
+    run: Run
+    message: str
+    is_input: bool  # a mistake in what the user gave, as opposed to one of ours
+    unwritable: bool = False  # so would be the rest of the sweep
+
+    def __str__(self) -> str:
+        point = ", ".join(f"{key} = {json.dumps(value)}" for key, value in self.run.point.items())
+        return f"seed {self.run.seed}{', ' + point if point else ''}: {self.message}"
+
+    def repeat_command(self, experiment: str, settings: list[str] | tuple[str, ...] = ()) -> str:
+        """The command that runs this run and no other, in a folder of its own."""
+        chosen = [setting for setting in settings if setting.partition("=")[0].strip() not in self.run.ignored]
+        chosen.append(f"seeds=[{self.run.seed}]")
+        if self.run.point:  # its point as the only case, and nothing swept: the same run with the same name
+            chosen += ["sweep={}", f"case=[{toml_value(self.run.point)}]"]
+        words = ["coverlay", "run", experiment, "--out", f"out/{self.run.run_id}"]
+        words += [word for setting in chosen for word in ("--set", setting)]
+        return shlex.join(words)
+
+
+@dataclass
+class SweepResult:
+    outcomes: list[Outcome] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    kept: int = 0  # runs found complete and not repeated
+
+    @property
+    def wrong(self) -> list[Outcome]:
+        """Runs in which the oracle counted what must not happen."""
+        return [o for o in self.outcomes if o.broken]
+
+
+Attempt = Outcome | Failure
+
+
+def run_sweep(
+    plan: Plan,
+    out: Path,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    spark_master: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> SweepResult:
+    """Run what is missing. `progress(done, total)` is called after every run."""
+    check_files(plan.runs)
+    _refuse_foreign_runs(plan, out)
+    with _writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with _only_one(out) as lock:
+        _write_experiment(plan, out)
+        remove_leftovers(out / "runs", "run=*")
+        result = SweepResult()
+        todo = [run for run in plan.runs if not (resume and _is_complete(_folder(out, run)))]
+        result.kept = len(plan.runs) - len(todo)
+        progress(result.kept, len(plan.runs))
+        with closing(_attempts(todo, out, jobs, spark_master, lock)) as attempts:
+            for done, attempt in enumerate(attempts, result.kept + 1):
+                if isinstance(attempt, Outcome):
+                    result.outcomes.append(attempt)
+                elif attempt.unwritable:
+                    raise CannotWrite(attempt.message)
+                else:
+                    result.failures.append(attempt)
+                progress(done, len(plan.runs))
+    return result
+
+
+def _attempts(
+    runs: list[Run], out: Path, jobs: int, spark_master: str | None, lock: int
+) -> Generator[Attempt, None, None]:
+    if spark_master is not None and runs:
+        yield from _on_spark(runs, out, spark_master)
+    elif jobs == 1 or len(runs) <= 1:
+        for run in runs:
+            yield _attempt(run, out)
+    else:
+        yield from _on_cores(runs, out, min(jobs, len(runs)), lock)
+
+
+def _on_cores(runs: list[Run], out: Path, jobs: int, lock: int) -> Iterator[Attempt]:
+    """At most `jobs` runs are under way, so that when a process dies few come into question."""
+    waiting = list(reversed(runs))
+    while waiting:
+        suspects: list[Run] = []
+        with _pool(jobs, lock) as pool:
+            under_way: dict[Future[Attempt], Run] = {}
+            while (waiting and not suspects) or under_way:
+                while waiting and not suspects and len(under_way) < jobs:
+                    run = waiting.pop()
+                    try:
+                        under_way[pool.submit(_attempt, run, out)] = run
+                    except BrokenProcessPool:
+                        suspects.append(run)
+                finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    run = under_way.pop(future)
+                    try:
+                        yield future.result()
+                    except BrokenProcessPool:
+                        suspects.append(run)
+        for run in suspects:
+            yield _alone(run, out, lock)
+
+
+def _alone(run: Run, out: Path, lock: int) -> Attempt:
+    """One run in a process of its own: if that dies, it was this run's fault."""
+    with _pool(1, lock) as pool:
+        try:
+            return pool.submit(_attempt, run, out).result()
+        except BrokenProcessPool:
+            return Failure(run, DIED, is_input=False)
+
+
+def _pool(jobs: int, lock: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=(os.getpid(), lock))
+
+
+def _begin_worker(parent: int, lock: int) -> None:
+    """A worker must neither outlive the process that started it nor hold its lock after it, and ends without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if multiprocessing.get_start_method() == "fork":  # else it was not inherited
+        os.close(lock)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(ORPHAN_CHECK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
+    """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
+
+    A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
+    hears of every run as it ends. As many are under way as the cluster has cores.
+    """
+    from analysis.spark.session import session  # starting a JVM is slow and needs Java: only when asked for
+
+    context = session(master).sparkContext
+    folder = out.resolve()
+
+    def submit(run: Run) -> Attempt:
+        try:
+            found: list[Attempt] = context.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
+        except Exception as error:  # py4j wraps whatever happened on the cluster
+            return Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
+        return found[0]
+
+    with ThreadPoolExecutor(max(1, min(context.defaultParallelism, len(runs)))) as pool:
+        for future in as_completed([pool.submit(submit, run) for run in runs]):
+            yield future.result()
+
+
+def _attempt(run: Run, out: Path) -> Attempt:
+    try:
+        return execute(run, out)
+    except CannotWrite as error:
+        return Failure(run, str(error), is_input=False, unwritable=True)
+    except CoverlayError as error:
+        return Failure(run, str(error), is_input=True)
+    except MemoryError:
+        return Failure(run, "the machine's memory did not suffice; make the run smaller", is_input=False)
+    except Exception:  # the sweep must go on; the traceback is kept for the report of our own mistake
+        return Failure(run, traceback.format_exc(), is_input=False)
+
+
+def _folder(out: Path, run: Run) -> Path:
+    return out / "runs" / f"run={run.run_id}"
+
+
+def _is_complete(folder: Path) -> bool:
+    """Is there a run that the aggregation would accept?"""
+    try:
+        open_run(folder)
+    except CoverlayError:
+        return False
+    return True
+
+
+def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
+    """Runs of another experiment in the same folder would be averaged with ours."""
+    known = {_folder(out, run).name for run in plan.runs}
+    if out.exists() and not out.is_dir():
+        raise CoverlayError(f"--out {out} is a file; it must be a folder or not exist yet")
+    foreign = [path.name for path in (out / "runs").glob("run=*") if path.name not in known]
+    if foreign:
+        raise CoverlayError(
+            f"{out} holds {len(foreign)} runs of another experiment, or of input files as they were before (e.g. "
+            f"{foreign[0]}); choose another --out or delete that folder"
+        )
+
+
+@contextmanager
+def _only_one(out: Path) -> Iterator[int]:
+    """Hold the output folder while writing to it. The lock ends with the process, however that ends."""
+    with _writing(out):
+        lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise CoverlayError(f"another coverlay is writing to {out}; wait for it or choose another --out") from None
+    try:
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _writing(out: Path) -> AbstractContextManager[None]:
+    return writing(f"--out {out}", RUNS_KEPT)
+
+
+def _write_experiment(plan: Plan, out: Path) -> None:
+    """The experiment as it is run; the report shows this file, notes included."""
+    notes = "".join(f"# note: {note}\n" for note in plan.notes)
+    with _writing(out), replaced_file(out / "experiment.toml") as unfinished:
+        unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")

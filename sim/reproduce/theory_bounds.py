@@ -1,0 +1,94 @@
+"""What theory says about the searches of a sweep over ε, for the report to set beside what was measured.
+
+The slides bound the cost of one search by the shape of its region: a check of a subscription searches the region
+above its dominance point, with side lengths l_j in cells of the greedy methods' grid. Here the closed forms of
+covering/curve/theory.py are averaged over the regions of a workload's subscriptions (SAMPLE of them, evenly picked), so
+that they stand beside means per check:
+
+    exact_lower   (2^(α−1)·l_min)^(D−1)            the slides' Ω for exact search (for their worst rectangle)
+    exact_runs    runs of the region                the least an exact search can do, region by region
+    exact_cubes   cubes of the region               what the exact greedy does
+    upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
+    greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
+
+`analysis` may not import `covering`, hence a file: `<out>/bounds.json`, a list with one entry per family of points.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.report.study import BOUNDS_FILE, LEAST
+from analysis.report.summary import family
+from broker.trace.disk import replaced_file, writing
+from covering.curve import theory
+from covering.curve.keys import Quantiser, greedy_bits, mirror
+from sim.experiment.config import Experiment
+from sim.experiment.plan import Plan, Run
+from sim.experiment.runner import RUNS_KEPT, workload_of
+from sim.random_streams import streams
+
+SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means hang on a few thin regions
+
+
+def write_bounds(plan: Plan, out: Path) -> None:
+    """Write the bounds of every workload of a sweep over ε; nothing where ε is not swept."""
+    families: dict[str, list[Run]] = {}
+    for run in plan.runs:
+        if run.experiment.routing.strategy == "covering":
+            families.setdefault(family(run.point), []).append(run)
+    entries = []
+    for name, runs in families.items():
+        swept = sorted({run.experiment.covering.epsilon for run in runs})
+        if sum(epsilon > 0 for epsilon in swept) >= LEAST:
+            entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
+    if entries:
+        with writing(out / BOUNDS_FILE, RUNS_KEPT), replaced_file(out / BOUNDS_FILE) as unfinished:
+            unfinished.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+
+
+def bounds(experiment: Experiment, seed: int, swept: list[float]) -> dict[str, Any]:
+    """The closed forms, averaged over the search regions of an experiment's subscriptions."""
+    lengths, bits = regions(experiment, seed)
+    alphas = [theory.aspect_ratio(sides) for sides in lengths]
+    dimensions = len(lengths[0])
+    above = [epsilon for epsilon in swept if epsilon > 0]
+    return {
+        "dimensions": dimensions,
+        "bits": bits,
+        "regions": len(lengths),
+        "alpha": {"low": min(alphas), "median": float(np.median(alphas)), "high": max(alphas)},
+        "shortest": float(np.median([min(sides) for sides in lengths])),
+        "exact_lower": _mean(
+            [theory.exact_lower_bound(dimensions, a, min(s)) for a, s in zip(alphas, lengths, strict=True)]
+        ),
+        "exact_runs": _mean([theory.runs(sides, bits) for sides in lengths]),
+        "exact_cubes": _mean([sum(theory.cubes_per_level(sides, bits)) for sides in lengths]),
+        "upper": {
+            f"{e:g}": _mean([theory.approximate_upper_bound(dimensions, alpha, e) for alpha in alphas]) for e in above
+        },
+        "greedy": {f"{e:g}": _mean([theory.plan(sides, bits, e).quota for sides in lengths]) for e in above},
+    }
+
+
+def regions(experiment: Experiment, seed: int) -> tuple[list[list[int]], int]:
+    """Side lengths of the search regions of up to SAMPLE subscriptions, and the bits per coordinate of their grid."""
+    workload = workload_of(experiment, streams(seed))
+    rows = np.unique(np.linspace(0, len(workload.lo) - 1, SAMPLE).astype(int))
+    points = np.empty((len(rows), 2 * workload.lo.shape[1]))
+    points[:, 0::2], points[:, 1::2] = -workload.lo[rows], workload.hi[rows]
+    quantiser = Quantiser.of(workload.schema.domain, None, greedy_bits)
+    codes = np.empty(points.shape[1], np.int64)
+    lengths = []
+    for point in points:
+        mirror(point, quantiser.offset, quantiser.scale, quantiser.bits, codes)
+        lengths.append((codes + 1).tolist())
+    return lengths, quantiser.bits
+
+
+def _mean(counts: list[Any]) -> float:
+    return float(sum(counts) / len(counts))

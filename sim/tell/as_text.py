@@ -1,0 +1,114 @@
+"""Columns back into words: any subscription or event of a workload in the language that clients write.
+
+The inverse of the compiler up to spelling: compiling what is said here gives the same filter again. An open
+bound was compiled to the next number inside; it is recognised by its neighbour having the shorter decimal form.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from broker.language import Event, Near, Operator, Predicate, Subscription
+from broker.language.schema import Attribute, Value
+from sim.workloads import Workload
+
+
+def subscription_of(workload: Workload, row: int, semantics: str | None = None) -> Subscription:
+    """Subscription `row` as a client would have written it.
+
+    `semantics` leaves out what does not count there: weights under exact matching, the score under relaxed.
+    """
+    predicates: list[Predicate] = []
+    excluded, allowed = (dict(part) for part in (workload.residue(row).excluded, workload.residue(row).allowed))
+    for column, attribute in enumerate(workload.schema.attributes):
+        if workload.mentioned[row, column]:
+            bounds = float(workload.lo[row, column]), float(workload.hi[row, column])
+            said = _said(attribute, bounds, excluded.get(column, ()), allowed.get(column))
+            weights = _shares(float(workload.weights[row, column]), len(said), semantics)
+            predicates += [
+                Predicate(attribute.name, operator, values, weight)
+                for (operator, values), weight in zip(said, weights, strict=True)
+            ]
+    score = float(workload.scores[row]) if semantics != "relaxed" else 1.0
+    nearest = workload.nearest(row)
+    near = Near(*nearest) if nearest is not None else None
+    return Subscription(tuple(predicates), id=row, score=score, near=near)
+
+
+def event_of(workload: Workload, row: int) -> Event:
+    values = workload.schema.decode(workload.events[row])
+    weights: dict[str, float] = {}
+    if workload.event_weights is not None:
+        own = zip(workload.schema.names, workload.event_weights[row].tolist(), strict=True)
+        weights = {name: weight for name, weight in own if name in values and weight != 1.0}
+    return Event(values, id=row, weights=weights)
+
+
+def _shares(weight: float, count: int, semantics: str | None) -> list[float]:
+    """Weights that add up to the attribute's: the usual 1 each where that is what it is, else all on the first."""
+    if semantics == "exact" or weight == count:
+        return [1.0] * count
+    return [weight, *([0.0] * (count - 1))]
+
+
+Said = list[tuple[Operator, tuple[Value, ...]]]
+
+
+def _said(
+    attribute: Attribute,
+    bounds: tuple[float, float],
+    excluded: tuple[float, ...],
+    allowed: tuple[float, ...] | None,
+) -> Said:
+    if attribute.kind == "categorical":
+        return [_categories(attribute, bounds, excluded, allowed)]
+    if allowed is not None:
+        return [(Operator.IN, tuple(_value(attribute, value) for value in allowed))]
+    said = _bounds(attribute, *bounds)
+    if excluded:
+        values = tuple(_value(attribute, value) for value in excluded)
+        said.append((Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, values))
+    return said
+
+
+def _categories(
+    attribute: Attribute,
+    bounds: tuple[float, float],
+    excluded: tuple[float, ...],
+    allowed: tuple[float, ...] | None,
+) -> tuple[Operator, tuple[Value, ...]]:
+    """As the shorter of what is in and what is out."""
+    codes = np.arange(bounds[0], bounds[1] + 1) if allowed is None else np.array(allowed)
+    inside = [attribute.categories[int(code)] for code in codes if code not in excluded]
+    outside = [category for category in attribute.categories if category not in inside]
+    if outside and len(outside) < len(inside):
+        return Operator.DIFFERENT if len(outside) == 1 else Operator.NOT_IN, tuple(outside)
+    return Operator.EQUAL if len(inside) == 1 else Operator.IN, tuple(inside)
+
+
+def _bounds(attribute: Attribute, low: float, high: float) -> Said:
+    if low == high:
+        return [(Operator.EQUAL, (_value(attribute, low),))]
+    below, above = _opened(attribute, low, -math.inf), _opened(attribute, high, math.inf)
+    if math.isfinite(low) and math.isfinite(high) and below is None and above is None:
+        return [(Operator.BETWEEN, (_value(attribute, low), _value(attribute, high)))]
+    said: Said = []
+    if math.isfinite(low):
+        said.append((Operator.AT_LEAST, (_value(attribute, low),)) if below is None else (Operator.GREATER, (below,)))
+    if math.isfinite(high):
+        said.append((Operator.AT_MOST, (_value(attribute, high),)) if above is None else (Operator.LESS, (above,)))
+    return said
+
+
+def _opened(attribute: Attribute, bound: float, outwards: float) -> float | None:
+    """The bound that was open, if this one looks like the number just inside it."""
+    if attribute.integral or not math.isfinite(bound):
+        return None
+    neighbour = math.nextafter(bound, outwards)
+    return neighbour if len(repr(neighbour)) < len(repr(bound)) else None
+
+
+def _value(attribute: Attribute, number: float) -> Value:
+    return int(number) if attribute.integral else number

@@ -1,0 +1,199 @@
+"""Why an event did or did not reach a subscriber: the hops of one run, read from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from analysis.spark.traces import open_run
+from broker.trace.sampling import SAMPLED, is_kept
+from broker.trace.schema import CLIENT, NOBODY
+from coverlay import CoverlayError, quoted
+from routing.overlay.graph import Overlay
+from routing.overlay.trees import SHARED, shortest_paths
+
+# What happened to a lost copy of an event, in words.
+FAULTS = {
+    "queue-full": "dropped there: its queue was full",
+    "link-down": "lost: the link was down",
+    "crashed": "lost in the queue of a broker that crashed",
+    "publisher-down": "never published: its broker was down",
+}
+
+
+class RunTrace:
+    """The tables of one run that an explanation needs, as pandas frames."""
+
+    def __init__(self, folder: Path, run_id: str | None) -> None:
+        runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
+        if not runs:
+            raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
+        if run_id is not None and run_id not in runs:
+            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
+        self.run_id = run_id or runs[0]
+        self.others = len(runs) - 1
+        self._run = open_run(folder / "runs" / f"run={self.run_id}")
+        self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
+        self._trees = self._run.parameters.get("routing", {}).get("trees", "spanning")
+
+    def read(self, table: str) -> pd.DataFrame:
+        return self._run.read(table).to_pandas()
+
+    def refuse_left_out(self, table: str, number: int) -> None:
+        """Where a table was sampled, the rows of this subscription or event may be missing."""
+        by, _ = SAMPLED[table]
+        share = self._run.parameters.get("run", {}).get(f"sample_{table}", 1.0)
+        if not is_kept(np.array([number]), share)[0]:
+            raise CoverlayError(
+                f"run {self.run_id} kept the {table} of {100 * share:g} % of the {by}s in its trace, and {by} {number} "
+                f"is not among them; repeat it with --set run.sample_{table}=1.0"
+            )
+
+    def path(self, publisher: int, home: int) -> list[int]:
+        """The brokers that an event passes from its publisher to a subscriber's broker."""
+        graph: Any = nx.Graph()
+        graph.add_nodes_from(sorted(self.names))
+        links = self.read("links")
+        for link in links[links["routed"]].itertuples():
+            graph.add_edge(link.broker, link.neighbour, latency=link.latency)
+        if self._trees == "per-source":
+            graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
+        found: list[int] = nx.shortest_path(graph, publisher, home)
+        return found
+
+
+def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
+    """Sentences, one per hop."""
+    trace = RunTrace(folder, run_id)
+    others = f" (one of {trace.others + 1}; choose with --run)" if trace.others else ""
+    hops = trace.read("publications")
+    hops = hops[hops["event"] == event]
+    if hops.empty:
+        faults = _faults(trace, event)
+        why = f": {FAULTS[faults.iloc[0].kind]}" if len(faults) else ""
+        raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
+    trace.refuse_left_out("deliveries", event)
+    if subscription is not None:
+        trace.refuse_left_out("decisions", subscription)
+    deliveries = trace.read("deliveries")
+    deliveries = deliveries[deliveries["event"] == event]
+    yield f"run {trace.run_id}{others}"
+    if subscription is None:
+        yield from _walk_event(trace, event, hops, deliveries)
+    else:
+        yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
+
+
+def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
+    start = hops.iloc[0]
+    yield f"event {event} published at {trace.names[start.target]} at {start.published:.3f} ms"
+    for hop in hops.itertuples():
+        came = "from its publisher" if hop.source == CLIENT else f"from {trace.names[hop.source]}"
+        served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
+        to = ", ".join(
+            f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples()
+        )
+        yield (
+            f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}: "
+            f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
+        )
+    for time, broker, kind in _faults(trace, event)[["time", "broker", "kind"]].to_numpy().tolist():
+        yield f"  {time:10.3f} ms  {trace.names[broker]}: {FAULTS[kind]}"
+
+
+def _walk_to_subscriber(
+    trace: RunTrace, event: int, subscription: int, hops: pd.DataFrame, deliveries: pd.DataFrame
+) -> Iterator[str]:
+    operations = trace.read("operations")
+    mine = operations[operations["subscription"] == subscription]
+    if mine.empty:
+        raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
+    home, published = int(mine.iloc[0].broker), float(hops.iloc[0].published)
+    yield f"subscription {subscription} lives at {trace.names[home]}, since {mine.iloc[0].time:.3f} ms"
+    if len(mine) > 1:
+        yield f"  it left at {mine.iloc[1].time:.3f} ms"
+    yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
+    path = trace.path(int(hops.iloc[0].target), home)
+    rows: list[Any] = list(hops.itertuples())
+    reached = {int(hop.target): hop for hop in rows}
+    decisions = trace.read("decisions")
+    decisions = decisions[decisions["tree"].isin([SHARED, path[0]])]
+    for here, following in zip(path, [*path[1:], None], strict=True):
+        if here not in reached:
+            break
+        hop = reached[here]
+        if following is None:
+            yield from _at_home(trace, subscription, home, hop, deliveries)
+        elif following in reached and reached[following].source == here:
+            why = _representative(decisions, following, here, subscription, hop.time)
+            yield f"  {hop.time:10.3f} ms  {trace.names[here]} → {trace.names[following]}: sent on, {why}"
+        else:
+            why = _why_not(trace, decisions, following, here, subscription, hop.time, event)
+            yield f"  {hop.time:10.3f} ms  {trace.names[here]} ✗ {trace.names[following]}: not sent on, {why}"
+
+
+def _at_home(
+    trace: RunTrace, subscription: int, home: int, hop: Any, deliveries: pd.DataFrame
+) -> Iterator[str]:
+    mine = deliveries[(deliveries["subscription"] == subscription) & (deliveries["broker"] == home)]
+    if len(mine):
+        row = mine.iloc[0]
+        yield f"  {row.time:10.3f} ms  {trace.names[home]}: delivered, rank {int(row['rank'])}, score {row.score:g}"
+        return
+    served = int((deliveries["broker"] == home).sum())
+    yield (
+        f"  {hop.time:10.3f} ms  {trace.names[home]}: not delivered; the event reached the broker and was served "
+        f"to {served} others: the subscription does not match it, was not in force, or ranked below the top k"
+    )
+
+
+def _standing(
+    decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float
+) -> Any | None:
+    """The last decision about `subscription` on the link broker → neighbour up to `time`."""
+    rows = decisions[
+        (decisions["broker"] == broker)
+        & (decisions["neighbour"] == neighbour)
+        & (decisions["subscription"] == subscription)
+        & (decisions["time"] <= time)
+    ]
+    return None if rows.empty else rows.iloc[-1]
+
+
+def _representative(
+    decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float
+) -> str:
+    decision = _standing(decisions, broker, neighbour, subscription, time)
+    if decision is None:
+        return "for another subscription (this one was not known there)"
+    if decision.witness != NOBODY:
+        return f"for subscription {decision.witness}, which covers it"
+    return f"for the subscription itself ({decision.outcome})"
+
+
+def _why_not(
+    trace: RunTrace, decisions: pd.DataFrame, behind: int, here: int, subscription: int, time: float, event: int
+) -> str:
+    faults = _faults(trace, event)
+    dropped = faults[faults["broker"].isin([here, behind]) & faults["neighbour"].isin([here, behind, CLIENT])]
+    if len(dropped):
+        fault = dropped.iloc[0]
+        return f"or rather {FAULTS[fault.kind]} at {fault.time:.3f} ms"
+    decision = _standing(decisions, behind, here, subscription, time)
+    if decision is None:
+        return "the subscription had not come this far yet, or no longer stood there"
+    if decision.outcome == "dormant":
+        return "the subscription was dormant: nothing advertised behind the link overlapped it"
+    if decision.witness != NOBODY:
+        return f"neither it nor {decision.witness}, which stands for it here, matches the event"
+    return "the subscription does not match the event"
+
+
+def _faults(trace: RunTrace, event: int) -> pd.DataFrame:
+    faults = trace.read("faults")
+    return faults[faults["event"] == event]

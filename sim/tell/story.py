@@ -1,0 +1,144 @@
+"""A few events of a run in words: who was served, at which rank, over how many hops, and because of which cover.
+
+Told from the trace, with the subscriptions and events of the workload, which the run's own parameters and seed give
+again. Events are chosen to show something: one that reached a subscriber through a cover that stood in for it,
+one that more subscriptions matched than the k best, then the first that were delivered at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from broker.trace.schema import NOBODY
+from sim.experiment.oracle import Truth
+from sim.experiment.plan import Plan, Run
+from sim.experiment.runner import workload_of
+from sim.random_streams import streams
+from sim.tell.as_text import event_of, subscription_of
+from sim.tell.explain import RunTrace
+from sim.workloads import Workload
+
+MOST_SERVED = 3  # subscriptions told per event
+
+
+def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
+    """Lines about `count` events of one run of the plan; covering is preferred, it has most to tell."""
+    run = min(plan.runs, key=lambda run: (run.experiment.routing.strategy != "covering", run.seed))
+    kept = run.experiment.run
+    if min(kept.sample_decisions, kept.sample_deliveries) < 1:
+        yield "No story: these runs keep a sample of decisions or deliveries only."
+        return
+    yield from Story(run, RunTrace(out, run.run_id)).lines(count)
+
+
+class Story:
+    """One run: its trace, and what its clients said."""
+
+    def __init__(self, run: Run, trace: RunTrace) -> None:
+        self.run, self.trace = run, trace
+        self.workload: Workload = workload_of(run.experiment, streams(run.seed))
+        matching = run.experiment.matching
+        self.k = matching.k
+        self.truth = Truth(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
+        # Under exact matching of boxes the score counts; everywhere else the weights do.
+        self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
+        self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
+        self.decisions, self.operations = trace.read("decisions"), trace.read("operations")
+
+    def lines(self, count: int) -> Iterator[str]:
+        told = self._choose(count)
+        if not told:
+            yield "No event reached anybody in this run."
+            return
+        routing = self.run.experiment.routing
+        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
+        yield f"{many} in words (seed {self.run.seed}, {routing.strategy} routing):"
+        for event in told:
+            yield ""
+            yield from self._event(event)
+
+    def _choose(self, count: int) -> list[int]:
+        """Covered first, then cut at k, then any that was delivered; each kind in order of publication."""
+        delivered = self.deliveries.groupby("event").size()
+        covered = self._arrived_for_another()
+        cut = [int(event) for event in delivered.index if self._matching(int(event)).size > delivered[event]]
+        wanted = [*covered[:1], *cut[:1], *(int(event) for event in delivered.index)]
+        return sorted(list(dict.fromkeys(wanted))[:count])
+
+    def _arrived_for_another(self) -> list[int]:
+        """Events whose best served subscription was held back on the way, far ones first."""
+        held = set(self.decisions.loc[self.decisions["outcome"] == "suppressed", "subscription"])
+        best = self.deliveries[(self.deliveries["rank"] == 1) & self.deliveries["subscription"].isin(held)]
+        return [int(event) for event in best.sort_values(["hops", "event"], ascending=[False, True])["event"]]
+
+    def _matching(self, event: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The subscriptions in force at publication that match, by brute force."""
+        published = float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
+        asked = self.operations[self.operations["time"] <= published]
+        made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
+        left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
+        scores = self.truth.scores(self.workload.events[event])
+        in_force = np.setdiff1d(made, left)
+        return in_force[~np.isnan(scores[in_force])]
+
+    def _event(self, event: int) -> Iterator[str]:
+        hops = self.hops[self.hops["event"] == event]
+        served = self.deliveries[self.deliveries["event"] == event].sort_values(["rank", "hops", "subscription"])
+        names, start = self.trace.names, hops.iloc[0]
+        yield f"Event {event}, published at {names[start.target]}: {event_of(self.workload, event)}"
+        matching = self._matching(event)
+        limit = "" if self.k is None else f"; each broker serves its {self.k} best"
+        was = "was" if len(served) == 1 else "were"
+        asked = len(self.workload.lo)
+        yield (
+            f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
+            f"{len(hops):,} of {len(names):,} brokers saw it."
+        )
+        shown = served.drop_duplicates("broker").head(MOST_SERVED)
+        for row in shown.itertuples():
+            yield from self._served(row)
+        if len(served) > len(shown):
+            yield f"  … and {len(served) - len(shown):,} more."
+        yield from self._beaten(served, matching)
+
+    def _served(self, row: Any) -> Iterator[str]:
+        subscription = int(row.subscription)
+        far = "no hop" if row.hops == 0 else f"{row.hops} hop{'s' * (row.hops != 1)}"
+        yield (
+            f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:.4g}, after {far} and "
+            f"{row.latency:.1f} ms: subscription {subscription}, {self._words(subscription)}"
+        )
+        yield from self._held_back(subscription)
+
+    def _held_back(self, subscription: int) -> Iterator[str]:
+        """On how many links covering held the subscription back, and because of whom."""
+        mine = self.decisions[self.decisions["subscription"] == subscription]
+        last = mine.drop_duplicates(["broker", "neighbour", "tree"], keep="last")
+        held = last[(last["witness"] != NOBODY) & (last["outcome"] != "forwarded")]
+        if held.empty:
+            return
+        witness = int(held["witness"].iloc[0])
+        links = f"{len(held)} of the {len(last)} links" if len(last) > 1 else "the one link"
+        others = held["witness"].nunique() - 1
+        also = f" (and {others} more)" if others else ""
+        known = f"subscription {witness}, {self._words(witness)}" if witness >= 0 else "a merger"
+        yield f"    held back on {links} it came to, covered by {known}{also}"
+
+    def _beaten(self, served: pd.DataFrame, matching: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[str]:
+        beaten = np.setdiff1d(matching, served["subscription"])
+        if self.k is None or not len(beaten):
+            return
+        first = int(beaten[0])
+        home = int(self.operations.loc[self.operations["subscription"] == first, "broker"].iloc[0])
+        yield (
+            f"  Matched but beaten: {len(beaten):,}, such as subscription {first} at {self.trace.names[home]}, "
+            f"{self._words(first)}"
+        )
+
+    def _words(self, subscription: int) -> str:
+        return str(subscription_of(self.workload, subscription, self.counts))

@@ -1,0 +1,129 @@
+"""A workload: all subscriptions and events of a run as columns, so that engines need no object per row.
+
+Generators follow three rules that make runs of a sweep comparable (common random numbers):
+- one named stream per concern, so that more events leave the subscriptions alone, and wider boxes their centres;
+- a stream fills one array row by row, so that the first n rows are the same however many follow;
+- several arrays from one stream are drawn in blocks (`in_blocks`), for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.language.schema import Schema
+from covering.residue import EMPTY, Residue
+from routing.filter import Filter
+from sim.random_streams import Stream
+
+Floats = NDArray[np.float64]
+BLOCK = 4096  # rows drawn together; large enough to vectorise, small enough not to waste
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """n subscriptions and m events over d attributes; attribute j of row i is in [lo[i, j], hi[i, j]]."""
+
+    schema: Schema
+    lo: Floats  # (n, d) closed bounds, ∓inf where unbounded
+    hi: Floats
+    mentioned: NDArray[np.bool_]  # (n, d)
+    scores: Floats  # (n,)
+    weights: Floats  # (n, d), 0 where not mentioned
+    events: Floats  # (m, d), NaN where an event lacks the attribute
+    residues: Mapping[int, Residue] = field(default_factory=dict)  # row → what its box cannot say
+    homes: NDArray[np.int64] | None = None  # (n,) broker of each subscription, where the data says so
+    publishers: NDArray[np.int64] | None = None  # (m,) broker of each event, likewise
+    times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
+    ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
+    near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
+    event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
+    warnings: tuple[str, ...] = ()  # what the user should be told about the data
+
+    def residue(self, row: int) -> Residue:
+        return self.residues.get(row, EMPTY)
+
+    def nearest(self, row: int) -> tuple[float, float, float] | None:
+        """Latitude, longitude and α of a subscription, None if it is near nowhere."""
+        if self.near is None or np.isnan(self.near[row]).any():
+            return None
+        latitude, longitude, alpha = self.near[row].tolist()
+        return latitude, longitude, alpha
+
+    def check(self) -> None:
+        """Raise AssertionError unless the columns fit together and `mentioned` says what is restricted."""
+        count, attributes = self.lo.shape
+        assert attributes == len(self.schema) == self.events.shape[1], "one column per attribute"
+        assert self.hi.shape == self.mentioned.shape == self.weights.shape == (count, attributes)
+        assert self.scores.shape == (count,)
+        assert np.isfinite(self.scores).all(), "scores are numbers"
+        assert (self.lo <= self.hi).all(), "bounds are in order and not NaN"
+        restricted = np.isfinite(self.lo) | np.isfinite(self.hi)
+        for row, residue in self.residues.items():
+            assert residue != EMPTY, "a residue is stored only where there is one"
+            for attribute, _ in (*residue.excluded, *residue.allowed):
+                restricted[row, attribute] = True
+        assert (restricted == self.mentioned).all(), "mentioned iff restricted"
+        assert (self.weights >= 0).all(), "weights are not negative"
+        assert not self.weights[~self.mentioned].any(), "no weight on the unmentioned"
+        low, high = self.schema.domain.T
+        inside = np.isnan(self.events) | ((self.events >= low) & (self.events <= high))
+        assert inside.all(), "events are within their domain"
+        if self.near is not None:
+            assert self.schema.place is not None, "who is near a place wants events with a place"
+            assert self.near.shape == (count, 3)
+            alpha = self.near[:, 2]
+            assert (np.isnan(alpha) | ((alpha >= 0) & (alpha <= 1))).all(), "α is a share"
+            assert (np.isnan(self.near).any(axis=1) == np.isnan(self.near).all(axis=1)).all(), "a whole place or none"
+        if self.event_weights is not None:
+            assert self.event_weights.shape == self.events.shape
+            assert (self.event_weights >= 0).all(), "weights are not negative"
+
+
+class Generator(Protocol):
+    def __call__(self, stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload: ...
+
+
+def from_filters(schema: Schema, filters: Sequence[Filter], events: Floats) -> Workload:
+    """The columns of compiled subscriptions, with events as points."""
+    shape = (len(filters), len(schema))
+    bounds, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
+    scores, near = np.empty(len(filters)), np.full((len(filters), 3), np.nan)
+    residues = {row: filter_.residue for row, filter_ in enumerate(filters) if filter_.residue != EMPTY}
+    for row, filter_ in enumerate(filters):
+        bounds[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
+        scores[row] = filter_.score
+        if filter_.near is not None:
+            near[row] = filter_.near
+    lo, hi = bounds[..., 0].copy(), bounds[..., 1].copy()
+    somewhere = None if np.isnan(near).all() else near
+    return Workload(schema, lo, hi, mentioned, scores, weights, events, residues, near=somewhere)
+
+
+def boxes(
+    stream: Stream,
+    lo: Floats,
+    hi: Floats,
+    events: Floats,
+    *,
+    weights: Floats | None = None,
+    scores: Floats | None = None,
+) -> Workload:
+    """A workload of full boxes over [0, 1]^d; scores and weights are uniform in (0, 1] unless given."""
+    count, attributes = lo.shape
+    if weights is None:
+        weights = 1.0 - stream("workload.weights").random((count, attributes))
+    if scores is None:
+        scores = 1.0 - stream("workload.scores").random((count,))
+    mentioned = np.ones((count, attributes), dtype=np.bool_)
+    return Workload(Schema.uniform(attributes), lo, hi, mentioned, scores, weights, events)
+
+
+def in_blocks(count: int, draw: Callable[[int], Any], columns: int) -> Floats:
+    """`count` rows of `draw(BLOCK)`, which is asked for whole blocks only: a prefix never changes."""
+    parts = [draw(BLOCK) for _ in range(-(-count // BLOCK))]
+    return np.concatenate(parts)[:count] if parts else np.empty((0, columns))

@@ -1,0 +1,91 @@
+"""The ε advisor on sweeps whose right answer is plain to see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.report.advisor import Option, advise, pareto_front
+from tests.analysis.report.test_summary import make
+
+
+def sweep(*settings: tuple[float, float, float], **keys: Any) -> list[Any]:
+    """(ε, probes per check, entries) per setting."""
+    return [
+        ({"covering.epsilon": eps, **keys}, {"probes_per_check": cost, "entries": size, "recall": 0.9})
+        for eps, cost, size in settings
+    ]
+
+
+def test_a_cheap_epsilon_that_hardly_grows_tables_is_advised() -> None:
+    (advice,) = advise(make(sweep((0.0, 1000, 100), (0.01, 50, 104), (0.3, 40, 400))))
+    assert advice.advised.epsilon == 0.01
+    assert "Use ε = 0.01: it searches 95.0 % less" in advice.sentence
+    assert "4.0 % more entries" in advice.sentence
+    assert "90.0 % of the covers" in advice.sentence
+
+
+def test_exact_covering_is_advised_when_nothing_searches_less() -> None:
+    (advice,) = advise(make(sweep((0.0, 10, 100), (0.1, 12, 150))))
+    assert advice.advised.epsilon == 0
+    assert "no ε searches less here" in advice.sentence
+    assert [option.on_front for option in advice.options] == [True, False]
+
+
+def test_exact_covering_is_advised_when_tables_grow_faster_than_search_shrinks() -> None:
+    (advice,) = advise(make(sweep((0.0, 10, 100), (0.1, 5, 250))))
+    assert advice.advised.epsilon == 0
+    assert "no ε saves at least 10.0 % more of the search than it adds" in advice.sentence
+
+
+def test_a_saving_of_a_few_percent_is_no_reason_to_give_up_exact_answers() -> None:
+    (advice,) = advise(make(sweep((0.0, 100, 100), (0.1, 96, 100))))
+    assert advice.advised.epsilon == 0
+
+
+@pytest.mark.parametrize(("cost", "size"), [(0.0, 100.0), (10.0, 0.0)])
+def test_nothing_to_save_or_to_grow_from(cost: float, size: float) -> None:
+    (advice,) = advise(make(sweep((0.0, cost, size), (0.1, 1.0, 5.0))))
+    assert advice.advised.epsilon == 0
+
+
+def test_advice_is_given_apart_for_each_setting_of_other_keys() -> None:
+    points = sweep((0.0, 1000, 100), (0.1, 50, 101), **{"overlay.brokers": 10})
+    points += sweep((0.0, 10, 100), (0.1, 50, 101), **{"overlay.brokers": 20})
+    found = advise(make(points))
+    assert [(advice.title, advice.advised.epsilon) for advice in found] == [
+        ("overlay.brokers=10", 0.1),
+        ("overlay.brokers=20", 0.0),
+    ]
+
+
+def test_equal_rows_are_never_compared() -> None:
+    """A k-d tree of few entries ignores ε: its rows say nothing about ε, at no ε."""
+    (advice,) = advise(make(sweep((0.0, 10, 100), (0.1, 10, 100), (0.3, 10, 100))))
+    assert [option.epsilon for option in advice.options] == [0.0]
+    assert advice.sentence.startswith("ε makes no difference here")
+    (advice,) = advise(make(sweep((0.0, 1000, 100), (0.01, 1000, 100), (0.1, 50, 104), (0.3, 50, 104))))
+    assert [option.epsilon for option in advice.options] == [0.0, 0.1]
+    assert advice.advised.epsilon == 0.1
+
+
+def test_no_advice_without_exact_covering_or_without_a_choice() -> None:
+    assert advise(make(sweep((0.1, 5, 100), (0.3, 4, 120)))) == []
+    assert advise(make(sweep((0.0, 5, 100)))) == []
+
+
+def test_the_front_has_no_dominated_option() -> None:
+    options = [
+        Option(str(i), i / 10, cost, size, None)
+        for i, (cost, size) in enumerate(((5, 1), (5, 2), (3, 3), (4, 4)))
+    ]
+    assert [option.point for option in pareto_front(options)] == ["2", "0"]
+
+
+def test_an_epsilon_has_to_beat_the_best_exact_method() -> None:
+    points = sweep((0.0, 1000, 100), (0.1, 50, 101), **{"covering.method": "greedy"})
+    points += sweep((0.0, 10, 100), **{"covering.method": "tree"})
+    (advice,) = advise(make(points))
+    assert advice.advised.epsilon == 0
+    assert advice.advised.cost == 10

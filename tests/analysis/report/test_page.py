@@ -1,0 +1,285 @@
+"""The page: self-contained, hostile names harmless, every claim in it taken from the results."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from analysis.report.page import embed, write_report
+from analysis.report.summary import Summary
+
+pytestmark = pytest.mark.spark
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium on this machine (apt-get install chromium)"
+)
+
+
+class Page(HTMLParser):
+    """Which elements and attributes a browser would see, and the JSON in the page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.json: dict[str, Any] = {}
+        self.text: list[str] = []
+        self._inside: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        known = dict(attrs)
+        self._inside = known.get("id") if known.get("type") == "application/json" else tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside in {"report-data", "report-specs"}:
+            self.json[self._inside] = json.loads(data)
+            self._inside = None
+        elif self._inside not in {"script", "style"}:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def path(analysed: Summary) -> Path:
+    return write_report(analysed.out)
+
+
+@pytest.fixture(scope="module")
+def page(path: Path) -> Page:
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_json_inside_a_script_cannot_leave_it() -> None:
+    value = {"name": "</script><!-- & \u2028", "n": float("nan"), "list": (1, 2.5)}
+    text = str(embed(value))
+    assert not re.search(r"[<>&\u2028]", text)
+    assert json.loads(text) == {"name": "</script><!-- & \u2028", "n": None, "list": [1, 2.5]}
+
+
+def test_names_from_files_make_no_elements(page: Page) -> None:
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert any("<img src=x" in text for text in page.text), "the hostile name is shown, as text"
+
+
+def test_the_page_loads_nothing(page: Page, path: Path) -> None:
+    for tag, attributes in page.tags:
+        for name in ("src", "href"):
+            target = attributes.get(name) or ""
+            assert target.startswith(("#", "data:")) or not target, (tag, target)
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "connect-src" not in policy  # so that default-src forbids every request
+    assert path.stat().st_size < 3_000_000
+
+
+def test_specifications_hold_no_text_from_files(page: Page) -> None:
+    assert "img src" not in json.dumps(page.json["report-specs"])
+
+
+def test_the_data_are_those_of_the_results(page: Page, analysed: Summary) -> None:
+    data = page.json["report-data"]
+    assert [d["name"] for d in data["dimensions"]] == ["epsilon", "strategy"]
+    assert data["defaultKey"] == "epsilon"
+    shown = {
+        (p["keys"]["strategy"], p["keys"]["epsilon"]): p["values"]["entries"]["mean"] for p in data["points"]
+    }
+    assert shown == {("simple", None): 16.5, ("covering", "0 (exact)"): 4.5, ("covering", "0.1"): 8.5}
+    assert len(data["overlays"]) == 3
+    net = data["overlays"][0]
+    assert [broker["entries"] for broker in net["brokers"]] == [4, 8, 4]
+    assert net["times"] == [1.0, 9.0]
+    assert net["samples"][1] == [4, 8, 4]
+    assert len(net["links"]) == 2
+
+
+def test_question_parameters_and_repetition_are_there(page: Page) -> None:
+    text = " ".join(page.text)
+    for part in (
+        "Why </script>?",
+        "coverlay run experiment.toml",
+        '"strategy"',
+        "All correct",
+        "only 2 seeds",
+    ):
+        assert part in text, part
+
+
+def test_a_report_needs_no_traces(analysed: Summary, tmp_path: Path) -> None:
+    shutil.copytree(analysed.out / "results", tmp_path / "results")
+    page = Page(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert page.json["report-data"]["overlays"] == []
+    assert any("no picture of the overlay" in text for text in page.text)
+
+
+# Does what a reader does, waits for the picture to be drawn again, and notes what changed.
+VISITOR = """
+<script>
+window.problems = [];
+window.addEventListener("error", (e) => window.problems.push(e.message));
+for (const kind of ["error", "warn"]) {
+  const say = console[kind];
+  console[kind] = (...words) => { window.problems.push(words.join(" ")); say(...words); };
+}
+</script>
+"""
+VISIT = r"""
+<script>
+(async () => {
+  const wait = async (test) => {
+    for (let i = 0; i < 200 && !test(); i++) await new Promise((r) => setTimeout(r, 25));
+  };
+  const at = (id) => document.getElementById(id);
+  const change = async (id, chart, value) => {
+    const before = at(chart).innerHTML, drawn = at(chart).dataset.drawn;
+    at(id).value = value;
+    at(id).dispatchEvent(new Event(at(id).type === "range" ? "input" : "change"));
+    await wait(() => at(chart).dataset.drawn !== drawn);
+    return at(chart).innerHTML !== before;
+  };
+  await wait(() => document.documentElement.dataset.ready);
+  const seen = { ready: document.documentElement.dataset.ready, theme: document.documentElement.dataset.theme };
+  seen.svgs = document.querySelectorAll(".chart svg").length;
+  seen.charts = document.querySelectorAll(".chart").length;
+  seen.metric = await change("explore-metric", "explore", "control_messages");
+  seen.key = await change("explore-key", "explore", "strategy");
+  seen.measure = await change("overlay-measure", "overlay", "processed");
+  seen.back = await change("overlay-measure", "overlay", "entries");
+  seen.time = await change("overlay-time", "overlay", "0");
+  seen.point = await change("overlay-point", "overlay", "2");
+  seen.rows = at("chart-0-data").querySelectorAll("tbody tr").length;
+  seen.series = await change("explore-series", "explore", at("explore-series").options[1].value);
+  seen.scale = await change("explore-scale-kind", "explore", "fit");
+
+  // With a mouse: legend, wheel, hover.
+  const marks = () => [...at("chart-0").querySelectorAll(".role-mark path, .role-mark line")];
+  const opacities = () => marks().map((mark) => mark.getAttribute("opacity"));
+  const before = opacities().join();
+  const entry = at("chart-0").querySelector(".role-legend-symbol path");
+  entry.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  await wait(() => opacities().join() !== before);
+  seen.legend = opacities().join() !== before;
+  const axis = () => at("chart-3").querySelector(".role-axis").parentElement.textContent;
+  const scale = axis(), box = at("chart-3").querySelector("svg").getBoundingClientRect();
+  const middle = { bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+  at("chart-3").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
+  await wait(() => axis() !== scale);
+  seen.zoom = axis() !== scale;
+  const mark = at("chart-0").querySelector(".mark-symbol.role-mark path");
+  const spot = mark.getBoundingClientRect();
+  for (const kind of ["pointerover", "pointermove", "mouseover", "mousemove"])
+    mark.dispatchEvent(new PointerEvent(kind, { bubbles: true, clientX: spot.x + 2, clientY: spot.y + 2 }));
+  await wait(() => document.querySelector("#vg-tooltip-element.visible"));
+  seen.hover = document.querySelector("#vg-tooltip-element")?.textContent || "";
+
+  // The file behind a picture.
+  let file = null;
+  URL.createObjectURL = (blob) => { file = blob; return "data:,"; };
+  HTMLAnchorElement.prototype.click = function () {};
+  at("chart-0-data").querySelector("button").click();
+  seen.csv = await file.text();
+
+  // Without eyes or mouse: names for everything, one landmark each, an order that tabs follow, a visible focus.
+  const all = (what) => [...document.querySelectorAll(what)];
+  seen.unnamed = all("select, input").filter((e) => !e.labels.length).map((e) => e.id);
+  seen.unspoken = all(".chart").filter((e) => e.role !== "img" || !/\d/.test(e.ariaLabel)).map((e) => e.id);
+  seen.uncaptioned = all("main table").filter((e) => !e.caption).length;
+  seen.landmarks = ["body > header", "nav[aria-label]", "main", "body > footer"].map((what) => all(what).length);
+  seen.sections = all("main section").filter((e) => !document.getElementById(e.getAttribute("aria-labelledby"))).length;
+  seen.levels = all("h1, h2, h3").map((e) => Number(e.tagName[1]));
+  seen.buttons = all("main button, main summary").map((e) => e.textContent.trim());
+  seen.links = all("nav a").filter((e) => !document.querySelector(e.hash)).length;
+  seen.tabindex = all("[tabindex]").filter((e) => e.tabIndex > 0).length;
+  seen.focus = all("select, input:enabled, button, summary, nav a").filter((e) => {
+    e.focus();
+    return e.checkVisibility() && (document.activeElement !== e || getComputedStyle(e).outlineStyle === "none");
+  }).map((e) => e.outerHTML);
+  seen.slider = at("overlay-time").getAttribute("aria-valuetext");
+  seen.language = document.documentElement.lang;
+  seen.loaded = performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith("data:"));
+  const drawn = at("overlay").dataset.drawn;
+  at("theme").click();
+  await wait(() => at("overlay").dataset.drawn !== drawn);
+  seen.other = document.documentElement.dataset.theme;
+  seen.title = document.title === "owned";
+  seen.problems = window.problems;
+  const note = document.createElement("pre");
+  note.id = "seen"; note.textContent = JSON.stringify(seen); document.body.append(note);
+})();
+</script>
+"""
+
+
+def browse(tmp_path: Path, *arguments: str) -> str:
+    """Run Chromium without a window on a page, and return what it prints."""
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    quiet += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"]
+    quiet += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000"]
+    command = [str(BROWSER), *quiet, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@needs_browser
+def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path) -> None:
+    visited = tmp_path / "visited.html"
+    page = path.read_text(encoding="utf-8")
+    # The last one: the drawing library has the words in its own texts.
+    body, _, rest = page.rpartition("</body>")
+    visited.write_text(body.replace("<style>", VISITOR + "<style>", 1) + VISIT + "</body>" + rest)
+    dom = Page(browse(tmp_path, "--dump-dom", visited.as_uri()))
+    seen = next(json.loads(text) for text in dom.text if text.startswith('{"ready"'))
+    assert seen["problems"] == []
+    assert seen["ready"] == "yes"
+    assert seen["svgs"] == seen["charts"] == 9
+    assert seen["theme"] != seen["other"]
+    assert not seen["title"], "a hostile name was executed"
+    assert seen["rows"] == 3
+    names = ("metric", "key", "measure", "back", "time", "point", "series", "scale", "legend", "zoom")
+    assert {name: seen[name] for name in names} == dict.fromkeys(names, True)
+    assert "mean ± 95 %" in seen["hover"]
+    assert seen["csv"].splitlines()[0] == "series,ε,metric,mean,95 % low,95 % high,seeds"
+    assert len(seen["csv"].splitlines()) == 1 + seen["rows"]
+    assert seen["loaded"] == []
+    assert_usable_by_everybody(seen)
+
+
+def assert_usable_by_everybody(seen: dict[str, Any]) -> None:
+    for nothing in ("unnamed", "unspoken", "focus"):
+        assert seen[nothing] == [], nothing
+    for zero in ("uncaptioned", "sections", "links", "tabindex"):
+        assert seen[zero] == 0, zero
+    assert seen["landmarks"] == [1, 1, 1, 1]
+    assert seen["levels"][0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(seen["levels"])), "no level of headings is skipped"
+    assert len(set(seen["buttons"])) == len(seen["buttons"]), "no two controls have the same name"
+    assert seen["slider"] == "at 1 ms"
+    assert seen["language"] == "en"
+
+
+@needs_browser
+def test_pictures_of_the_page_and_a_print(path: Path, tmp_path: Path) -> None:
+    """Light, dark and on paper: something is drawn, and dark is dark."""
+    brightness = []
+    for number, options in enumerate(((), ("--force-dark-mode", "--blink-settings=preferredColorScheme=0"))):
+        picture = tmp_path / f"{number}.png"
+        browse(tmp_path, *options, "--window-size=1280,2000", f"--screenshot={picture}", path.as_uri())
+        pixels = matplotlib.image.imread(picture)[..., :3]
+        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 50, "more than a blank page"
+        brightness.append(pixels.mean())
+    assert brightness[1] < 0.35 < 0.85 < brightness[0]
+    browse(tmp_path, f"--print-to-pdf={tmp_path / 'print.pdf'}", path.as_uri())
+    assert (tmp_path / "print.pdf").read_bytes().count(b"/Type /Page\n") >= 2 or (
+        tmp_path / "print.pdf"
+    ).stat().st_size > 20_000

@@ -1,0 +1,157 @@
+"""The table people read first: its columns, its order, its numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.report.page import _truth_card
+from analysis.report.sentences import brief
+from analysis.report.summary import Summary, number_text, point_title, table, value_text
+from analysis.spark.metrics import CATALOGUE
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
+
+NAN = float("nan")
+
+
+def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) -> Summary:
+    """A summary with these points; metrics not given are unknown, and intervals are ± 10 %."""
+    runs, values = [], []
+    for keys, metrics in points:
+        point = json.dumps(keys, sort_keys=True)
+        labels = {
+            "strategy": keys.get("routing.strategy", "covering"),
+            "mode": "lazy",
+            "method": "scan",
+            "epsilon": float(keys.get("covering.epsilon", 0.0)),
+            "overlay": "line",
+        }
+        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels})
+        for name in CATALOGUE:
+            mean = float(metrics.get(name, NAN))
+            row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}
+            values.append({"point": point, "metric": name, **row, "min": mean, "max": mean})
+    nothing = pd.DataFrame()
+    return Summary(Path("out"), pd.DataFrame(runs), pd.DataFrame(values), nothing, nothing, nothing, nothing)
+
+
+def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
+    summary = make(
+        [
+            ({"routing.strategy": "covering", "covering.epsilon": 0.3}, {}),
+            ({"routing.strategy": "covering", "covering.epsilon": 0.0}, {}),
+            ({"routing.strategy": "covering", "covering.epsilon": 0.05}, {}),
+            ({"routing.strategy": "simple"}, {}),
+            ({"routing.strategy": "flooding"}, {}),
+        ]
+    )
+    shown = table(summary)
+    assert [row[:2] for row in shown.rows] == [
+        ("flooding", "–"),
+        ("simple", "–"),
+        ("covering", "0 (exact)"),
+        ("covering", "0.05"),
+        ("covering", "0.3"),
+    ]
+    assert shown.headers[:3] == ("strategy", "ε", "table entries")
+    assert len({len(row) for row in shown.rows} | {len(shown.headers)}) == 1
+
+
+def test_other_swept_keys_get_a_column_and_sort_as_numbers() -> None:
+    summary = make([({"overlay.brokers": n}, {"entries": n}) for n in (100, 9, 20)])
+    shown = table(summary)
+    assert shown.headers[:4] == ("strategy", "ε", "overlay.brokers", "table entries")
+    assert [row[2] for row in shown.rows] == ["9", "20", "100"]
+    assert shown.columns[2].numeric
+
+
+def test_a_key_with_one_value_is_no_column() -> None:
+    summary = make(
+        [
+            ({"routing.strategy": "simple"}, {}),
+            ({"routing.strategy": "covering", "covering.method": "scan"}, {}),
+        ]
+    )
+    assert "covering.method" not in table(summary).headers
+    assert [point_title(summary, point) for point in summary.order] == ["simple", "covering exact"]
+
+
+def test_cells_show_means_and_on_demand_intervals() -> None:
+    summary = make([({}, {"entries": 12340.0, "reduction": 0.876, "missed": 0.0})])
+    plain = dict(zip(table(summary).headers, table(summary).rows[0], strict=True))
+    assert plain["table entries"] == "12,340"
+    assert plain["less than simple"] == "87.6 %"
+    assert plain["recall"] == "–"
+    assert plain["missed"] == "0"
+    assert "12,340 ± 1,234" in table(summary, intervals=True).rows[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (NAN, "ms", "–"),
+        (None, "ms", "–"),
+        (0.0, "ms", "0"),
+        (3.14159, "ms", "3.14"),
+        (250.4, "ms", "250"),
+        (1.77e13, "probes", "1.77×10¹³"),
+        (1.0, "share", "100.0 %"),
+    ],
+)
+def test_numbers(number: float | None, unit: str, text: str) -> None:
+    assert number_text(number, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1, "0.1"), (1e-7, "1e-07"), (0.12345678, "0.12345678"), ([1, 2], "[1, 2]"), ("x", "x")],
+)
+def test_swept_values_are_shown_without_loss(value: Any, text: str) -> None:
+    assert value_text(value) == text
+
+
+def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
+    values = {"entries": 1.0}
+    plain = {"routing.strategy": "covering"}
+    points = [(plain, values), ({**plain, "routing.mode": "active"}, values)]
+    assert make(points).other_swept == ["routing.mode"]
+
+
+def with_counts(summary: Summary, **counts: int) -> Summary:
+    """The same with 100 deliveries and these counts of the oracle in every run."""
+    zero = dict.fromkeys((*MUST_BE_ZERO, *LOSSES), 0)
+    no_differences = pd.DataFrame(columns=["point", "baseline", "metric", "differs"])
+    runs = summary.runs.assign(deliveries=100, **{**zero, **counts})
+    return replace(summary, runs=runs, differences=no_differences)
+
+
+def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
+    def card(**counts: int) -> tuple[str, str, str]:
+        found = _truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
+        return found["figure"], found["text"], found["tone"]
+
+    checked = "200 deliveries checked against the oracle: "
+    assert card() == ("All correct", f"{checked}none missed, doubled or spurious", "good")
+    kept = f"{checked}none doubled or spurious, none missed"
+    assert card(missed_fault=2) == ("4 lost", f"{kept} after repair; 4 lost during faults", "warn")
+    words = "2 lost to full queues, 6 while subscriptions were on their way"
+    both = card(missed_dropped=1, missed_transient=3)
+    assert both == ("8 lost", f"{kept} once the network had settled; {words}", "warn")
+    assert card(strays=1, missed_fault=2) == ("2 wrong", f"{checked}stray events", "bad")
+
+
+def test_simple_routing_is_compared_within_its_own_trees() -> None:
+    """On an overlay with cycles simple routing may have been run in one tree and in a tree per source."""
+    many, few = {"entries": 900.0, "reduction": 0.0}, {"entries": 100.0, "reduction": 0.0}
+    covered = ({"routing.strategy": "covering", "routing.trees": "spanning"}, {"entries": 60.0, "reduction": 0.4})
+    elsewhere = ({"routing.strategy": "simple", "routing.trees": "per-source"}, many)
+    beside = ({"routing.strategy": "simple", "routing.trees": "spanning"}, few)
+    said = brief(with_counts(make([covered, elsewhere, beside])))[0]
+    assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
+    alone = brief(with_counts(make([covered, elsewhere])))[0]
+    assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone

@@ -1,0 +1,183 @@
+"""The whole way: traces on disk to results on disk, through Spark."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.report.summary import Summary, load
+from analysis.spark.aggregate import analyze
+from analysis.spark.metrics import counts, ledger, traffic
+from analysis.spark.metrics import load as load_metrics
+from analysis.spark.traces import find_runs, read
+from coverlay import CoverlayError
+from tests.analysis import handmade
+
+pytestmark = pytest.mark.spark
+
+
+def _point(summary: Summary, strategy: str, epsilon: float) -> str:
+    for point in summary.order:
+        labels = summary.labels(point)
+        if (labels["strategy"], labels["epsilon"]) == (strategy, epsilon):
+            return point
+    raise AssertionError(f"no point {strategy} {epsilon}")
+
+
+def test_means_and_intervals(analysed: Summary) -> None:
+    exact = analysed.value(_point(analysed, "covering", 0.0), "entries")
+    # Seed 1 has 4 entries, seed 2 has 5: mean 4.5, t(1) · 0.7071 / √2 = 6.353.
+    assert exact["n"] == 2
+    assert exact["mean"] == 4.5
+    assert exact["high"] - exact["mean"] == pytest.approx(12.7062 / 2, abs=1e-4)
+    assert analysed.value(_point(analysed, "simple", 0.0), "recall")["n"] == 0
+    approximate = _point(analysed, "covering", 0.1)
+    assert analysed.value(approximate, "recall")["mean"] == 0.5
+    assert analysed.value(approximate, "dropped")["mean"] == 0.0
+
+
+def test_every_run_has_every_metric_and_its_labels(analysed: Summary) -> None:
+    runs = analysed.runs.set_index("run")
+    row = runs.loc["simple-0.0-2"]
+    assert (row["strategy"], row["seed"], row["overlay"], row["brokers"]) == ("simple", 2, "line", 3)
+    assert row["entries"] == 17
+    assert row["event_messages"] == 2
+    assert row["false_positives"] == 1
+    assert len(runs) == 6
+
+
+def test_points_are_compared_with_exact_covering(analysed: Summary) -> None:
+    rows = analysed.differences.query("metric == 'entries'").set_index(["strategy", "epsilon"])
+    assert set(rows.index) == {("simple", 0.0), ("covering", 0.1)}
+    assert set(rows["baseline"]) == {_point(analysed, "covering", 0.0)}
+    assert rows.loc[("simple", 0.0), "mean"] == 12.0
+    assert bool(rows.loc[("simple", 0.0), "differs"])  # the same 12 for both seeds
+
+
+def test_pictures_have_one_run_per_point(analysed: Summary) -> None:
+    assert set(analysed.brokers["run"]) == {"simple-0.0-1", "covering-0.0-1", "covering-0.1-1"}
+    broker = analysed.brokers.query("run == 'simple-0.0-1' and broker == 1").iloc[0]
+    assert broker["entries"] == 8
+    assert broker["processed"] == 3
+    link = analysed.links.query("run == 'simple-0.0-1' and broker == 1").iloc[0]
+    assert (link["neighbour"], link["control"], link["events"], link["needless"]) == (2, 0, 1, 1)
+
+
+def test_what_was_written_is_what_was_returned(analysed: Summary) -> None:
+    again = load(analysed.out)
+    pd.testing.assert_frame_equal(again.runs, analysed.runs)
+    pd.testing.assert_frame_equal(again.points, analysed.points)
+    assert again.warnings == analysed.warnings
+    names = sorted(path.name for path in (analysed.out / "results").iterdir())
+    assert "summary.csv" in names
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_two_seeds_are_called_few(analysed: Summary) -> None:
+    assert any("only 2 seeds" in warning for warning in analysed.warnings)
+
+
+def test_run_names_that_look_like_numbers_stay_names(spark: Any, tmp_path: Path) -> None:
+    for seed, name in enumerate(("1e4", "007", "7", "a%20b", "2020-01-01")):
+        handmade.write(tmp_path, name, seed=seed)
+    sweep = find_runs(tmp_path)
+    found = {row["run"] for row in read(spark, sweep, "run").select("run").collect()}
+    assert found == {run.name for run in sweep.runs} == {"1e4", "007", "7", "a b", "2020-01-01"}
+
+
+def test_damage_behind_a_good_footer_is_named(analysed: Summary, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(analysed.out / "runs", out / "runs")
+    path = out / "runs" / "run=covering-0.1-1" / "deliveries.parquet"
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    latency = next(
+        group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency"
+    )
+    start = latency.dictionary_page_offset or latency.data_page_offset
+    raw = bytearray(path.read_bytes())
+    raw[start : start + latency.total_compressed_size] = bytes(latency.total_compressed_size)
+    path.write_bytes(raw)
+    find_runs(out)
+    with pytest.raises(CoverlayError, match=r"covering-0\.1-1/deliveries\.parquet is damaged"):
+        analyze(out)
+    assert not (out / "results").exists()
+
+
+def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: Path) -> None:
+    said: list[str] = []
+    record = handmade.record(control_messages=5, missed=2)
+    handmade.write(tmp_path, "one", run=[record], control=[{"source": 0, "target": 1, "kind": "subscribe"}])
+    summary = analyze(tmp_path, progress=said.append)
+    assert any("recorded 5 control messages but its trace has 1" in w for w in summary.warnings)
+    assert any("broke a guarantee: 2 missed deliveries" in w for w in summary.warnings)
+    assert any("aggregating 1 run on Spark" in message for message in said)
+    assert summary.value("{}", "load_gini")["mean"] == pytest.approx(2 / 3)
+
+
+def test_results_of_another_version_are_refused(analysed: Summary, tmp_path: Path) -> None:
+    shutil.copytree(analysed.out / "results", tmp_path / "results")
+    path = tmp_path / "results" / "summary.parquet"
+    frame = pd.read_parquet(path)
+    frame[frame["metric"] != "recall"].to_parquet(path)
+    with pytest.raises(CoverlayError, match="another version wrote it, without recall"):
+        load(tmp_path)
+
+
+def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
+    with pytest.raises(CoverlayError, match="coverlay analyze"):
+        load(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run_metrics.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CoverlayError, match="again"):
+        load(tmp_path)
+
+
+def test_filters_and_columns_reach_the_files(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark opens the folders of the runs asked for, skips row groups, and reads the columns it needs."""
+    decisions = read(spark, find_runs(analysed.out), "decisions")
+    decisions.where("run = 'simple-0.0-1' and outcome = 'forwarded' and probes > 3").select("broker").explain()
+    plan = capsys.readouterr().out
+    assert "(run#" in plan.split("PartitionFilters: [")[1].split("]")[0]
+    assert "simple-0.0-1" in plan.split("PartitionFilters: [")[1].split("]")[0]
+    pushed = plan.split("PushedFilters: [")[1].split("]")[0]
+    assert "EqualTo(outcome,forwarded)" in pushed
+    assert "GreaterThan(probes,3)" in pushed
+    assert "ReadSchema: struct<broker:int,outcome:string,probes:bigint>" in plan
+
+
+def test_the_list_of_misses_opens_only_the_runs_it_shows(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = find_runs(analysed.out)
+    chosen = [read(spark, sweep, name).where("run in ('simple-0.0-1')") for name in ("decisions", "control")]
+    ledger.costliest_misses(*chosen).explain()
+    scans = [line for line in capsys.readouterr().out.splitlines() if "FileScan parquet" in line]
+    assert len(scans) == 2
+    assert all("simple-0.0-1" in line.split("PartitionFilters: [")[1].split("]")[0] for line in scans)
+    assert any("EqualTo(kind,unsubscribe)" in line for line in scans)
+    assert any("EqualTo(exact,true)" in line and "In(outcome, [exposed,forwarded])" in line for line in scans)
+
+
+def test_jobs_that_need_the_same_counts_share_them(
+    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = find_runs(analysed.out)
+    tables = {name: read(spark, sweep, name) for name in ("control", "publications", "brokers")}
+    jobs = {
+        "events": lambda: traffic.event_traffic(tables["publications"]),
+        "links": lambda: traffic.per_link(tables["control"], tables["publications"]),
+        "load": lambda: load_metrics.load(tables["control"], tables["publications"], tables["brokers"]),
+    }
+    for shared in (True, False):
+        with counts.shared(tables) if shared else nullcontext():
+            for name, job in jobs.items():
+                job().explain()
+                assert ("InMemoryTableScan" in capsys.readouterr().out) == shared, name

@@ -1,0 +1,56 @@
+"""The tables of a broker: bounds to the last bit, values that a residue leaves out, the k best and their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from broker.language import compile_subscription, parse_subscription
+from broker.language.schema import Schema
+from broker.ranking import make_ranking
+from broker.tables import LinkTable, LocalTable
+from covering.residue import Residue
+from routing.filter import Filter
+
+DOMAIN = np.array([[0.0, 100.0]])
+
+
+def interval(low: float, high: float, **options) -> Filter:
+    return Filter.of_box(np.array([[low, high]]), **options)
+
+
+def holding(filter: Filter, semantics: str = "exact") -> LinkTable:
+    table = LinkTable(semantics)
+    table.add(1, filter)
+    return table
+
+
+@pytest.mark.parametrize("semantics", ["exact", "relaxed"])
+def test_bounds_in_a_table_are_closed_and_exact(semantics):
+    table = holding(interval(0.1, 0.3), semantics)
+    assert table.matches(np.array([0.1]))
+    assert table.matches(np.array([0.3]))
+    assert not table.matches(np.array([np.nextafter(0.3, 1.0)]))
+    assert not table.matches(np.array([np.nextafter(0.1, 0.0)]))
+
+
+def test_an_open_bound_stays_open_in_a_table():
+    schema = Schema.uniform(1, 0.0, 100.0)
+    table = holding(compile_subscription(schema, parse_subscription("a0 > 5 and a0 < 10")))
+    wanted = [(5.0, False), (np.nextafter(5.0, 6.0), True), (np.nextafter(10.0, 9.0), True), (10.0, False)]
+    assert [(value, table.matches(np.array([value]))) for value, _ in wanted] == wanted
+
+
+@pytest.mark.parametrize("semantics", ["exact", "relaxed"])
+def test_a_value_that_is_left_out_matches_nothing_in_a_table(semantics):
+    residue = Residue(excluded=((0, (4.0,)),), allowed=())
+    table = holding(interval(0.0, 9.0, residue=residue), semantics)
+    assert [table.matches(np.array([value])) for value in (3.0, 4.0, 5.0)] == [True, False, True]
+
+
+def test_the_k_best_of_a_broker_and_no_more_equal_scores_by_id():
+    table = LocalTable(make_ranking("boxes", "scan", DOMAIN))
+    for subscription, score in ((9, 1.0), (3, 1.0), (5, 1.0), (7, 2.0)):
+        table.add(subscription, interval(0.0, 50.0, score=score))
+    assert table.top(np.array([20.0]), 3) == [(7, 2.0), (3, 1.0), (5, 1.0)]
+    assert len(table.top(np.array([20.0]), None)) == 4

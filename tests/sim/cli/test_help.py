@@ -1,0 +1,57 @@
+"""The command line explains itself: help, examples, lists with a sentence per name, hints at misspelt names."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+import pytest
+
+from coverlay import unknown_name
+from sim.cli.lists import LISTS
+from sim.cli.main import main, parser
+from sim.experiment.plan import load, shipped
+
+
+def verbs():
+    actions = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    return actions[0].choices
+
+
+def test_without_arguments_it_says_where_to_start(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert "start here:" in said
+    assert all(name in said for name in verbs())
+
+
+@pytest.mark.parametrize("name", sorted(verbs()))
+def test_every_verb_has_help_for_every_argument_and_examples_that_parse(name, capsys):
+    command = verbs()[name]
+    assert all(action.help for action in command._actions)
+    with pytest.raises(SystemExit) as done:
+        main([name, "--help"])
+    assert done.value.code == 0
+    lines = capsys.readouterr().out.split("examples:\n")[1].splitlines()
+    examples = [line.strip() for line in lines if line.strip()]
+    assert examples
+    for example in examples:
+        options = parser().parse_args(shlex.split(example.removeprefix("coverlay ")))
+        assert options.verb == name
+        if name == "run" and options.experiment in shipped():
+            load(options.experiment, options.settings)  # every key in an example exists
+
+
+@pytest.mark.parametrize("what", sorted(LISTS))
+def test_every_name_in_a_list_comes_with_a_sentence(what):
+    rows = LISTS[what]()
+    assert len(rows) > 3
+    for name, text in rows:
+        assert len(text) > 10, name
+
+
+def test_misspelt_names_get_a_hint(capsys):
+    assert main(["run", "stoks"]) == 2
+    assert "did you mean 'stocks'?" in capsys.readouterr().err
+    assert "did you mean 'covering'?" in str(unknown_name("strategy", "coverin", ["simple", "covering"]))
+    assert "did you mean" not in str(unknown_name("strategy", "telepathy", ["simple", "covering"]))

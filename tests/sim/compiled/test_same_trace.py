@@ -1,0 +1,246 @@
+"""Two engines, one meaning: the compiled engine gives the trace of the reference, bit by bit, or refuses by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker import trace
+from coverlay import CoverlayError
+from sim.experiment.plan import Run, load, plan, shipped
+from sim.experiment.runner import simulate, workload_of
+from sim.random_streams import streams
+
+SMALL = {
+    "sweep.overlay.brokers": [8],
+    "sweep.workload.subscriptions": [60],
+    "workload.events": 25,
+    "run.samples": 3,
+    "seeds": [1],
+}
+MOST_RUNS = 12  # of one shipped experiment; a sweep has many that differ little
+
+
+def refused(run: Run) -> str | None:
+    """What the refusal of a run must name, None for a run that must not be refused."""
+    experiment = run.experiment
+    if experiment.routing.strategy == "merging":
+        return "routing.strategy = 'merging'"
+    if experiment.routing.advertisements != "none":
+        return "routing.advertisements"
+    if experiment.faults.crash_fraction or experiment.faults.cut_fraction:
+        return "faults"
+    if experiment.matching.kind != "boxes":
+        return "matching.kind"
+    stream = streams(run.seed)
+    return "exclude or list values" if workload_of(experiment, stream).residues else None
+
+
+def with_engine(run: Run, engine: str) -> Run:
+    section = run.experiment.run.model_copy(update={"engine": engine})
+    return Run(run.experiment.model_copy(update={"run": section}), run.seed, run.point)
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The columns in which two traces differ, for the message of a failure."""
+    found = []
+    for name in trace.HASHED:
+        a, b = one[name], other[name]
+        if a.num_rows != b.num_rows:
+            found.append(f"{name}: {a.num_rows} and {b.num_rows} rows")
+            continue
+        for column in a.column_names:
+            x, y = a.column(column).to_pylist(), b.column(column).to_pylist()
+            rows = [i for i, (u, v) in enumerate(zip(x, y, strict=True)) if u != v]
+            if rows:
+                found.append(f"{name}.{column}: {len(rows)} rows, row {rows[0]}: {x[rows[0]]} and {y[rows[0]]}")
+    return found
+
+
+def assert_same(run: Run) -> dict[str, Any]:
+    reference, _ = simulate(with_engine(run, "simpy"))
+    compiled, _ = simulate(with_engine(run, "compiled"))
+    one, other = (tables["run"].to_pylist()[0] for tables in (reference, compiled))
+    assert one["engine"] == "simpy"
+    assert other["engine"] == "compiled"
+    assert one["trace_hash"] == other["trace_hash"], differences(reference, compiled)
+    assert one["finished"] == other["finished"]
+    assert one["active"] == other["active"]
+    assert one["missed"] == other["missed"] == 0
+    return compiled
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_experiments_have_the_same_trace_or_are_refused_by_name(name: str) -> None:
+    runs = load(name, SMALL).runs
+    for run in runs[:: max(1, len(runs) // MOST_RUNS)]:
+        what = refused(run)
+        if what is None:
+            assert_same(run)
+            continue
+        with pytest.raises(CoverlayError, match=f'run.engine = "compiled" does not support .*{re.escape(what)}'):
+            simulate(with_engine(run, "compiled"))
+        tables, _ = simulate(with_engine(run, "auto"))
+        assert tables["run"].to_pylist()[0]["engine"] == "simpy"
+
+
+LATENCIES = st.sampled_from(
+    [
+        {"kind": "constant", "value": 1.0},
+        {"kind": "constant", "value": 0.0},
+        {"kind": "uniform", "low": 1.0, "high": 9.0},
+    ]
+)
+SERVICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"kind": "none"},
+        {"kind": "constant", "value": 0.5},
+        {"kind": "exponential", "mean": 0.3},
+        {"kind": "linear", "base": 0.1, "per_entry": 0.01},
+    ]
+)
+ARRIVALS = st.sampled_from(
+    [
+        {"kind": "static", "unsubscribe": 0.3, "subscribe_rate": 2.0},
+        {"kind": "churn", "lifetime": 30.0},
+        {"kind": "bursty", "lifetime": 40.0, "spread": 0.0},
+        {"kind": "storm", "width": 0.0},
+        {"kind": "preloaded", "share": 1.0},
+        {"kind": "preloaded", "share": 0.5, "unsubscribe": 0.4},
+    ]
+)
+METHODS = st.sampled_from(
+    [
+        {"method": "scan"},
+        {"method": "packed"},
+        {"method": "kdtree"},
+        {"method": "kdtree", "epsilon": 0.1},
+        {"method": "auto"},
+        {"method": "kdtree", "epsilon": 0.05, "recall": False},
+        {"method": "zorder-emulated", "epsilon": 0.2},
+        {"method": "zorder-emulated", "epsilon": 0.01, "probe_cap": 7},
+        {"method": "zorder-emulated", "epsilon_per_level": [0.0, 0.3]},
+    ]
+)
+LINKS = st.sampled_from([{}, {}, {"bandwidth": 40.0}, {"jitter": 3.0}, {"bandwidth": 90.0, "jitter": 0.5}])
+
+
+@st.composite
+def experiments(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["random-tree", "line", "star", "watts-strogatz"]))
+    service = draw(SERVICES)
+    broker: dict[str, Any] = {"service": service}
+    if service["kind"] != "none" and draw(st.booleans()):
+        broker["queue"] = draw(st.integers(1, 6))
+    trees = draw(st.sampled_from(["spanning", "per-source"])) if kind == "watts-strogatz" else "spanning"
+    strategies = ["flooding", "simple", "identity", "covering", "covering", "covering"]
+    strategy = draw(st.sampled_from([*strategies, *(["hierarchical"] if trees == "spanning" else [])]))
+    searches = strategy in ("covering", "hierarchical")
+    mode, search = draw(st.sampled_from(["lazy", "active"])), draw(METHODS)
+    return {
+        "name": "drawn",
+        "seeds": [draw(st.integers(0, 2**20))],
+        "overlay": {"kind": kind, "brokers": draw(st.integers(6, 9)), "latency": draw(LATENCIES)},
+        "links": draw(LINKS),
+        "broker": broker,
+        "workload": {
+            **draw(st.sampled_from([{"kind": "zipf"}, {"kind": "mixture", "different": 0.0}, {"kind": "uniform"}])),
+            "attributes": draw(st.integers(2, 3)),
+            "subscriptions": draw(st.integers(0, 80)),
+            "events": draw(st.integers(0, 25)),
+        },
+        "arrivals": draw(ARRIVALS),
+        "routing": {"strategy": strategy, "trees": trees, **({"mode": mode} if searches else {})},
+        "covering": search if searches else {},
+        "matching": {
+            "semantics": draw(st.sampled_from(["exact", "exact", "relaxed"])),
+            **draw(st.sampled_from([{}, {"k": 1}, {"k": 7}])),
+        },
+        "run": {"samples": draw(st.integers(0, 4))},
+    }
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(experiments())
+def test_drawn_experiments_have_the_same_trace(data: dict[str, Any]) -> None:
+    for run in plan(data).runs:
+        assert_same(run)
+
+
+@pytest.mark.parametrize("method", ["packed", "kdtree", "auto"])
+def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
+    """Large enough that static parts are built, die and are built again."""
+    data = {
+        "name": "rebuilt",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"kind": "uniform", "attributes": 4, "width": "narrow", "subscriptions": 4000, "events": 20},
+        "arrivals": {"kind": "static", "unsubscribe": 0.7, "subscribe_rate": 50.0},
+        "covering": {"method": method},
+    }
+    tables = assert_same(plan(data).runs[0])
+    probes = tables["decisions"].column("probes").to_numpy()
+    assert probes.max() > 1024, "no index ever had a static part"
+    assert not np.isnan(tables["decisions"].column("volume").to_numpy()).any()
+
+
+def test_auto_takes_the_compiled_engine_where_it_can_and_says_so() -> None:
+    run = plan({"name": "small", "overlay": {"brokers": 4}, "workload": {"subscriptions": 20, "events": 5}}).runs[0]
+    records = {}
+    for engine in ("simpy", "compiled", "auto"):
+        tables, _ = simulate(with_engine(run, engine))
+        records[engine] = tables["run"].to_pylist()[0]
+    assert {asked: record["engine"] for asked, record in records.items()} == {
+        "simpy": "simpy",
+        "compiled": "compiled",
+        "auto": "compiled",
+    }
+    assert len({record["trace_hash"] for record in records.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("section", "named"),
+    [
+        ({"links": {"loss": 0.1}}, "links.loss = 0.1"),
+        ({"broker": {"service": {"kind": "constant", "value": 1}, "queue": 3, "overflow": "shed"}}, "broker.overflow"),
+        ({"covering": {"method": "poset"}}, "covering.method = 'poset'"),
+        ({"covering": {"method": "kdtree", "node_cap": 5}}, "covering.node_cap = 5"),
+        ({"covering": {"method": "zorder-emulated", "bits": 20}}, "zorder-emulated with 4 × 20 bits"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(section: dict[str, Any], named: str) -> None:
+    data = {"name": "refused", "workload": {"subscriptions": 5, "events": 1}, "run": {"engine": "compiled"}, **section}
+    with pytest.raises(CoverlayError, match=re.escape(named)):
+        simulate(plan(data).runs[0])
+
+
+@pytest.mark.parametrize("mode", ["lazy", "active"])
+def test_subscriptions_that_come_and_go_leave_the_same_trace(mode: str) -> None:
+    """Few draws of everything that goes wrong easily; the planted faults of the compiled engine are held against it."""
+    data = {
+        "name": "coming and going",
+        "overlay": {"kind": "random-tree", "brokers": 9, "latency": {"kind": "constant", "value": 1.0}},
+        "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 150, "events": 60},
+        "arrivals": {"kind": "churn", "lifetime": 40.0},
+        "routing": {"mode": mode},
+        "matching": {"k": 1},
+    }
+    tables = assert_same(plan(data).runs[0])
+    outcomes = set(tables["decisions"].column("outcome").to_pylist())
+    assert {"forwarded", "suppressed", "exposed"} <= outcomes
+    assert ("retracted" in outcomes) == (mode == "active")
+
+
+def test_a_fine_epsilon_of_another_method_than_the_curves_is_supported() -> None:
+    """1 − ε as a fraction of whole numbers is for `zorder-emulated`; 1e-5 has a denominator of 2^69."""
+    data = {
+        "name": "fine",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"subscriptions": 20, "events": 2},
+        "covering": {"method": "kdtree", "epsilon": 1e-5},
+    }
+    assert_same(plan(data).runs[0])

@@ -1,0 +1,142 @@
+"""Shipped experiments run; sweeps expand, resume, and survive a run that fails; the command line ends to end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+
+import pytest
+
+from broker.trace.schema import MUST_BE_ZERO
+from coverlay import CoverlayError
+from sim.cli.main import main
+from sim.experiment.plan import load, plan, shipped, to_toml
+from sim.experiment.runner import simulate
+from sim.experiment.sweep import run_sweep
+
+SMALL = ["workload.subscriptions=25", "workload.events=10", "overlay.brokers=7", "seeds=[1]"]
+TINY = {
+    "name": "tiny",
+    "overlay": {"kind": "line", "brokers": 3},
+    "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 10, "events": 5},
+}
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_shipped_experiment_runs_small_and_loses_nothing(name):
+    runs = load(name, SMALL).runs
+    step = max(1, len(runs) // 8)  # a spread of the points; all of them take minutes
+    for run in runs[::step]:
+        tables, _ = simulate(run)
+        record = tables["run"].to_pylist()[0]
+        assert not any(record[name] for name in MUST_BE_ZERO), run.point
+
+
+def test_cases_and_sweep_are_crossed_and_settings_win():
+    data = {**TINY, "seeds": [1, 2], "case": [{"routing.strategy": "simple"}, {"routing.strategy": "covering"}]}
+    runs = plan({**data, "sweep": {"overlay.brokers": [2, 3, 4]}}).runs
+    assert len(runs) == 2 * 3 * 2
+    assert len({run.run_id for run in runs}) == len(runs)
+    assert {run.experiment.overlay.brokers for run in runs} == {2, 3, 4}
+
+
+def test_a_run_keeps_its_name_when_the_sweep_grows():
+    few = {run.run_id for run in plan({**TINY, "sweep": {"overlay.brokers": [2, 3]}}).runs}
+    more = {run.run_id for run in plan({**TINY, "sweep": {"overlay.brokers": [1, 2, 3, 4]}}).runs}
+    assert few < more
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_the_written_experiment_file_says_the_same(name):
+    data = load(name).data
+    assert tomllib.loads(to_toml(data)) == data
+
+
+def test_common_random_numbers_across_a_swept_value():
+    runs = plan({**TINY, "sweep": {"routing.strategy": ["simple", "flooding"]}}).runs
+    events = [simulate(run)[0]["deliveries"].to_pandas().sort_values(["event", "subscription"]) for run in runs]
+    columns = ["event", "subscription", "broker"]
+    assert events[0][columns].to_numpy().tolist() == events[1][columns].to_numpy().tolist()
+
+
+def test_resume_repeats_only_what_is_missing_and_gives_the_same(tmp_path):
+    sweep = plan({**TINY, "seeds": [1, 2, 3]})
+    first = run_sweep(sweep, tmp_path)
+    hashes = {o.run_id: o.record["trace_hash"] for o in first.outcomes}
+    lost = sorted(hashes)[1]
+    shutil.rmtree(tmp_path / "runs" / f"run={lost}")
+    again = run_sweep(sweep, tmp_path, resume=True)
+    assert again.kept == 2
+    assert {o.run_id: o.record["trace_hash"] for o in again.outcomes} == {lost: hashes[lost]}
+
+
+def test_two_jobs_give_the_same_runs_as_one(tmp_path):
+    sweep = plan({**TINY, "seeds": [1, 2, 3, 4]})
+    one, two = (run_sweep(sweep, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
+    assert {o.run_id: o.record["trace_hash"] for o in one.outcomes} == {
+        o.run_id: o.record["trace_hash"] for o in two.outcomes
+    }
+
+
+def test_a_failing_run_does_not_take_the_sweep_down(tmp_path):
+    sweep = plan({**TINY, "routing": {"strategy": "hierarchical"}, "sweep": {"routing.root": [0, 9]}})
+    result = run_sweep(sweep, tmp_path)
+    assert len(result.outcomes) == len(result.failures) == 1
+    assert "routing.root is 9" in str(result.failures[0])
+
+
+def test_runs_of_another_experiment_are_not_mixed_in(tmp_path):
+    run_sweep(plan(TINY), tmp_path)
+    with pytest.raises(CoverlayError, match="another experiment"):
+        run_sweep(plan({**TINY, "overlay": {"kind": "star", "brokers": 3}}), tmp_path)
+
+
+@pytest.mark.parametrize("what", ["topologies", "strategies", "covering", "matchers", "workloads", "experiments"])
+def test_list(what, capsys):
+    assert main(["list", what]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{what}:"
+    assert len(lines) > 3
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo, small, through the real command line and Spark."""
+    out = tmp_path_factory.mktemp("demo")
+    arguments = [word for setting in SMALL[:2] for word in ("--set", setting)]
+    assert main(["demo", "--out", str(out), "--jobs", "1", "--set", "seeds=[1, 2]", *arguments]) == 0
+    return out
+
+
+@pytest.mark.spark
+def test_demo_ends_in_a_table_and_a_report(demo, capsys):
+    assert main(["analyze", str(demo)]) == 0
+    table = capsys.readouterr().out
+    assert table.count("covering") >= 4
+    assert main(["report", str(demo)]) == 0
+    page = (demo / "report.html").read_text()
+    assert "How much smaller are my routing tables" in page
+
+
+@pytest.mark.spark
+def test_exact_covering_needs_no_more_entries_than_any_epsilon_and_none_more_than_simple(demo):
+    import pandas as pd
+
+    frame = pd.read_parquet(demo / "results" / "run_metrics.parquet")
+    points = frame["point"].map(json.loads)
+    frame["strategy"] = points.map(lambda point: point["routing.strategy"])
+    frame["epsilon"] = points.map(lambda point: point.get("covering.epsilon", 0.0))
+    mean = frame.groupby(["strategy", "epsilon"])["entries"].mean()
+    assert all(mean["covering", 0.0] <= size for size in mean["covering"])
+    assert all(size <= mean["simple", 0.0] for size in mean["covering"])
+
+
+@pytest.mark.spark
+def test_explain_tells_each_hop(demo, capsys):
+    assert main(["explain", str(demo), "--event", "0"]) == 0
+    assert "published at" in capsys.readouterr().out
+    assert main(["explain", str(demo), "--event", "0", "--subscription", "3"]) == 0
+    assert "subscription 3 lives at" in capsys.readouterr().out
+    assert main(["explain", str(demo), "--event", "999"]) == 2
+    assert "event 999 was not published" in capsys.readouterr().err

@@ -1,0 +1,102 @@
+"""What is predicted about a run, against what the run then does."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker import trace
+from sim.experiment import predict as predicting
+from sim.experiment.plan import load, plan
+from sim.experiment.predict import predict
+from sim.experiment.runner import simulate
+
+SMALL = {
+    "name": "predicted",
+    "overlay": {"kind": "random-tree", "brokers": 20},
+    "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 400, "events": 150},
+    "arrivals": {"kind": "static", "unsubscribe": 0.1},
+}
+
+
+def run(**sections):
+    experiment = plan({**SMALL, **sections}).runs[0]
+    tables, _ = simulate(experiment)
+    return predict(experiment.experiment, experiment.seed), tables, tables["run"].to_pylist()[0]
+
+
+@pytest.mark.parametrize("strategy", ["simple", "flooding"])
+def test_without_covering_control_traffic_is_exact(strategy):
+    predicted, tables, record = run(routing={"strategy": strategy}, arrivals={"kind": "static"})
+    assert predicted.control_messages == pytest.approx(record["control_messages"], rel=1e-9)
+    assert predicted.rows["decisions"] == pytest.approx(tables["decisions"].num_rows, rel=1e-9)
+    if strategy == "flooding":
+        assert predicted.event_messages == pytest.approx(record["event_messages"])
+
+
+@pytest.mark.parametrize(
+    ("routing", "covering"),
+    [
+        ({"strategy": "simple"}, {}),
+        ({"strategy": "covering"}, {}),
+        ({"strategy": "covering"}, {"method": "zorder", "epsilon": 0.3}),
+        ({"strategy": "covering", "mode": "active"}, {}),
+        ({"strategy": "hierarchical"}, {}),
+        ({"strategy": "covering", "trees": "per-source"}, {}),
+    ],
+)
+def test_estimates_are_near(routing, covering):
+    """Not exact: the curve is counted on one order of the subscriptions, and homes are not quite even."""
+    predicted, tables, record = run(routing=routing, covering=covering)
+    assert predicted.control_messages == pytest.approx(record["control_messages"], rel=0.35)
+    assert predicted.event_messages == pytest.approx(record["event_messages"], rel=0.35)
+    for name, count in predicted.rows.items():
+        assert count == pytest.approx(tables[name].num_rows, rel=0.35), name
+
+
+def test_bytes_are_of_the_right_size(tmp_path):
+    larger = {"workload": {**SMALL["workload"], "subscriptions": 1500}, "routing": {"strategy": "simple"}}
+    runs = plan({**SMALL, **larger}).runs
+    tables, _ = simulate(runs[0])
+    trace.write_run(tmp_path / "run=a", tables)
+    written = sum(path.stat().st_size for path in (tmp_path / "run=a").iterdir())
+    predicted = predict(runs[0].experiment, runs[0].seed)
+    assert written / 2 < predicted.nbytes < written * 2
+    memory = sum(tables[name].nbytes for name in predicted.rows)
+    assert memory / 1.5 < predicted.memory < memory * 1.5
+
+
+def test_sampling_is_predicted():
+    whole = predict(plan(SMALL).runs[0].experiment)
+    sampled = predict(plan({**SMALL, "run": {"sample_decisions": 0.1, "sample_deliveries": 0.5}}).runs[0].experiment)
+    assert sampled.rows["decisions"] == pytest.approx(0.1 * whole.rows["decisions"])
+    assert sampled.rows["deliveries"] == pytest.approx(0.5 * whole.rows["deliveries"])
+    assert sampled.messages == whole.messages
+    assert sampled.nbytes < whole.nbytes
+    assert sampled.memory == whole.memory
+
+
+def test_a_million_subscriptions_are_predicted_from_a_few_thousand(monkeypatch):
+    """Simple routing on 1,000 brokers: 999 million messages, known without generating the workload."""
+    largest = 0
+    generate = predicting._sample
+
+    def watched(experiment, stream):
+        nonlocal largest
+        found = generate(experiment, stream)
+        largest = len(found[0].lo)
+        return found
+
+    monkeypatch.setattr(predicting, "_sample", watched)
+    settings = ["overlay.brokers=1000", "workload.subscriptions=1000000", "seeds=[1]", 'routing.strategy="simple"']
+    huge = predict(plan({**load("demo", settings).data, "sweep": {}, "case": [{}]}).runs[0].experiment)
+    assert largest <= predicting.SAMPLE
+    assert huge.control_messages == pytest.approx(999e6)
+    assert huge.nbytes > 10e9
+    assert "million messages" in str(huge)
+    assert "GB on disk" in str(huge)
+
+
+def test_nothing_costs_nothing():
+    empty = predict(plan({**SMALL, "workload": {"subscriptions": 0, "events": 0}}).runs[0].experiment)
+    assert empty.messages == 0
+    assert empty.rows["deliveries"] == 0

@@ -1,0 +1,51 @@
+"""The plan and the verdicts of the sstd15 reproduction; the measurements themselves are too slow for here."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.report.claims import FAILS, HOLDS
+from sim.reproduce.matching import Sheet
+from sim.reproduce.sstd15 import RI, RT, SCAN, SWEEPS, TAS, planned, report
+from sim.workloads.located import Located, located_events, located_workload
+
+
+def test_points_share_their_subscriptions():
+    groups = planned("zipf", quick=False)
+    points = [point for group in groups for point in group]
+    assert len(points) == sum(len(sweep.full) for sweep in SWEEPS) == 34
+    assert len({(point.figure, point.x) for point in points}) == 34
+    # Table 4's bold column serves one point of figures 5 to 8, all of 9 and 10, and U(0, 1) of 11.
+    assert len(groups) == 20
+    assert max(map(len, groups)) == 4 + 5 + 5 + 1
+    assert {point.workload.subscriptions for point in points} == {n * 1_000_000 for n in (1, 2, 3, 4, 5)}
+    assert all(len({point.subscriptions for point in group}) == 1 for group in groups)
+
+
+def test_events_alone_are_those_of_the_workload():
+    p = Located(subscriptions=50, events=5, dimensions=30)
+    for one, other in zip(located_events(p), located_workload(p).events, strict=True):
+        assert one.place == other.place
+        assert one.event.attributes.tolist() == other.event.attributes.tolist()
+        assert one.event.lo.tolist() == other.event.lo.tolist()
+
+
+@pytest.mark.parametrize(("distribution", "speed", "expected"), [("uniform", 1000.0, HOLDS), ("zipf", 0.5, FAILS)])
+def test_verdicts_follow_the_measurements(tmp_path, distribution, speed, expected):
+    """Where R^I-tree takes the given share of the time of all others, all factors hold, or none does."""
+    measured = {}
+    for sweep in SWEEPS:
+        xs = [point.x for group in planned(distribution, True) for point in group if point.figure.startswith(
+            f"{sweep.figure}-")]  # fmt: skip
+        others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
+        measured[f"{sweep.figure}-{distribution}"] = {**others, RI: {x: 100.0 / speed for x in xs}}
+    measured[f"fig-11-{distribution}-work"] = {"nodes": {0.5: 7.0, 1.2: 3.0}}
+    sheet = Sheet("sstd15", tmp_path, lambda _: None, "fewer subscriptions")
+    report(sheet, distribution, measured)
+    factors = [claim for claim in sheet.claims if claim.published.endswith("×")]
+    assert len(factors) == 5 + 3 + 1
+    assert {claim.verdict for claim in factors} == {expected}
+    assert all(claim.why.startswith("fewer subscriptions; ") == (claim.verdict != HOLDS) for claim in sheet.claims)
+    alpha = next(claim for claim in sheet.claims if claim.id.startswith("fig-11-normal"))
+    assert "7 nodes per event under N(.5, .05) and 3 under U(0, 1)" in alpha.why
+    assert all((tmp_path / f"{sweep.figure}-{distribution}.png").exists() for sweep in SWEEPS)

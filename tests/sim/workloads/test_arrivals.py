@@ -1,0 +1,169 @@
+"""Timelines: in order, complete, with the shares and laws asked for, and common random numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coverlay import CoverlayError
+from sim.random_streams import streams
+from sim.workloads import generate
+from sim.workloads.arrivals import ARRIVALS, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, schedule, validate
+
+
+def workload(subscriptions=200, events=80, seed=1):
+    return generate("uniform", streams(seed), attributes=1, subscriptions=subscriptions, events=events)
+
+
+def plan(kind="static", subscriptions=200, events=80, brokers=10, seed=1, **options):
+    return schedule(kind, streams(seed), workload(subscriptions, events), brokers, **options)
+
+
+def of(timeline, kind):
+    chosen = timeline.kind == kind
+    return timeline.time[chosen], timeline.index[chosen], timeline.broker[chosen]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(ARRIVALS)),
+    st.integers(0, 60),
+    st.integers(0, 30),
+    st.integers(1, 20),
+    st.integers(0, 99),
+    st.floats(0, 1),
+)
+def test_every_timeline_is_sound(kind, subscriptions, events, brokers, seed, share):
+    known = {"static": {"unsubscribe": share}, "storm": {"share": share}}
+    known["preloaded"] = {"share": share, "unsubscribe": 1 - share}
+    options = known.get(kind, {"lifetime": 1 + 100 * share})
+    timeline = plan(kind, subscriptions, events, brokers, seed, **options)
+    timeline.check()
+    there = len(timeline.preloaded)
+    assert there == (round(share * subscriptions) if kind == "preloaded" else 0)
+    assert sorted(of(timeline, SUBSCRIBE)[1]) == list(range(there, subscriptions))
+    assert len(timeline) == 0 or timeline.time[0] >= 0
+    assert sorted(of(timeline, PUBLISH)[1]) == list(range(events))
+    assert len(timeline) == 0 or 0 <= timeline.broker.min() <= timeline.broker.max() < brokers
+
+
+def test_static_phases_are_apart():
+    timeline = plan(unsubscribe=0.4, settle=300.0)
+    came, left, published = (of(timeline, kind)[0] for kind in (SUBSCRIBE, UNSUBSCRIBE, PUBLISH))
+    assert left.min() >= came.max() + 300
+    assert published.min() >= left.max() + 300
+    assert len(left) == pytest.approx(80, abs=25)
+
+
+def test_rates():
+    timeline = plan(subscriptions=4000, events=4000, subscribe_rate=2.0, publish_rate=0.5, settle=0.0)
+    came, published = of(timeline, SUBSCRIBE)[0], of(timeline, PUBLISH)[0]
+    assert np.diff(came).mean() == pytest.approx(0.5, rel=0.1)
+    assert np.diff(published).mean() == pytest.approx(2.0, rel=0.1)
+
+
+def test_churn_interleaves_and_lifetimes_are_exponential():
+    timeline = plan("churn", subscriptions=5000, events=500, lifetime=100.0)
+    came, who, _ = of(timeline, SUBSCRIBE)
+    left, leaver, _ = of(timeline, UNSUBSCRIBE)
+    published = of(timeline, PUBLISH)[0]
+    assert published.min() < came[100]
+    assert published.max() > came[-100]
+    arrival = np.empty(5000)
+    arrival[who] = came
+    lived = left - arrival[leaver]
+    assert lived.mean() == pytest.approx(100, rel=0.1)
+    assert lived.std() == pytest.approx(100, rel=0.15)
+    assert left.max() <= came.max()
+
+
+def test_more_events_change_no_subscription():
+    few, many = plan(events=10), plan(events=70)
+    for kind in (SUBSCRIBE, UNSUBSCRIBE):
+        for a, b in zip(of(few, kind), of(many, kind), strict=True):
+            np.testing.assert_array_equal(a, b)
+    for a, b in zip(of(few, PUBLISH), of(many, PUBLISH), strict=True):
+        np.testing.assert_array_equal(a, b[:10])
+
+
+def test_a_larger_share_of_leavers_keeps_the_earlier_ones():
+    few, many = (of(plan(unsubscribe=share), UNSUBSCRIBE)[1] for share in (0.2, 0.6))
+    assert len(few) < len(many)
+    np.testing.assert_array_equal(few, many[: len(few)])
+
+
+def test_all_and_none_leave():
+    assert len(of(plan(unsubscribe=1.0), UNSUBSCRIBE)[0]) == 200
+    assert len(of(plan(unsubscribe=0.0), UNSUBSCRIBE)[0]) == 0
+
+
+def test_homes_are_uniform_or_skewed():
+    even = np.bincount(of(plan(subscriptions=10_000), SUBSCRIBE)[2], minlength=10)
+    assert even.min() > 850
+    skewed = np.sort(np.bincount(of(plan(subscriptions=10_000, home_skew=1.0), SUBSCRIBE)[2], minlength=10))
+    share = 1 / (1 / np.arange(1, 11)).sum()
+    assert skewed[-1] / 10_000 == pytest.approx(share, abs=0.03)
+    published = np.bincount(of(plan(events=5000, publisher_skew=3.0), PUBLISH)[2], minlength=10)
+    assert published.max() > 3500
+    busiest = {int(np.bincount(of(plan(seed=s, home_skew=3.0), SUBSCRIBE)[2]).argmax()) for s in range(8)}
+    assert len(busiest) > 1, "which broker is popular is drawn too"
+
+
+def test_brokers_and_times_of_the_data_win():
+    made = workload(3, 2)
+    given_places = made.__class__(
+        **{
+            **vars(made),
+            "homes": np.array([2, 0, 1]),
+            "publishers": np.array([1, 1]),
+            "times": np.array([5.0, 6.5]),
+        }
+    )
+    timeline = schedule("static", streams(1), given_places, 3, settle=100.0)
+    assert of(timeline, SUBSCRIBE)[2].tolist() == [2, 0, 1]
+    assert of(timeline, PUBLISH)[2].tolist() == [1, 1]
+    assert of(timeline, PUBLISH)[0] == pytest.approx(timeline.time[2] + 100 + np.array([5.0, 6.5]))
+    assert of(schedule("churn", streams(1), given_places, 3), PUBLISH)[0].tolist() == [5.0, 6.5]
+    with pytest.raises(CoverlayError, match="subscription 0 is at broker 2, but the overlay has brokers 0 to 1"):
+        schedule("static", streams(1), given_places, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, preloaded, static, storm"),
+        ("static", {"lifetime": 3}, "no option 'lifetime'"),
+        ("static", {"subscribe_rate": 0}, "arrivals.subscribe_rate is 0"),
+        ("static", {"publish_rate": float("inf")}, "arrivals.publish_rate is inf"),
+        ("static", {"unsubscribe": 1.2}, "arrivals.unsubscribe is 1.2"),
+        ("static", {"settle": -1}, "arrivals.settle is -1"),
+        ("static", {"home_skew": -1}, "arrivals.home_skew is -1"),
+        ("churn", {"lifetime": 0}, "arrivals.lifetime is 0"),
+        ("churn", {"publisher_skew": "x"}, "arrivals.publisher_skew is 'x'"),
+    ],
+)
+def test_mistakes_are_sentences(kind, options, message):
+    with pytest.raises(CoverlayError) as caught:
+        validate(kind, options)
+    assert message in str(caught.value)
+
+
+def arrival_gaps(kind: str, **options):
+    workload = generate("uniform", streams(1), attributes=1, subscriptions=3000, events=50)
+    timeline = schedule(kind, streams(1), workload, 4, **options)
+    timeline.check()
+    came = timeline.time[timeline.kind == SUBSCRIBE]
+    return came, np.diff(came)
+
+
+def test_bursts_keep_the_rate_and_crowd_the_arrivals():
+    smooth, smooth_gaps = arrival_gaps("churn")
+    bursty, bursty_gaps = arrival_gaps("bursty", burst=30.0)
+    assert bursty[-1] == pytest.approx(smooth[-1], rel=0.3)
+    assert np.median(bursty_gaps) < np.median(smooth_gaps) / 5
+
+
+def test_a_storm_comes_all_at_once():
+    came, _ = arrival_gaps("storm", share=0.4, width=2.0)
+    assert np.ptp(came[-1200:]) <= 2.0
+    assert came[-1200] - came[-1201] > 100
