@@ -62,9 +62,14 @@ class Settings:
     @cached_property
     def ranking(self) -> Ranking:
         return make_ranking(
-            self.kind, self.matcher, self.routing.domain, self.semantics, self.matcher_options, self.place,
+            self.kind,
+            self.matcher,
+            self.routing.domain,
+            self.semantics,
+            self.matcher_options,
+            self.place,
             self.max_distance,
-        )  # fmt: skip
+        )
 
     @property
     def instant(self) -> bool:
@@ -104,9 +109,7 @@ class _Operation:
 
 
 class Network:
-    def __init__(
-        self, overlay: Overlay, settings: Settings, stream: Callable[[str], np.random.Generator]
-    ) -> None:
+    def __init__(self, overlay: Overlay, settings: Settings, stream: Callable[[str], np.random.Generator]) -> None:
         self.env = simpy.Environment()
         self.overlay = overlay
         self.settings = settings

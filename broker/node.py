@@ -74,9 +74,20 @@ class Broker:
     def _record_control(self, message: Control | Sync, kind: str, subscription: int, hop: int) -> None:
         recorder = self.network.recorder
         recorder.rows["control"].append(
-            (recorder.step(), self.network.env.now, message.sent, message.source, self.number, message.tree, kind,
-             subscription, message.operation, message.sequence, hop)
-        )  # fmt: skip
+            (
+                recorder.step(),
+                self.network.env.now,
+                message.sent,
+                message.source,
+                self.number,
+                message.tree,
+                kind,
+                subscription,
+                message.operation,
+                message.sequence,
+                hop,
+            )
+        )
 
     def _control(self, message: Control) -> None:
         if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
@@ -108,17 +119,35 @@ class Broker:
         )
         interested = self.planes[message.tree].wants(message.source, message.values)
         number = network.recorder.publication(
-            (network.recorder.step(), message.event, now, message.sent, message.source, self.number, message.hop,
-             message.published, self._waited(message), len(best), len(interested)),
+            (
+                network.recorder.step(),
+                message.event,
+                now,
+                message.sent,
+                message.source,
+                self.number,
+                message.hop,
+                message.published,
+                self._waited(message),
+                len(best),
+                len(interested),
+            ),
             message.parent,
-        )  # fmt: skip
+        )
         for neighbour in interested:
             self.links[neighbour].send(
                 Publication(
-                    message.event, message.values, message.published, self.number, now, message.hop + 1, number,
-                    message.tree, message.weights,
+                    message.event,
+                    message.values,
+                    message.published,
+                    self.number,
+                    now,
+                    message.hop + 1,
+                    number,
+                    message.tree,
+                    message.weights,
                 )
-            )  # fmt: skip
+            )
 
     def _waited(self, message: Publication) -> float:
         """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""

@@ -198,12 +198,20 @@ def make_ranking(
 def expression_of(subscription: int, filter: Filter, weights: Floats) -> topk.SparseCatalogue:
     """The attributes that a filter mentions, as a catalogue of one row."""
     named, bounds = filter.named, filter.bounds
-    odd = (*((a, True, values) for a, values in filter.residue.excluded),
-           *((a, False, values) for a, values in filter.residue.allowed))  # fmt: skip
+    odd = (
+        *((a, True, values) for a, values in filter.residue.excluded),
+        *((a, False, values) for a, values in filter.residue.allowed),
+    )
     return from_csr(
-        len(filter.mentioned), [0, len(named)], named, bounds[:, 0], bounds[:, 1], weights[named],
-        ids=[subscription], exceptions={0: odd} if odd else None,
-    )  # fmt: skip
+        len(filter.mentioned),
+        [0, len(named)],
+        named,
+        bounds[:, 0],
+        bounds[:, 1],
+        weights[named],
+        ids=[subscription],
+        exceptions={0: odd} if odd else None,
+    )
 
 
 def sparse_event(event: Floats, weights: Floats | None) -> Event:

@@ -150,9 +150,14 @@ class Recovery:
         self._send("done", message.channel, message.source, message.operation, ())
 
     def _send(
-        self, kind: str, channel: str, neighbour: int, operation: int, payload: tuple[int, ...],
+        self,
+        kind: str,
+        channel: str,
+        neighbour: int,
+        operation: int,
+        payload: tuple[int, ...],
         buckets: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         broker, tree = self.plane.broker, self.plane.tree.name
         link, now = broker.links[neighbour], broker.network.env.now
         broker.network.operation_sends(operation)

@@ -256,9 +256,7 @@ def _exponential(entries: Entries, rng: np.random.Generator, *, mean: float) -> 
     return lambda: mean * rng.standard_exponential()
 
 
-def _linear(
-    entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float
-) -> Callable[[], float]:
+def _linear(entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float) -> Callable[[], float]:
     """Matching takes longer in a larger table: the case where covering also shortens latency."""
     return lambda: base + per_entry * entries()
 
@@ -276,9 +274,7 @@ SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def service_model(
-    spec: Mapping[str, Any], entries: Entries, rng: np.random.Generator
-) -> Callable[[], float] | None:
+def service_model(spec: Mapping[str, Any], entries: Entries, rng: np.random.Generator) -> Callable[[], float] | None:
     """The service times of one broker in milliseconds, from `{kind = …, …}`; None when they are all zero."""
     kind = spec.get("kind", "none")
     if kind not in SERVICE_OPTIONS:

@@ -122,10 +122,17 @@ class Plane:
             network.operation_sends(operation)
             link.send(
                 Control(
-                    kind, subscription, filter, operation, self.broker.number, network.env.now, link.sent, hop,
+                    kind,
+                    subscription,
+                    filter,
+                    operation,
+                    self.broker.number,
+                    network.env.now,
+                    link.sent,
+                    hop,
                     self.tree.name,
                 )
-            )  # fmt: skip
+            )
 
     # ── construction and checks ────────────────────────────────────────────────────────────────────────
 
@@ -138,11 +145,24 @@ class Plane:
                 return
             search = decision.search
             rows.append(
-                (network.env.now, broker.number, neighbour, self.tree.name, decision.subscription, broker.operation,
-                 decision.outcome, NOBODY if search.witness is None else search.witness,
-                 min(search.probes, MOST), min(search.cubes, MOST), min(search.runs, MOST), search.volume,
-                 search.capped, decision.exact, decision.subscription in broker.local)
-            )  # fmt: skip
+                (
+                    network.env.now,
+                    broker.number,
+                    neighbour,
+                    self.tree.name,
+                    decision.subscription,
+                    broker.operation,
+                    decision.outcome,
+                    NOBODY if search.witness is None else search.witness,
+                    min(search.probes, MOST),
+                    min(search.cubes, MOST),
+                    min(search.runs, MOST),
+                    search.volume,
+                    search.capped,
+                    decision.exact,
+                    decision.subscription in broker.local,
+                )
+            )
 
         return make_ledger(
             settings.strategy,

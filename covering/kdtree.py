@@ -163,9 +163,7 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
             low = front + BUCKET * node
             count = covered_in(points, words, query, most, guard, low, min(low + BUCKET, built), found, count)
         node += 1
-        while level + 2 < starts.shape[0] and (
-            (node - starts[level]) % BUCKET == 0 or node == starts[level + 1]
-        ):
+        while level + 2 < starts.shape[0] and ((node - starts[level]) % BUCKET == 0 or node == starts[level + 1]):
             node, level = starts[level + 1] + (node - 1 - starts[level]) // BUCKET + 1, level + 1
     count = covered_in(points, words, query, most, guard, built, used, found, count)
     return found[:count].copy()

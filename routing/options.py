@@ -60,9 +60,7 @@ def accepted(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def reject_unknown(
-    what: str, given: Mapping[str, object], known: tuple[str, ...], beside: Iterable[str] = ()
-) -> None:
+def reject_unknown(what: str, given: Mapping[str, object], known: tuple[str, ...], beside: Iterable[str] = ()) -> None:
     """Complain about the first option that nobody would read: an ignored option is a wrong experiment.
 
     `beside` are other keys of the same place, which the user may have misspelt.

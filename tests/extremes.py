@@ -18,9 +18,31 @@ import pytest
 LARGEST, LEAST = sys.float_info.max, 5e-324
 NANOSECONDS = 1_700_000_000_000_000_000.0  # a timestamp of today; floats are 256 apart there
 FINITE = (
-    0.0, -0.0, 1.0, -1.0, 0.1, 7.0, 100.0, LEAST, -LEAST, 2.2e-308, 1e-300, -1e-300, 1e300, -1e300, LARGEST, -LARGEST,
-    2.0**52, 2.0**53 - 1, 2.0**53, 2.0**53 + 2, -(2.0**53) - 2, NANOSECONDS, NANOSECONDS + 256, NANOSECONDS + 1e6,
-)  # fmt: skip
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.1,
+    7.0,
+    100.0,
+    LEAST,
+    -LEAST,
+    2.2e-308,
+    1e-300,
+    -1e-300,
+    1e300,
+    -1e300,
+    LARGEST,
+    -LARGEST,
+    2.0**52,
+    2.0**53 - 1,
+    2.0**53,
+    2.0**53 + 2,
+    -(2.0**53) - 2,
+    NANOSECONDS,
+    NANOSECONDS + 256,
+    NANOSECONDS + 1e6,
+)
 IDS = (-(2**63), -(2**63) + 1, -(2**53) - 1, -1, 0, 1, 7, 2**31, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1)
 
 QUICK, MANY = 40, 2000

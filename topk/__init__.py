@@ -48,9 +48,22 @@ __all__ = [
 
 # One attribute each; `over` turns them into matchers of any number of attributes, under the same names.
 _INTERVAL_INDEXES = (
-    IntervalTree, ScoredIntervalTree, SegmentTree, RTree, ScoredRTree, IRTree, SoptRTree,
-    Sci, SciClipped, Lci, LciClipped, LciVirtual, LciVirtualTable, DirectList, IntervalSkipList,
-)  # fmt: skip
+    IntervalTree,
+    ScoredIntervalTree,
+    SegmentTree,
+    RTree,
+    ScoredRTree,
+    IRTree,
+    SoptRTree,
+    Sci,
+    SciClipped,
+    Lci,
+    LciClipped,
+    LciVirtual,
+    LciVirtualTable,
+    DirectList,
+    IntervalSkipList,
+)
 
 _METHODS: dict[str, type[TopKIndex]] = {
     **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},

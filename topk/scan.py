@@ -41,9 +41,7 @@ def block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: 
 
 
 @kernel
-def block_relaxed(
-    columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any
-) -> None:
+def block_relaxed(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any) -> None:
     """mask[i] = 1 where a mentioned predicate holds; total[i] = the weights of those that do."""
     for i in range(stop - start):
         mask[i] = 0

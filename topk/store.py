@@ -85,9 +85,13 @@ class Store:
     def select(self, rows: Ints) -> Catalogue:
         c = self.columns
         return Catalogue(
-            c.ids[rows], c.lo[:, rows].T.copy(), c.hi[:, rows].T.copy(), c.scores[rows],
-            c.weights[:, rows].T.copy(), c.mentioned[:, rows].T.astype(np.bool_),
-        )  # fmt: skip
+            c.ids[rows],
+            c.lo[:, rows].T.copy(),
+            c.hi[:, rows].T.copy(),
+            c.scores[rows],
+            c.weights[:, rows].T.copy(),
+            c.mentioned[:, rows].T.astype(np.bool_),
+        )
 
     def check(self) -> None:
         c = self.columns

@@ -105,9 +105,7 @@ def _advice(title: str, options: list[Option]) -> Advice:
     exact = options[0]
     front = pareto_front(options)
     advised = knee(front, exact)
-    marked = tuple(
-        Option(o.point, o.epsilon, o.cost, o.entries, o.recall, on_front=o in front) for o in options
-    )
+    marked = tuple(Option(o.point, o.epsilon, o.cost, o.entries, o.recall, on_front=o in front) for o in options)
     return Advice(title, marked, advised, _sentence(exact, advised, front, options))
 
 

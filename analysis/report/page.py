@@ -41,9 +41,7 @@ def _misses(summary: Summary) -> list[dict[str, Any]]:
     """The missed covers that cost most, over all settings."""
     points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
     frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
-    return [
-        {**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))
-    ]
+    return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
 
 
 def write_report(out: Path) -> Path:

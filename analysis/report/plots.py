@@ -36,12 +36,8 @@ def lines() -> Spec:
     zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["y"])
     x = alt.X("x:N", title=X_TITLE, sort=None, scale=alt.Scale(type="point", padding=0.4))
     y = alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True))
-    colour = alt.Color(
-        "series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4)
-    )
-    dash = alt.StrokeDash(
-        "metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4)
-    )
+    colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
+    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
     shape = alt.Shape("metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
     visible = alt.condition(pick, alt.value(1.0), alt.value(0.12))
     tips = [

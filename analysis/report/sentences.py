@@ -128,8 +128,7 @@ def _traffic(summary: Summary) -> str:
         return ""
     least, most = (f"{number_text(_mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
     return (
-        f"Carrying the events takes {least} with {_said(summary, ends[0])} and {most} with "
-        f"{_said(summary, ends[1])}."
+        f"Carrying the events takes {least} with {_said(summary, ends[0])} and {most} with {_said(summary, ends[1])}."
     )
 
 

@@ -239,8 +239,11 @@ COLUMNS = (
     ("recall", "Covers found, of those that exact covering finds, per check."),
     ("first hop", "The same at the subscriber's own broker."),
     ("probes/check", "Key ranges looked up (curve methods) or words compared (k-d tree)."),
-    ("bound", "The slides' upper bound on approximate search, constant 1, mean over regions; for ε = 0 their lower "
-              "bound on exact search."),
+    (
+        "bound",
+        "The slides' upper bound on approximate search, constant 1, mean over regions; for ε = 0 their lower "
+        "bound on exact search.",
+    ),
     ("key ranges/check", "Cubes, or merged runs of cubes, of the curve methods."),
     ("searched", "Mean fraction of the search region that was searched."),
     ("table entries", "Of all brokers together, at the end."),
@@ -249,7 +252,7 @@ COLUMNS = (
     ("messages", "Control messages over links."),
     ("× exact", "Messages as a multiple of exact covering's."),
     ("× none", "Messages as a multiple of routing without covering."),
-)  # fmt: skip
+)
 
 
 def row_texts(case: Case, row: Row) -> list[str]:

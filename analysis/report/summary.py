@@ -246,9 +246,7 @@ def load(out: Path) -> Summary:
             for name, file in FILES.items()
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
-        lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(
-            frames["runs"].columns
-        )
+        lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(frames["runs"].columns)
         if lacking:
             raise ValueError(f"another version wrote it, without {min(lacking)}")
         return Summary(out, **frames, warnings=tuple(notes["warnings"]))

@@ -146,9 +146,7 @@ def _builder(master: str, quick: bool, memory: str) -> Any:
     )
     if on_this_machine(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.driver.host", "127.0.0.1").config(
-            "spark.driver.bindAddress", "127.0.0.1"
-        )
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     if master.startswith("local"):
         # We name every file; asking a Spark job whether each exists costs more than looking.
         builder = builder.config("spark.sql.sources.parallelPartitionDiscovery.threshold", 1_000_000)

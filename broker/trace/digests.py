@@ -1,9 +1,9 @@
 """Digests by which a run's files can be checked later: of each file, of its footer, and of the run record.
 
-Page checksums (see `write_table` in broker/trace/schema.py) are verified by whoever reads a page, and cover data alone. What
-a reader makes of the data stands in the footer, so the run record keeps a digest of every file, and one of its footer
-that costs nothing to check whenever a run is opened. The record cannot hold the digest of its own file; it has one of
-its own values.
+Page checksums (see `write_table` in broker/trace/schema.py) are verified by whoever reads a page. They cover
+data alone. What a reader makes of the data is in the footer, so the run record keeps a digest of every file, and one of
+its footer that costs nothing to check whenever a run is opened. The record cannot hold the digest of its own file; it
+has one of its own values.
 
 `b2sum -l 128 FILE` prints the same digest of a file.
 """

@@ -10,8 +10,8 @@ on the Parquet version nor on how long the run took.
 Two tables can be sampled (see `broker/trace/sampling.py`): what was left out stands, added up, in `decisions_rest` and
 `deliveries_rest`, so that rows and rest together are always everything that happened.
 
-Pages carry checksums and the run record a digest of every file (see `broker/trace/digests.py`), so that a flipped bit is
-found and not read as another value.
+Pages carry checksums and the run record a digest of every file (see `broker/trace/digests.py`), so that a flipped bit
+is found and not read as another value.
 
 Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
 """

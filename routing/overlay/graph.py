@@ -152,9 +152,16 @@ def load_overlay(
         warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
     area = None if map is None else read_map(map)
     return assemble(
-        read.graph, "file", model, rng, tuple(warnings), known=read.placed, geographic=read.geographic, area=area,
+        read.graph,
+        "file",
+        model,
+        rng,
+        tuple(warnings),
+        known=read.placed,
+        geographic=read.geographic,
+        area=area,
         places=rng.spawn(1)[0] if area else None,
-    )  # fmt: skip
+    )
 
 
 def assemble(

@@ -104,9 +104,15 @@ def unasked(box: Floats, asked: Floats, domain: Floats) -> tuple[int, float]:
 
 @kernel
 def best_partner(
-    box: Floats, filled: float, label: int, boxes: Floats, fills: Floats, labels: NDArray[np.int64], domain: Floats,
-    waste: float
-) -> tuple[int, float]:  # fmt: skip
+    box: Floats,
+    filled: float,
+    label: int,
+    boxes: Floats,
+    fills: Floats,
+    labels: NDArray[np.int64],
+    domain: Floats,
+    waste: float,
+) -> tuple[int, float]:
     """The row that merges with `box` at the least waste within the bound, and the volume then filled; row −1: none.
 
     `filled` is a lower bound on the volume that the parts of a box really ask for, so a merger of mergers
@@ -182,9 +188,15 @@ class Merging(Covering):
         """The sent entry that merges best with `filter`, and the volume that the merger fills."""
         size = len(self._ids)
         row, union = best_partner(
-            filter.box, filled, self._label(filter), self._boxes[:size], self._fills[:size], self._labels[:size],
-            self.options.domain, self.options.merge_waste,
-        )  # fmt: skip
+            filter.box,
+            filled,
+            self._label(filter),
+            self._boxes[:size],
+            self._fills[:size],
+            self._labels[:size],
+            self.options.domain,
+            self.options.merge_waste,
+        )
         return None if row < 0 else (self._ids[row], union)
 
     def _label(self, filter: Filter) -> int:

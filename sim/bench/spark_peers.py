@@ -110,9 +110,18 @@ DUCKDB_JOBS = {
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }
 TABLES = (
-    "control", "decisions", "decisions_rest", "tables", "publications", "deliveries", "deliveries_rest", "operations",
-    "faults", "brokers", "run",
-)  # fmt: skip
+    "control",
+    "decisions",
+    "decisions_rest",
+    "tables",
+    "publications",
+    "deliveries",
+    "deliveries_rest",
+    "operations",
+    "faults",
+    "brokers",
+    "run",
+)
 
 
 def duckdb(base: Path, cores: int, memory: str) -> pd.DataFrame:

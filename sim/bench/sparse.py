@@ -127,9 +127,7 @@ def _peers(
         yield name, mean_least({name: answer}, events, _PEER_ROUNDS)[name], made
 
 
-def _row(
-    workload: Expressions, data: str, case: str, method: str, seconds: float, scan: float, made: Built
-) -> Row:
+def _row(workload: Expressions, data: str, case: str, method: str, seconds: float, scan: float, made: Built) -> Row:
     return {
         "data": data,
         "subscriptions": len(workload.catalogue),

@@ -28,9 +28,15 @@ def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     connection = duckdb.connect()
     sizes = np.diff(catalogue.offsets)
     predicates = pandas.DataFrame(
-        {"id": np.repeat(catalogue.ids, sizes), "size": np.repeat(sizes, sizes), "a": catalogue.attributes,
-         "lo": catalogue.lo, "hi": catalogue.hi, "w": catalogue.weights}
-    )  # fmt: skip
+        {
+            "id": np.repeat(catalogue.ids, sizes),
+            "size": np.repeat(sizes, sizes),
+            "a": catalogue.attributes,
+            "lo": catalogue.lo,
+            "hi": catalogue.hi,
+            "w": catalogue.weights,
+        }
+    )
     connection.execute("create table p as select * from predicates order by a, lo")
     del predicates
     query = f"""select id, sum(p.w * e.w) as score from p join e on p.a = e.a and p.lo <= e.hi and e.lo <= p.hi
@@ -53,9 +59,7 @@ def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     rows = np.repeat(np.arange(len(catalogue)), np.diff(catalogue.offsets))
     order = np.argsort(catalogue.attributes, kind="stable")
     begins = np.searchsorted(catalogue.attributes[order], np.arange(catalogue.dimensions + 1))
-    needs = [
-        BitMap(rows[order[begins[a] : begins[a + 1]]].astype(np.uint32)) for a in range(catalogue.dimensions)
-    ]
+    needs = [BitMap(rows[order[begins[a] : begins[a + 1]]].astype(np.uint32)) for a in range(catalogue.dimensions)]
     everything = BitMap()
     everything.add_range(0, len(catalogue))
 

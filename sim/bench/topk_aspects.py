@@ -66,10 +66,16 @@ def scale(sizes: tuple[int, ...], progress: Callable[[str], None]) -> list[dict[
         batch = mean_least({OURS: asking(index.top_many)}, [events], 7)[OURS]
         rows.append(
             {
-                "case": "scale, short", "n": n, "method": OURS, "build_ms": build * 1e3, "bytes": index.nbytes,
-                "peak_bytes": peak, "us_single": single * 1e6, "us_batch": batch / len(events) * 1e6,
+                "case": "scale, short",
+                "n": n,
+                "method": OURS,
+                "build_ms": build * 1e3,
+                "bytes": index.nbytes,
+                "peak_bytes": peak,
+                "us_single": single * 1e6,
+                "us_batch": batch / len(events) * 1e6,
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -97,14 +103,16 @@ def upkeep(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
             removed = time.perf_counter()
         rows.append(
             {
-                "case": "upkeep", "n": n, "method": name,
+                "case": "upkeep",
+                "n": n,
+                "method": name,
                 "us_add": (added - started) / n * 1e6,
                 "us_update": (updated - added) / (n / 4) * 1e6,
                 "us_remove": (removed - updated) / (n / 4) * 1e6,
                 "rebuilds": built,
                 "rebuilds_of_updates": rebuilt,
             }
-        )  # fmt: skip
+        )
     return rows
 
 

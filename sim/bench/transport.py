@@ -120,12 +120,16 @@ def transport(quick: bool, progress: Callable[[str], None]) -> list[dict[str, ob
 
 
 def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    return first_use.verdicts(rows) + engines.verdicts(rows) + [
-        {
-            "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
-            "measured": f"{row['ratio']:.1f}×",
-            "met": float(str(row["ratio"])) >= TARGET,
-        }
-        for row in rows
-        if row["engine"] == "coverlay transport"
-    ]
+    return (
+        first_use.verdicts(rows)
+        + engines.verdicts(rows)
+        + [
+            {
+                "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
+                "measured": f"{row['ratio']:.1f}×",
+                "met": float(str(row["ratio"])) >= TARGET,
+            }
+            for row in rows
+            if row["engine"] == "coverlay transport"
+        ]
+    )

@@ -84,10 +84,16 @@ def parser() -> argparse.ArgumentParser:
     )
     reproduce.add_argument("document", choices=[*verbs.documents(), "all"], help="which document, or all of them")
     reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes each")
-    reproduce.add_argument("--out", type=Path, default=Path("out/reproduce"), metavar="DIR",
-                           help="for claims.html, claims.json and figures (default: out/reproduce)")  # fmt: skip
-    reproduce.add_argument("--resume", action="store_true",
-                           help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)")  # fmt: skip
+    reproduce.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out/reproduce"),
+        metavar="DIR",
+        help="for claims.html, claims.json and figures (default: out/reproduce)",
+    )
+    reproduce.add_argument(
+        "--resume", action="store_true", help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)"
+    )
     reproduce.set_defaults(verb_function=verbs.reproduce)
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
@@ -100,8 +106,9 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
     listing.set_defaults(verb_function=verbs.list_names)
 
-    verify = verb("verify", "are the traces still what was written? digests and trace hashes, recomputed",
-                  "verify out/demo")  # fmt: skip
+    verify = verb(
+        "verify", "are the traces still what was written? digests and trace hashes, recomputed", "verify out/demo"
+    )
     verify.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
     verify.set_defaults(verb_function=verbs.verify)
 
@@ -115,12 +122,28 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
-    command.add_argument("--out", type=Path, default=out and Path(out), metavar="DIR",
-                         help=f"output folder (default: {out or 'out/NAME'})")  # fmt: skip
-    command.add_argument("--set", action="append", default=[], dest="settings", metavar="key=value",
-                         help="change a setting, e.g. covering.epsilon=0.1; may be repeated")  # fmt: skip
-    command.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N",
-                         help="runs at the same time (default: all cores)")  # fmt: skip
+    command.add_argument(
+        "--out",
+        type=Path,
+        default=out and Path(out),
+        metavar="DIR",
+        help=f"output folder (default: {out or 'out/NAME'})",
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="key=value",
+        help="change a setting, e.g. covering.epsilon=0.1; may be repeated",
+    )
+    command.add_argument(
+        "--jobs",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="runs at the same time (default: all cores)",
+    )
     command.add_argument("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
     command.add_argument("--force", action="store_true", help="begin runs that are predicted to be too large")
     command.add_argument("--resume", action="store_true", help="keep the runs that are complete already")

@@ -67,9 +67,7 @@ def run(options: argparse.Namespace) -> int:
     for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
         _err.print(f"note: {warning}", markup=False)
     kept = f", {result.kept} kept from before" if result.kept else ""
-    _out.print(
-        f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs"
-    )
+    _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
     _report_failures(result, options.experiment, options.settings)
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1

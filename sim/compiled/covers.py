@@ -29,7 +29,11 @@ from sim.compiled.records import KDTREE, PACKED, SCAN
 from sim.compiled.state import inlined, inner, longer
 
 _LEAST_CAPACITY = 8  # slots of the first region
-_TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = static_with_tail.TAIL_LEAST, static_with_tail.TAIL_FACTOR, static_with_tail.DEAD_SHARE
+_TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = (
+    static_with_tail.TAIL_LEAST,
+    static_with_tail.TAIL_FACTOR,
+    static_with_tail.DEAD_SHARE,
+)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""`zorder-emulated` among the covering indexes (covers.py): the closed forms of `covering/curve/theory.py` in machine words.
+"""`zorder-emulated` among the covering indexes (covers.py): closed forms of `covering/curve/theory.py` in words.
 
 A rectangle has at most 2^(D·bits) cells. Up to WIDEST bits every count is exact as a float64 too, so that quotients are
 rounded as Python rounds the quotient of two ints; `fits` says whether an index may be kept here.

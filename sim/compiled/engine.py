@@ -1,8 +1,8 @@
 """A run of the compiled engine: the arrays of its world, and the loop that drives the kernels.
 
-    engine = Engine(overlay, settings, workload, timeline, samples, stream)
-    engine.run()
-    tables = tables_of(engine)
+engine = Engine(overlay, settings, workload, timeline, samples, stream)
+engine.run()
+tables = tables_of(engine)
 """
 
 from __future__ import annotations

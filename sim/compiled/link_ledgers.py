@@ -196,9 +196,17 @@ def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
 
 @inner
 def _record(
-    w: Any, node: int, operation: int, outcome: int, witness: int, probes: int, cubes: int, volume: float, capped: bool,
+    w: Any,
+    node: int,
+    operation: int,
+    outcome: int,
+    witness: int,
+    probes: int,
+    cubes: int,
+    volume: float,
+    capped: bool,
     exact: int,
-) -> None:  # fmt: skip
+) -> None:
     """Write a decision into the trace."""
     run, nodes = w.run[0], w.nodes
     if run.loading:

@@ -15,9 +15,17 @@ from sim.compiled.transport import enqueue, new_message, release, send
 
 @inlined
 def write_control(
-    w: Any, sent: float, source: int, target: int, tree: int, kind: int, subscription: int, operation: int,
-    sequence: int, hop: int,
-) -> None:  # fmt: skip
+    w: Any,
+    sent: float,
+    source: int,
+    target: int,
+    tree: int,
+    kind: int,
+    subscription: int,
+    operation: int,
+    sequence: int,
+    hop: int,
+) -> None:
     """A broker processes a control message now: its row of the trace."""
     run = w.run[0]
     row = w.control[run.control]

@@ -252,7 +252,9 @@ class FaultsSection(Section):
 
 
 class RunSection(Section):
-    engine: Literal["simpy", "compiled", "auto"] = "simpy"  # auto: compiled wherever it can, see sim/experiment/engines.py
+    engine: Literal["simpy", "compiled", "auto"] = (
+        "simpy"  # auto: compiled wherever it can, see sim/experiment/engines.py
+    )
     samples: Count = 20  # how often table sizes are written down on the way
     # Shares of the subscriptions whose decisions, and of the events whose deliveries, are kept row by row; the others
     # are added up, so totals stay exact.
@@ -273,9 +275,7 @@ class Experiment(Section):
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
     workload: WorkloadSection = Field(default_factory=WorkloadSection)
-    schema_: Annotated[
-        dict[str, Any] | None, Field(alias="schema"), NoEffect(reasons.workload_generated)
-    ] = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema"), NoEffect(reasons.workload_generated)] = None
     arrivals: ArrivalsSection = Field(default_factory=ArrivalsSection)
     routing: RoutingSection = Field(default_factory=RoutingSection)
     covering: CoveringSection = Field(default_factory=CoveringSection)

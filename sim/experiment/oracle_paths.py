@@ -78,9 +78,15 @@ def mergers(workload: Workload, decisions: pa.Table) -> Workload:
             mentioned[merger, attribute] = True
     nothing = np.zeros(lo.shape)
     return replace(
-        workload, lo=lo, hi=hi, mentioned=mentioned, scores=nothing.sum(axis=1), weights=nothing, residues=residues,
+        workload,
+        lo=lo,
+        hi=hi,
+        mentioned=mentioned,
+        scores=nothing.sum(axis=1),
+        weights=nothing,
+        residues=residues,
         near=None,
-    )  # fmt: skip
+    )
 
 
 def _hulls_of(workload: Workload) -> Iterator[tuple[Floats, float]]:

@@ -7,7 +7,7 @@
     "routing.strategy" = "simple"
 
 A setting given beside the file wins over all of it: a swept key is fixed to it. Settings without effect at a point
-(sim/experiment/effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
+(effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
 Every run of the sweep is checked before the first one starts.
 """
 

@@ -228,9 +228,15 @@ def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]
 def _first(whole: Workload) -> Workload:
     rows, events = slice(0, SAMPLE), slice(0, EVENTS)
     return Workload(
-        whole.schema, whole.lo[rows], whole.hi[rows], whole.mentioned[rows], whole.scores[rows], whole.weights[rows],
-        whole.events[events], {row: residue for row, residue in whole.residues.items() if row < SAMPLE},
-    )  # fmt: skip
+        whole.schema,
+        whole.lo[rows],
+        whole.hi[rows],
+        whole.mentioned[rows],
+        whole.scores[rows],
+        whole.weights[rows],
+        whole.events[events],
+        {row: residue for row, residue in whole.residues.items() if row < SAMPLE},
+    )
 
 
 def _lives(

@@ -87,8 +87,14 @@ def figure5(out: Path, progress: Callable[[str], None]) -> list[Claim]:
             curves[label][longest] = size / 2**20
             rows.append({"index": label, "L": longest, "bytes": size, "list_entries": pieces})
     write_csv(out / "figure5.csv", rows)
-    plot_lines(out / "figure5.png", curves, title="Figure 5: storage, R = 5,000, W = 500, n = 10,000", x="L", y="MB",
-               log_x=True)  # fmt: skip
+    plot_lines(
+        out / "figure5.png",
+        curves,
+        title="Figure 5: storage, R = 5,000, W = 500, n = 10,000",
+        x="L",
+        y="MB",
+        log_x=True,
+    )
     seconds = time.perf_counter() - started
     at = [2.0**k for k in range(1, 9)]
     clip = [min(curves["SCI"][i] / curves["SCI-BC"][i], curves["LCI"][i] / curves["LCI-BC"][i]) for i in at]
@@ -180,11 +186,22 @@ def figures6and7(out: Path, quick: bool, progress: Callable[[str], None]) -> lis
     write_csv(out / "figures6and7.csv", rows + wide)
     for part, data, r in (("a", rows, MODERATE), ("b", wide, LARGE)):
         for column, what in (("locate_us", "locate"), ("all_us", "all")):
-            plot_lines(out / f"figure6{part}-{what}.png", _curves(data, column), log_x=True,
-                       title=f"Figure 6({part}): {what}, R = {r:,}",
-                       x="n", y="µs")  # fmt: skip
-        plot_lines(out / f"figure7{part}.png", _curves(data, "bytes", 2**20),
-                   title=f"Figure 7({part}): storage, R = {r:,}", x="n", y="MB", log_x=True)  # fmt: skip
+            plot_lines(
+                out / f"figure6{part}-{what}.png",
+                _curves(data, column),
+                log_x=True,
+                title=f"Figure 6({part}): {what}, R = {r:,}",
+                x="n",
+                y="µs",
+            )
+        plot_lines(
+            out / f"figure7{part}.png",
+            _curves(data, "bytes", 2**20),
+            title=f"Figure 7({part}): storage, R = {r:,}",
+            x="n",
+            y="MB",
+            log_x=True,
+        )
     seconds = time.perf_counter() - started
     return _time_claims(rows, wide, seconds) + _storage_claims(rows, wide, seconds)
 

@@ -109,8 +109,11 @@ def _examples(ledger: _Ledger, picture: str) -> None:
         ", ".join(map(str, counts)) + f"; and {sides.count(1)} unit cubes",
         _same([0, 3, 6], counts),
     )
-    large = [max(c + side for side, corner in figures.cubes_of([7, 5], 3) if side >= s for c in corner[axis : axis + 1])
-             for s in (4, 2) for axis in (0, 1)]  # fmt: skip
+    large = [
+        max(c + side for side, corner in figures.cubes_of([7, 5], 3) if side >= s for c in corner[axis : axis + 1])
+        for s in (4, 2)
+        for axis in (0, 1)
+    ]
     ledger.note(
         "rounded-sides",
         "sides 111 × 101: cubes of 4 × 4 fill 100 × 100, with those of 2 × 2 they fill 110 × 100",

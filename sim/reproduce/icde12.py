@@ -96,9 +96,13 @@ def _overall(sheet: Sheet, macro: dict[str, dict[str, Any]]) -> None:
         for peer, published in ((KIND, over_k), (BE, over_be)):
             gains = [saved(series, peer, STAR) for series in macro[d].values()]
             sheet.gain(
-                f"average-{peer}-{d}".lower(), f"{d}: BE* takes less time than {peer}, on average", published,
-                sum(gains) / len(gains), _OWN_DATA, figure=f"fig-6-cardinality-{d}",
-            )  # fmt: skip
+                f"average-{peer}-{d}".lower(),
+                f"{d}: BE* takes less time than {peer}, on average",
+                published,
+                sum(gains) / len(gains),
+                _OWN_DATA,
+                figure=f"fig-6-cardinality-{d}",
+            )
 
 
 def _by_cardinality(sheet: Sheet, macro: dict[str, dict[str, Any]], base: Begen) -> None:
@@ -108,13 +112,15 @@ def _by_cardinality(sheet: Sheet, macro: dict[str, dict[str, Any]], base: Begen)
         grown = sheet.kept(f"growth-{d}", partial(_growth, varied(base, distribution=d), sorted(series[BE])))
         counted = ", ".join(f"{what} {factor:.2f}×" for what, factor in grown.items())
         sheet.statement(
-            f"cardinality-{d}", f"{d}: BE slows down with cardinality, BE* hardly",
+            f"cardinality-{d}",
+            f"{d}: BE slows down with cardinality, BE* hardly",
             f"BE {published:.2f}×, BE* about 1×",
-            f"BE {be:.2f}×, BE* {star:.2f}×", be >= 1.0 + NOISE and star <= max(1.0 + NOISE, (1.0 + be) / 2.0),
+            f"BE {be:.2f}×, BE* {star:.2f}×",
+            be >= 1.0 + NOISE and star <= max(1.0 + NOISE, (1.0 + be) / 2.0),
             f"what is looked at per event changes by these factors in our data: {counted}; values lie in a few "
             "clusters whatever the cardinality is",
             f"fig-6-cardinality-{d}",
-        )  # fmt: skip
+        )
 
 
 def _growth(parameters: Begen, cardinalities: Sequence[int]) -> dict[str, float]:
@@ -155,26 +161,45 @@ def _by_cluster(sheet: Sheet, macro: dict[str, dict[str, Any]], base: Begen) -> 
         "clusters are"
     )
     sheet.factor(
-        "clusters-k-ind", "Zipf: k-index slows down from no clusters to two", 20.84,
-        clusters[KIND][2] / clusters[KIND][_NONE], why, figure="fig-7-clusters-zipf",
-    )  # fmt: skip
+        "clusters-k-ind",
+        "Zipf: k-index slows down from no clusters to two",
+        20.84,
+        clusters[KIND][2] / clusters[KIND][_NONE],
+        why,
+        figure="fig-7-clusters-zipf",
+    )
     sheet.factor(
-        "cluster-size-k-ind", "Zipf: k-index slows down from cluster size 800 to 25", 17.44,
-        size[KIND][25] / size[KIND][800], why, figure="fig-7-cluster-size-zipf",
-    )  # fmt: skip
+        "cluster-size-k-ind",
+        "Zipf: k-index slows down from cluster size 800 to 25",
+        17.44,
+        size[KIND][25] / size[KIND][800],
+        why,
+        figure="fig-7-cluster-size-zipf",
+    )
     sheet.gain(
-        "clusters-be", "Zipf: BE* saves over BE when data is clustered, at most", 77.0, most_saved(clusters, BE, STAR),
-        _OWN_DATA, figure="fig-7-clusters-zipf",
-    )  # fmt: skip
+        "clusters-be",
+        "Zipf: BE* saves over BE when data is clustered, at most",
+        77.0,
+        most_saved(clusters, BE, STAR),
+        _OWN_DATA,
+        figure="fig-7-clusters-zipf",
+    )
     others = (SCAN, KIND, BE)
     worst = min(
         min(series[name][x] for name in others) / min(series[STAR][x], series[BATCH][x])
-        for family in macro.values() for series in (family["clusters"], family["cluster-size"]) for x in series[STAR]
-    )  # fmt: skip
+        for family in macro.values()
+        for series in (family["clusters"], family["cluster-size"])
+        for x in series[STAR]
+    )
     sheet.statement(
-        "fig-7-dominant", "BE* is the fastest for every number and size of clusters", "always",
-        _at_worst(worst), worst * (1.0 + NOISE) >= 1.0, _OWN_DATA, "fig-7-cluster-size-zipf",
-    )  # fmt: skip
+        "fig-7-dominant",
+        "BE* is the fastest for every number and size of clusters",
+        "always",
+        _at_worst(worst),
+        worst * (1.0 + NOISE) >= 1.0,
+        _OWN_DATA,
+        "fig-7-cluster-size-zipf",
+    )
 
 
 def _at_worst(ratio: float) -> str:
@@ -205,11 +230,12 @@ def _construction(sheet: Sheet, base: Begen) -> None:
         sheet.statement(
             f"construction-{name}".lower(),
             f"{name}: BE* is built dynamically in seconds ({found['expressions']:.0f})",
-            f"{published} s for the full set, {full:.2g} s in proportion", f"{found['seconds']:.2f} s",
+            f"{published} s for the full set, {full:.2g} s in proportion",
+            f"{found['seconds']:.2f} s",
             found["seconds"] <= 2.0 * full,
             "an insertion here also keeps weight bounds at every level and the boxes of the inactive dimensions; "
             "what share of the time that is was not measured",
-        )  # fmt: skip
+        )
 
 
 def _capacity(sheet: Sheet, base: Begen) -> None:
@@ -231,13 +257,18 @@ def _capacity(sheet: Sheet, base: Begen) -> None:
         near = series[published] <= 1.1 * series[best]
         work = sheet.kept(f"{figure}-work", partial(_by_capacity, varied(base, match_probability=probability)))
         sheet.statement(
-            f"capacity-{probability:g}", f"best l-node capacity at match probability {probability:.1%}", str(published),
-            f"{best:g} (theirs takes {series[published] / series[best]:.2f}×)", near,
-            "per event " + ", ".join(
+            f"capacity-{probability:g}",
+            f"best l-node capacity at match probability {probability:.1%}",
+            str(published),
+            f"{best:g} (theirs takes {series[published] / series[best]:.2f}×)",
+            near,
+            "per event "
+            + ", ".join(
                 f"{work[f'nodes {c}']:,.0f} nodes are visited and {work[f'expressions {c}']:,.0f} rows compared at {c}"
                 for c in (best, published)
-            ), figure,
-        )  # fmt: skip
+            ),
+            figure,
+        )
 
 
 def _by_capacity(parameters: Begen) -> dict[str, float]:
@@ -288,18 +319,25 @@ def _by_size(sheet: Sheet, base: Begen, largest: int) -> None:
         )
         work = sheet.kept(f"work-{name}", partial(_work, partial(make, name, counts[0])))
         sheet.gain(
-            f"top-1-be-{name}", f"{name}: BE*(1) saves over BE*, at most", star, most_saved(series, STAR, f"{STAR}(1)"),
+            f"top-1-be-{name}",
+            f"{name}: BE*(1) saves over BE*, at most",
+            star,
+            most_saved(series, STAR, f"{STAR}(1)"),
             f"an event of ours matches {work['matches']:.3g} of {counts[0]:,} expressions; to find the best of them "
             f"BE*(1) visits {work['nodes']:.0f} % fewer nodes than BE* and compares {work['entries']:.0f} % fewer "
             "expressions",
             figure=f"fig-8-{name}",
-        )  # fmt: skip
+        )
         gain = most_saved(series, KIND, f"{KIND}(1)")
         sheet.statement(
-            f"top-1-k-ind-{name}", f"{name}: k-ind(1) saves little over k-ind", f"{kind} %", f"{gain:.3g} %",
-            gain < _LITTLE, "ours also skips whole partitions by size; that this is the cause is a guess",
+            f"top-1-k-ind-{name}",
+            f"{name}: k-ind(1) saves little over k-ind",
+            f"{kind} %",
+            f"{gain:.3g} %",
+            gain < _LITTLE,
+            "ours also skips whole partitions by size; that this is the cause is a guess",
             f"fig-8-{name}",
-        )  # fmt: skip
+        )
 
 
 def _by_probability(sheet: Sheet, base: Begen, quick: bool) -> None:
@@ -312,11 +350,18 @@ def _by_probability(sheet: Sheet, base: Begen, quick: bool) -> None:
     for d in _DISTRIBUTIONS:
         probabilities = (0.0001, 0.01, 0.09) if quick else (0.0001, 0.001, 0.01, 0.09)
         series = sheet.sweep(
-            f"fig-9-{d}", f"Top-k and match probability, {d}", "match probability",
+            f"fig-9-{d}",
+            f"Top-k and match probability, {d}",
+            "match probability",
             [(p, partial(point, d, p)) for p in probabilities],
-        )  # fmt: skip
+        )
         worst = min(series[f"{KIND}(1)"][p] / series[f"{STAR}(1)"][p] for p in series[STAR])
         sheet.statement(
-            f"fig-9-{d}", f"{d}: BE*(1) beats k-ind(1) at every match probability", "always",
-            _at_worst(worst), worst * (1.0 + NOISE) >= 1.0, _OWN_DATA, f"fig-9-{d}",
-        )  # fmt: skip
+            f"fig-9-{d}",
+            f"{d}: BE*(1) beats k-ind(1) at every match probability",
+            "always",
+            _at_worst(worst),
+            worst * (1.0 + NOISE) >= 1.0,
+            _OWN_DATA,
+            f"fig-9-{d}",
+        )

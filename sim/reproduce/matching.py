@@ -93,9 +93,7 @@ class Sheet:
     ) -> None:
         """Write milliseconds per event by method and x as CSV, and draw them."""
         values = list(dict.fromkeys(value for times in series.values() for value in times))
-        rows = [
-            {x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series
-        ]
+        rows = [{x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series]
         write_csv(self.out / f"{figure}.csv", rows)
         wide = min(values) > 0.0 and max(values) >= _WIDE * min(values)
         plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event", log_x=wide, ticks=ticks)

@@ -168,9 +168,13 @@ def report(sheet: Sheet, distribution: str, measured: Mapping[str, Series]) -> N
         sheet.draw(figure, f"{sweep.x}, {d}", sweep.x, series, _ALPHAS if sweep.field == "alpha" else None)
         if sweep.factors[which]:
             sheet.factor(
-                figure, f"{d}: R^I-tree is faster than the next best over {sweep.x}", sweep.factors[which],
-                next_best(series, RI), _DIFFERENT, figure=figure,
-            )  # fmt: skip
+                figure,
+                f"{d}: R^I-tree is faster than the next best over {sweep.x}",
+                sweep.factors[which],
+                next_best(series, RI),
+                _DIFFERENT,
+                figure=figure,
+            )
     _growth(sheet, d, measured[f"fig-5-{d}"])
     _answers(sheet, d, measured[f"fig-10-{d}"])
     _alphas(sheet, d, measured[f"{ALPHA}-{d}"], measured[f"{ALPHA}-{d}-work"])
@@ -187,34 +191,51 @@ _DIFFERENT = (
 def _growth(sheet: Sheet, d: str, series: Series) -> None:
     growth = {name: t[max(t)] / t[min(t)] for name, t in series.items()}
     sheet.statement(
-        f"fig-5-smooth-{d}", f"{d}: R^I-tree grows slower with the subscriptions than all others", "R^I-tree smooth",
+        f"fig-5-smooth-{d}",
+        f"{d}: R^I-tree grows slower with the subscriptions than all others",
+        "R^I-tree smooth",
         ", ".join(f"{name} {factor:.2g}×" for name, factor in growth.items()),
-        growth[RI] < min(factor for name, factor in growth.items() if name != RI), _DIFFERENT, f"fig-5-{d}",
-    )  # fmt: skip
+        growth[RI] < min(factor for name, factor in growth.items() if name != RI),
+        _DIFFERENT,
+        f"fig-5-{d}",
+    )
 
 
 def _answers(sheet: Sheet, d: str, series: Series) -> None:
     published = {"uniform": {RT: 3.0, TAS: 6.0, SCAN: 30.0}, "zipf": {RT: 4.0, TAS: 39.0, SCAN: 57.0}}[d]
     for name, factor in published.items():
         sheet.factor(
-            f"fig-10-{name}-{d}".lower(), f"{d}: at k = 9, R^I-tree is faster than {name}", factor,
-            series[name][9] / series[RI][9], _DIFFERENT, figure=f"fig-10-{d}",
-        )  # fmt: skip
+            f"fig-10-{name}-{d}".lower(),
+            f"{d}: at k = 9, R^I-tree is faster than {name}",
+            factor,
+            series[name][9] / series[RI][9],
+            _DIFFERENT,
+            figure=f"fig-10-{d}",
+        )
 
 
 def _alphas(sheet: Sheet, d: str, series: Series, work: Series) -> None:
     others = min(series[name][0.5] for name in (SCAN, TAS, RT))
     sheet.factor(
-        f"fig-11-{d}", f"{d}: R^I-tree is faster than the next best at α from N(.5, .05)",
-        21.0 if d == "uniform" else 133.0, others / series[RI][0.5], _DIFFERENT, figure=f"fig-11-{d}",
-    )  # fmt: skip
+        f"fig-11-{d}",
+        f"{d}: R^I-tree is faster than the next best at α from N(.5, .05)",
+        21.0 if d == "uniform" else 133.0,
+        others / series[RI][0.5],
+        _DIFFERENT,
+        figure=f"fig-11-{d}",
+    )
     share = series[RI][0.5] / series[RI][_UNIFORM_ALPHA]
     sheet.statement(
-        f"fig-11-normal-{d}", f"{d}: R^I-tree is faster at N(.5, .05) than at U(0, 1)", "faster",
-        f"{share:.2g}× the time", share < 1.0,
-        "it looks at " + ", at ".join(
+        f"fig-11-normal-{d}",
+        f"{d}: R^I-tree is faster at N(.5, .05) than at U(0, 1)",
+        "faster",
+        f"{share:.2g}× the time",
+        share < 1.0,
+        "it looks at "
+        + ", at ".join(
             f"{times[0.5]:,.0f} {what} per event under N(.5, .05) and {times[_UNIFORM_ALPHA]:,.0f} under U(0, 1)"
             for what, times in work.items()
-        ) + "; our trees keep layers of α apart, of which N(.5, .05) has few; that this is the cause is a guess",
+        )
+        + "; our trees keep layers of α apart, of which N(.5, .05) has few; that this is the cause is a guess",
         f"fig-11-{d}",
-    )  # fmt: skip
+    )

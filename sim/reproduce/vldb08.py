@@ -117,11 +117,13 @@ def figure6(out: Path, quick: bool, progress: Callable[[str], None]) -> list[Cla
         for label, seconds in mean_least(tasks, use, _ROUNDS).items():
             nodes, compared = indexes[label].work / (len(use) * _ROUNDS)
             curves[label][count] = seconds * 1e3
-            rows.append({"index": label, "getnext": count, "ms": curves[label][count], "nodes": nodes,
-                         "intervals": compared})  # fmt: skip
+            rows.append(
+                {"index": label, "getnext": count, "ms": curves[label][count], "nodes": nodes, "intervals": compared}
+            )
     write_csv(out / "figure6.csv", rows)
-    plot_lines(out / "figure6.png", curves, title=f"Figure 6: total time, n = {n:,}", x="getnext() calls", y="ms",
-               log_x=True)  # fmt: skip
+    plot_lines(
+        out / "figure6.png", curves, title=f"Figure 6: total time, n = {n:,}", x="getnext() calls", y="ms", log_x=True
+    )
     spent = time.perf_counter() - started
     few = [c for c in calls if c <= 1000]
     lead = {c: min(curves[x][c] for x in NAMES if x != "SOPT-R") / curves["SOPT-R"][c] for c in calls}

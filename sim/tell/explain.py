@@ -95,9 +95,7 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
     for hop in hops.itertuples():
         came = "from its publisher" if hop.source == CLIENT else f"from {trace.names[hop.source]}"
         served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
-        to = ", ".join(
-            f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples()
-        )
+        to = ", ".join(f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples())
         yield (
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
@@ -137,9 +135,7 @@ def _walk_to_subscriber(
             yield f"  {hop.time:10.3f} ms  {trace.names[here]} ✗ {trace.names[following]}: not sent on, {why}"
 
 
-def _at_home(
-    trace: RunTrace, subscription: int, home: int, hop: Any, deliveries: pd.DataFrame
-) -> Iterator[str]:
+def _at_home(trace: RunTrace, subscription: int, home: int, hop: Any, deliveries: pd.DataFrame) -> Iterator[str]:
     mine = deliveries[(deliveries["subscription"] == subscription) & (deliveries["broker"] == home)]
     if len(mine):
         row = mine.iloc[0]
@@ -152,9 +148,7 @@ def _at_home(
     )
 
 
-def _standing(
-    decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float
-) -> Any | None:
+def _standing(decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float) -> Any | None:
     """The last decision about `subscription` on the link broker → neighbour up to `time`."""
     rows = decisions[
         (decisions["broker"] == broker)
@@ -165,9 +159,7 @@ def _standing(
     return None if rows.empty else rows.iloc[-1]
 
 
-def _representative(
-    decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float
-) -> str:
+def _representative(decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float) -> str:
     decision = _standing(decisions, broker, neighbour, subscription, time)
     if decision is None:
         return "for another subscription (this one was not known there)"

@@ -14,8 +14,20 @@ from sim.random_streams import Stream
 from sim.workloads.contract import Workload
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
 
-INTERESTS = ("football", "travel", "cooking", "music", "gardening", "games", "fashion", "cars", "books", "finance",
-             "cycling", "films")  # fmt: skip
+INTERESTS = (
+    "football",
+    "travel",
+    "cooking",
+    "music",
+    "gardening",
+    "games",
+    "fashion",
+    "cars",
+    "books",
+    "finance",
+    "cycling",
+    "films",
+)
 COUNTRIES = ("Germany", "France", "Italy", "Spain", "Poland", "Sweden", "Greece", "Ireland")
 DEVICES = ("phone", "laptop", "tablet", "television")
 

@@ -173,9 +173,13 @@ def preloaded(
     """Static, but the first `share` of the subscriptions is there from the start: they come before time 0."""
     there = round(number("arrivals.share", share, 0.0, 1.0) * len(workload.lo))
     came, left, published = static(
-        stream, workload, subscribe_rate=subscribe_rate, publish_rate=publish_rate, unsubscribe=unsubscribe,
+        stream,
+        workload,
+        subscribe_rate=subscribe_rate,
+        publish_rate=publish_rate,
+        unsubscribe=unsubscribe,
         settle=settle,
-    )  # fmt: skip
+    )
     waited = float(came[there - 1]) if there else 0.0  # for those who need not come any more
     came, left, published = came - waited, left - waited, published - waited
     came[:there] = BEFORE

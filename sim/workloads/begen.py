@@ -197,9 +197,7 @@ def _events(
     attributes = topics.attributes[topic].astype(np.int32).ravel()
     values = topics.anchors[topic, variant].astype(np.float64).ravel()
     offsets = np.arange(m + 1, dtype=np.int64) * p.event_size
-    weights = inverse_frequency_weights(
-        stream("begen.event-weights"), attributes, catalogue.attributes, p.dimensions
-    )
+    weights = inverse_frequency_weights(stream("begen.event-weights"), attributes, catalogue.attributes, p.dimensions)
     return Events(offsets, attributes, values, values.copy(), weights)
 
 

@@ -30,8 +30,7 @@ def _default(name: str, kind: pa.DataType) -> Any:
 def rows_to_table(name: str, rows: Rows) -> pa.Table:
     """A trace table from rows that give only the columns they care about."""
     columns = {
-        field.name: [row.get(field.name, _default(field.name, field.type)) for row in rows]
-        for field in SCHEMAS[name]
+        field.name: [row.get(field.name, _default(field.name, field.type)) for row in rows] for field in SCHEMAS[name]
     }
     return to_table(name, columns)
 
@@ -80,9 +79,7 @@ LINE_LINKS = [
 ]
 
 
-def write(
-    out: Path, name: str, point: Mapping[str, Any] | None = None, seed: int = 1, **tables: Rows
-) -> Path:
+def write(out: Path, name: str, point: Mapping[str, Any] | None = None, seed: int = 1, **tables: Rows) -> Path:
     """Write one run on a line of three brokers; tables not given are empty. Returns its folder."""
     made = {table: empty(table) for table in SCHEMAS}
     made["brokers"] = rows_to_table("brokers", LINE_BROKERS)

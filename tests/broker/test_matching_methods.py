@@ -23,8 +23,16 @@ BASE: dict[str, dict[str, Any]] = {
     "arrivals": {"kind": "static", "unsubscribe": 0.2},
     "run": {"samples": 0},
 }
-SPARSE = {"kind": "begen", "attributes": 40, "subscriptions": 120, "events": 25, "match_probability": 0.05,
-          "cardinality": 1000, "subscription_size": 4, "event_size": 10}  # fmt: skip
+SPARSE = {
+    "kind": "begen",
+    "attributes": 40,
+    "subscriptions": 120,
+    "events": 25,
+    "match_probability": 0.05,
+    "cardinality": 1000,
+    "subscription_size": 4,
+    "event_size": 10,
+}
 LOCATED = {"kind": "located", "attributes": 16, "subscriptions": 120, "events": 25, "cardinality": 10}
 CASES = [
     *(("boxes", name, SPARSE, "exact") for name in ("scan", "auto", "slices")),
@@ -77,9 +85,14 @@ def test_hundreds_of_attributes() -> None:
 def test_brokers_and_clients_on_a_map() -> None:
     area = {"latitude": [25.0, 49.0], "longitude": [-124.0, -67.0]}
     overlay = {"kind": "waxman", "brokers": 8, "map": area, "latency": {"kind": "great-circle"}}
-    data = {"name": "map", "overlay": overlay, "workload": LOCATED, "run": {"samples": 0},
-            "matching": {"method": "ri-tree", "semantics": "relaxed", "k": 3},
-            "arrivals": {"kind": "static", "attach": "nearest"}}  # fmt: skip
+    data = {
+        "name": "map",
+        "overlay": overlay,
+        "workload": LOCATED,
+        "run": {"samples": 0},
+        "matching": {"method": "ri-tree", "semantics": "relaxed", "k": 3},
+        "arrivals": {"kind": "static", "attach": "nearest"},
+    }
     one = plan(data).runs[0]
     tables, _ = simulate(one)
     record, brokers = tables["run"].to_pylist()[0], tables["brokers"].to_pandas().set_index("broker")

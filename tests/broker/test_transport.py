@@ -92,9 +92,15 @@ def test_linear_service_grows_with_the_table():
 
 @pytest.mark.parametrize(
     "spec",
-    [{"kind": "warp"}, {"kind": "constant"}, {"kind": "constant", "value": -1}, {"kind": "linear", "base": 1.0},
-     {"kind": "constant", "value": float("nan")}, {"kind": "none", "value": 1.0}],
-)  # fmt: skip
+    [
+        {"kind": "warp"},
+        {"kind": "constant"},
+        {"kind": "constant", "value": -1},
+        {"kind": "linear", "base": 1.0},
+        {"kind": "constant", "value": float("nan")},
+        {"kind": "none", "value": 1.0},
+    ],
+)
 def test_bad_service_models_are_refused(spec):
     with pytest.raises(CoverlayError):
         service_model(spec, lambda: 0, np.random.default_rng(0))
@@ -130,9 +136,15 @@ def test_a_cut_link_loses_what_is_in_flight_and_nothing_later():
 def test_shedding_drops_the_event_that_is_worth_least():
     env, done, dropped = simpy.Environment(), [], []
     server = Server(
-        env, lambda p: done.append(p.number), lambda: 1.0, 2, lambda p: True, lambda p: dropped.append(p.number),
-        "shed", lambda p: p.number % 10,
-    )  # fmt: skip
+        env,
+        lambda p: done.append(p.number),
+        lambda: 1.0,
+        2,
+        lambda p: True,
+        lambda p: dropped.append(p.number),
+        "shed",
+        lambda p: p.number % 10,
+    )
     for number in (5, 7, 3, 9, 17):
         server.arrive(Parcel(number))
     env.run()

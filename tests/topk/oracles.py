@@ -83,9 +83,7 @@ def constraint_edges(intervals: Sequence[tuple[float, float]]) -> set[tuple[int,
         (i, j)
         for j in range(len(intervals))
         for i in range(j)
-        if any(
-            inside(i, q) and inside(j, q) and not any(inside(m, q) for m in range(i + 1, j)) for q in points
-        )
+        if any(inside(i, q) and inside(j, q) and not any(inside(m, q) for m in range(i + 1, j)) for q in points)
     }
 
 
@@ -100,5 +98,3 @@ def arrangement(intervals: Sequence[tuple[float, float]]) -> list[int]:
         placed.append(best)
         left.remove(best)
     return placed
-
-

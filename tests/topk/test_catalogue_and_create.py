@@ -140,11 +140,14 @@ def test_one_row_is_what_from_boxes_makes() -> None:
     for lo, hi, weights, mentioned, residue in rows:
         short = topk.Catalogue.one(7, np.array(lo), np.array(hi), 3.0, weights, mentioned, residue)
         general = topk.Catalogue.from_boxes(
-            [lo], [hi], [3.0], ids=[7],
+            [lo],
+            [hi],
+            [3.0],
+            ids=[7],
             weights=None if weights is None else [weights],
             mentioned=None if mentioned is None else [mentioned],
             exclusions=None if residue == ((), ()) else {0: residue},
-        )  # fmt: skip
+        )
         for column in ("ids", "lo", "hi", "scores", "weights", "mentioned"):
             assert getattr(short, column).tolist() == getattr(general, column).tolist(), column
         assert short.residues == general.residues

@@ -55,9 +55,15 @@ def test_matches_of_extreme_boxes(name, semantics, draws, capsys):
         for row in range(1, len(ids), 2):
             excluded, allowed = catalogue.residues.get(row, ((), ()))
             index.add(
-                ids[row], catalogue.lo[row], catalogue.hi[row], float(catalogue.scores[row]), catalogue.weights[row],
-                catalogue.mentioned[row], excluded, allowed,
-            )  # fmt: skip
+                ids[row],
+                catalogue.lo[row],
+                catalogue.hi[row],
+                float(catalogue.scores[row]),
+                catalogue.weights[row],
+                catalogue.mentioned[row],
+                excluded,
+                allowed,
+            )
         for row in range(0, len(ids), 5):
             index.remove(ids[row])
         for row in range(1, len(ids), 5):

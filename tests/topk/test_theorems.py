@@ -100,8 +100,7 @@ def test_canopy_lists_are_short(spread: float) -> None:
     assert index.stats.nodes == index.stats.queries == 500
     for value in (0.1, 0.5):
         here = np.flatnonzero((records[:, 0] <= value) & (value <= records[:, 1]))
-        expected = [(int(i), float(s)) for i, s in zip(
-            records.view(np.int64)[here, 3], records[here, 2], strict=True)]  # fmt: skip
+        expected = [(int(i), float(s)) for i, s in zip(records.view(np.int64)[here, 3], records[here, 2], strict=True)]
         assert index.top(np.array([value]), 20) == expected[:20]
 
 
@@ -138,8 +137,10 @@ def test_coordinates_and_covering_segments(logarithmic: bool, longest: int) -> N
     lengths = [1 << i for i in range(k + 1)] if logarithmic else list(range(1, longest + 1))
     coordinates = [construct.find_coordinate(s, a, a + w) for a in range(3 * longest) for w in lengths]
     assert coordinates == list(range(3 * longest * len(lengths)))
-    assert all(construct.decode(s, c) == (a, a + w) for c, (a, w) in zip(
-        coordinates, ((a, w) for a in range(3 * longest) for w in lengths), strict=True))  # fmt: skip
+    assert all(
+        construct.decode(s, c) == (a, a + w)
+        for c, (a, w) in zip(coordinates, ((a, w) for a in range(3 * longest) for w in lengths), strict=True)
+    )
     for j in (longest, 2 * longest):
         low, high = construct.covering_segment(s, j, False)
         assert high - low + 1 == (longest * (k + 1) + 1 if logarithmic else longest**2 + 1)

@@ -193,8 +193,10 @@ class Canopy(RankedIndex):
         assert [r for r in ranks if r >= 0] == list(range(len(records))), "records are in rank order"
         assert (np.diff(starts) >= 0).all(), "lists are in the order of their cells"
         lo, hi = columns.lo[order].tolist(), columns.hi[order].tolist()
-        bins = [(-1 if a == -np.inf else encode(table, a), len(starts) if b == np.inf else encode(table, b))
-                for a, b in zip(lo, hi, strict=True)]  # fmt: skip
+        bins = [
+            (-1 if a == -np.inf else encode(table, a), len(starts) if b == np.inf else encode(table, b))
+            for a, b in zip(lo, hi, strict=True)
+        ]
         for start in np.unique(starts).tolist():
             cell = np.flatnonzero(starts == start)
             word = int(lists[start])

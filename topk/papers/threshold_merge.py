@@ -235,9 +235,13 @@ class StreamIndex(TopKIndex):
         cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
         take = self._python_rounds if callable(self._combine) else self._kernel_rounds
         scratch = (
-            np.array(attributes, dtype=np.int64), self._seen, self._store.columns.ids,
-            np.empty(k), np.empty(k, np.int64), np.zeros(1, np.int64),
-        )  # fmt: skip
+            np.array(attributes, dtype=np.int64),
+            self._seen,
+            self._store.columns.ids,
+            np.empty(k),
+            np.empty(k, np.int64),
+            np.zeros(1, np.int64),
+        )
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
         block, done, passed = max(k, _FIRST_BLOCK), 0, not cursors

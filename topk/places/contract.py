@@ -38,9 +38,20 @@ def nearness(dx: float, dy: float, max_distance: float) -> Any:
 
 @kernel(inner=True)
 def plain_similarity(
-    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, end: int, spot: Any, low: Any, high: Any,
-    x: float, y: float, far: float, need: int,
-) -> float:  # fmt: skip
+    attribute: Any,
+    lo: Any,
+    hi: Any,
+    weight: Any,
+    begin: int,
+    end: int,
+    spot: Any,
+    low: Any,
+    high: Any,
+    x: float,
+    y: float,
+    far: float,
+    need: int,
+) -> float:
     """`similarity` of a row without exceptions. Kernels name the arrays once: tuples count references."""
     total, held = 0.0, 0
     for p in range(begin, end):
@@ -93,9 +104,24 @@ def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_dis
 
 @kernel(inline="always")
 def row_similarity(
-    placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
-    row: int, event: Any, low: Any, high: Any, x: float, y: float, far: float, need: int,
-) -> Any:  # fmt: skip
+    placed: Placed,
+    odd: Any,
+    attribute: Any,
+    lo: Any,
+    hi: Any,
+    weight: Any,
+    start: Any,
+    length: Any,
+    place: Any,
+    row: int,
+    event: Any,
+    low: Any,
+    high: Any,
+    x: float,
+    y: float,
+    far: float,
+    need: int,
+) -> Any:
     """`similarity` where most rows have no exceptions; the arrays are those of `placed`, low and high the event's."""
     if odd[row] >= 0:
         score = similarity(placed, row, event, x, y, far, need)
@@ -179,9 +205,7 @@ class PlacedIndex(StoredIndex[Scratch]):
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         subscription, ids = (expression, place, alpha), [self._fresh(id)]
-        self.add_one(
-            from_located([subscription], dimensions=self.dimensions, ids=ids, max_distance=self.max_distance)
-        )
+        self.add_one(from_located([subscription], dimensions=self.dimensions, ids=ids, max_distance=self.max_distance))
 
     def add_one(self, one: PlacedCatalogue) -> None:
         """Add the only row of a catalogue, as `located` makes it."""

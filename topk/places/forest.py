@@ -43,9 +43,14 @@ def empty_forest() -> Forest:
     meta[FREE_GROUP] = -1
     meta[FREE_ROOM:] = -1
     return Forest(
-        np.zeros((64, 6), np.int32), np.zeros((64, 3)), np.zeros((256, 5)), np.zeros(256, np.int32),
-        np.full(16, -1, np.int64), *emptied(256, np.int32), meta,
-    )  # fmt: skip
+        np.zeros((64, 6), np.int32),
+        np.zeros((64, 3)),
+        np.zeros((256, 5)),
+        np.zeros(256, np.int32),
+        np.full(16, -1, np.int64),
+        *emptied(256, np.int32),
+        meta,
+    )
 
 
 def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
@@ -60,9 +65,11 @@ def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
 
     g, e = int(f.meta[GROUPS]), int(f.meta[ENTRIES])
     f = f._replace(
-        group=wider(f.group, g, groups), summary=wider(f.summary, g, groups), entry=wider(f.entry, e, entries),
+        group=wider(f.group, g, groups),
+        summary=wider(f.summary, g, groups),
+        entry=wider(f.entry, e, entries),
         child=wider(f.child, e, entries),
-    )  # fmt: skip
+    )
     if nodes > len(f.first):
         f = f._replace(first=np.concatenate([f.first, np.full(nodes - len(f.first), -1, np.int64)]))
     if 2 * (int(f.meta[HASHED]) + groups) > len(f.keys):

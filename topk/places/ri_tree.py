@@ -57,9 +57,18 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
 
 @kernel
 def search(
-    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
-    total: Any, counts: Any,
-) -> Any:  # fmt: skip
+    t: RTree,
+    placed: Placed,
+    columns: Any,
+    event: Any,
+    x: float,
+    y: float,
+    far: float,
+    k: int,
+    need: int,
+    total: Any,
+    counts: Any,
+) -> Any:
     """Algorithm 1. `total` is scratch for rows and nodes, zero between uses."""
     spread(event, *columns)
     # Arrays by name: taking them out of the tuples in a loop would count references at every access.
@@ -99,9 +108,24 @@ def search(
                 total[row] = 0.0
                 if size < k or raised(possible) >= scores[0]:
                     score = row_similarity(
-                        placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far,
+                        placed,
+                        odd,
+                        attribute,
+                        lo,
+                        hi,
+                        weight,
+                        start,
+                        length,
+                        place,
+                        row,
+                        event,
+                        low,
+                        high,
+                        x,
+                        y,
+                        far,
                         need,
-                    )  # fmt: skip
+                    )
                     if score >= 0.0:
                         size = offer(scores, ids, size, score, numbers[row])
             continue

@@ -23,9 +23,18 @@ from topk.sparse.scores import raised
 
 @kernel
 def walk(
-    t: RTree, placed: Placed, columns: Any, event: Any, x: float, y: float, far: float, k: int, need: int,
-    total: Any, counts: Any,
-) -> Any:  # fmt: skip
+    t: RTree,
+    placed: Placed,
+    columns: Any,
+    event: Any,
+    x: float,
+    y: float,
+    far: float,
+    k: int,
+    need: int,
+    total: Any,
+    counts: Any,
+) -> Any:
     """Depth first. `total` is scratch for nodes, zero between uses."""
     spread(event, *columns)
     place, rows, f = placed.place, placed.rows, t.forest

@@ -25,7 +25,7 @@ from topk.places.forest import (
     fill_groups,
     find_group,
     set_child,
-)  # fmt: skip
+)
 from topk.sparse.catalogue import Floats, Ints
 
 FAN = 50  # children of a node, §6.1
@@ -128,9 +128,9 @@ def lift(t: RTree, n: int, attribute: int) -> None:
     while t.node[n, PARENT] >= 0:
         up = t.node[n, PARENT]
         above = find_group(f, up, attribute)
-        low, high, weight = (f.summary[above, 0], f.summary[above, 1], f.summary[above, 2]) if above >= 0 else (
-            np.nan, np.nan, np.nan
-        )  # fmt: skip
+        low, high, weight = (
+            (f.summary[above, 0], f.summary[above, 1], f.summary[above, 2]) if above >= 0 else (np.nan, np.nan, np.nan)
+        )
         g = find_group(f, n, attribute)
         if g >= 0:
             above = set_child(f, up, attribute, n, f.summary[g, LO], f.summary[g, HI], f.summary[g, WEIGHT])

@@ -27,7 +27,7 @@ from topk.places.rtree import (
     Y_HI,
     Y_LO,
     RTree,
-)  # fmt: skip
+)
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
 from topk.places.rtree_updates import insert, remove
 from topk.sparse.catalogue import Ints
@@ -37,9 +37,14 @@ def allocated(nodes: int, rows: int, forest: Forest) -> RTree:
     meta = np.zeros(3, np.int64)
     meta[FREE] = -1
     return RTree(
-        np.zeros((nodes, 3), np.int64), np.zeros((nodes, FAN + 1), np.int64), np.zeros((nodes, FAN + 1, 3)),
-        np.zeros((nodes, 6)), np.full(max(rows, 1), -1, np.int64), meta, forest,
-    )  # fmt: skip
+        np.zeros((nodes, 3), np.int64),
+        np.zeros((nodes, FAN + 1), np.int64),
+        np.zeros((nodes, FAN + 1, 3)),
+        np.zeros((nodes, 6)),
+        np.full(max(rows, 1), -1, np.int64),
+        meta,
+        forest,
+    )
 
 
 class RTreeIndex(PlacedIndex):
@@ -195,6 +200,15 @@ class TokenTree(RTreeIndex):
     def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
         scratch.room(max(len(self._tree.home), len(self._tree.node)))
         return type(self).kernel(
-            self._tree, self.placed, columns, scratch.event, x, y, self.max_distance, k, self._need, scratch.marks,
+            self._tree,
+            self.placed,
+            columns,
+            scratch.event,
+            x,
+            y,
+            self.max_distance,
+            k,
+            self._need,
+            scratch.marks,
             scratch.counts,
-        )  # fmt: skip
+        )

@@ -41,7 +41,7 @@ from topk.places.rtree import (
     new_node,
     set_row,
     show,
-)  # fmt: skip
+)
 
 
 @kernel(inner=True)

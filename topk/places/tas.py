@@ -148,9 +148,20 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
 
 @kernel
 def threshold(
-    t: RTree, placed: Placed, cells: Cells, postings: Lists, columns: Any, event: Any, x: float, y: float, far: float,
-    k: int, need: int, seen: Any, counts: Any,
-) -> Any:  # fmt: skip
+    t: RTree,
+    placed: Placed,
+    cells: Cells,
+    postings: Lists,
+    columns: Any,
+    event: Any,
+    x: float,
+    y: float,
+    far: float,
+    k: int,
+    need: int,
+    seen: Any,
+    counts: Any,
+) -> Any:
     """The Threshold Algorithm. `seen` is scratch for rows, zero between uses."""
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
@@ -252,9 +263,20 @@ class ThresholdScored(RTreeIndex):
     def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
         scratch.room(len(self._store.rows.ids))
         ids, scores = threshold(
-            self._tree, self.placed, self._cells, self._lists.lists, columns, scratch.event, x, y, self.max_distance, k,
-            self._need, scratch.marks, scratch.counts,
-        )  # fmt: skip
+            self._tree,
+            self.placed,
+            self._cells,
+            self._lists.lists,
+            columns,
+            scratch.event,
+            x,
+            y,
+            self.max_distance,
+            k,
+            self._need,
+            scratch.marks,
+            scratch.counts,
+        )
         return ids, scores
 
     @property

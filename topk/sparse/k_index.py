@@ -49,9 +49,21 @@ def best_possible(weight: Any, event_weight: Any, count: int, take: int, score: 
 
 @kernel
 def conjunctions(
-    rows: Rows, lists: Lists, run_of: Any, run: int, largest: int, columns: Any, extra: Any, event: Any, k: int,
-    score: Scoring, best: Any, ids: Any, size: int, counts: Any,
-) -> int:  # fmt: skip
+    rows: Rows,
+    lists: Lists,
+    run_of: Any,
+    run: int,
+    largest: int,
+    columns: Any,
+    extra: Any,
+    event: Any,
+    k: int,
+    score: Scoring,
+    best: Any,
+    ids: Any,
+    size: int,
+    counts: Any,
+) -> int:
     """The conjunction algorithm over all partitions of a run; rows that have left the run are passed over."""
     room = 2 * len(columns[0]) + 1
     at, end, weight, event_weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
@@ -189,13 +201,33 @@ class KIndex(SparseIndex):
         size = 0
         for number, run in enumerate(self._runs):
             size = conjunctions(
-                rows, run.lists, self._run_of, number, run.largest, columns, event.extra, scratch.event, k,
-                self._scoring, scratch.scores, scratch.ids, size, scratch.counts,
-            )  # fmt: skip
+                rows,
+                run.lists,
+                self._run_of,
+                number,
+                run.largest,
+                columns,
+                event.extra,
+                scratch.event,
+                k,
+                self._scoring,
+                scratch.scores,
+                scratch.ids,
+                size,
+                scratch.counts,
+            )
         size = scan_these(
-            rows, self._waiting, event.extra, scratch.event, k, self._scoring, scratch.scores, scratch.ids, size,
+            rows,
+            self._waiting,
+            event.extra,
+            scratch.event,
+            k,
+            self._scoring,
+            scratch.scores,
+            scratch.ids,
+            size,
             scratch.counts,
-        )  # fmt: skip
+        )
         clear(scratch.event, columns[0])
         return int(in_order(scratch.scores, scratch.ids, size))
 

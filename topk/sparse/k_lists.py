@@ -140,10 +140,12 @@ def merge_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight
         last = locate(lists, size, a, whole_part(columns[2][i]) + 1)
         anything = locate(lists, size, a, _ANY)
         others = locate(lists, size, a, _ANY + 1)
-        members = np.concatenate((
-            lists.row[lists.begin[first] : lists.begin[last]],
-            lists.row[lists.begin[anything] : lists.begin[others]],
-        ))  # fmt: skip
+        members = np.concatenate(
+            (
+                lists.row[lists.begin[first] : lists.begin[last]],
+                lists.row[lists.begin[anything] : lists.begin[others]],
+            )
+        )
         if len(members) == 0:
             continue
         members.sort()

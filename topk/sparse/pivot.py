@@ -142,9 +142,20 @@ def reach_even(weights: Any, score: Scoring) -> float:
 
 @kernel
 def search(
-    rows: Rows, grid: Grid, postings: Lists, packed: Packed, columns: Any, extra: Any, event: Any, codes: Any, k: int,
-    score: Scoring, best: Any, ids: Any, counts: Any,
-) -> int:  # fmt: skip
+    rows: Rows,
+    grid: Grid,
+    postings: Lists,
+    packed: Packed,
+    columns: Any,
+    extra: Any,
+    event: Any,
+    codes: Any,
+    k: int,
+    score: Scoring,
+    best: Any,
+    ids: Any,
+    counts: Any,
+) -> int:
     attributes = columns[0]
     spread(event, *columns)
     pack_codes(packed, columns, codes)
@@ -196,9 +207,23 @@ def search(
 
 @kernel
 def search_many(
-    rows: Rows, grid: Grid, postings: Lists, packed: Packed, offsets: Any, columns: Any, extra: Any, first: int,
-    step: int, event: Any, codes: Any, score: Scoring, scores: Any, ids: Any, found: Any, counts: Any,
-) -> None:  # fmt: skip
+    rows: Rows,
+    grid: Grid,
+    postings: Lists,
+    packed: Packed,
+    offsets: Any,
+    columns: Any,
+    extra: Any,
+    first: int,
+    step: int,
+    event: Any,
+    codes: Any,
+    score: Scoring,
+    scores: Any,
+    ids: Any,
+    found: Any,
+    counts: Any,
+) -> None:
     """Every step-th event from the first: a thread's share of a batch, without coming back to the interpreter."""
     for i in range(first, len(found), step):
         begin, end = offsets[i], offsets[i + 1]
@@ -241,9 +266,20 @@ class Pivot(SparseIndex):
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         found = search(
-            self._store.rows, self._grid, self._postings.lists, self._codes.packed, columns_of(event), event.extra,
-            scratch.event, scratch.codes, k, self._scoring, scratch.scores, scratch.ids, scratch.counts,
-        )  # fmt: skip
+            self._store.rows,
+            self._grid,
+            self._postings.lists,
+            self._codes.packed,
+            columns_of(event),
+            event.extra,
+            scratch.event,
+            scratch.codes,
+            k,
+            self._scoring,
+            scratch.scores,
+            scratch.ids,
+            scratch.counts,
+        )
         return int(found)
 
     def top_many(self, events: Any, k: int | None) -> Batch:
@@ -261,9 +297,23 @@ class Pivot(SparseIndex):
         def part(which: int) -> None:
             scratch = self._scratch[which]
             search_many(
-                self._store.rows, self._grid, self._postings.lists, self._codes.packed, many.offsets, columns, PLAIN,
-                which, WORKERS, scratch.event, scratch.codes, self._scoring, scores, ids, found, scratch.counts,
-            )  # fmt: skip
+                self._store.rows,
+                self._grid,
+                self._postings.lists,
+                self._codes.packed,
+                many.offsets,
+                columns,
+                PLAIN,
+                which,
+                WORKERS,
+                scratch.event,
+                scratch.codes,
+                self._scoring,
+                scores,
+                ids,
+                found,
+                scratch.counts,
+            )
 
         in_threads(part, range(WORKERS))
         self._account(len(many))

@@ -313,4 +313,3 @@ def _fitted(column: Any, capacity: int, fill: float = 0) -> Any:
     larger = np.full(max(capacity, len(column)), fill, dtype=column.dtype)
     larger[: len(column)] = column
     return larger
-

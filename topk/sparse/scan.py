@@ -51,9 +51,16 @@ class SparseScan(SparseIndex):
         store = self._store
         scratch.counts[0] += store.used
         found = scan_rows(
-            store.rows, store.used, columns_of(event), event.extra, scratch.event, k, self._scoring, scratch.scores,
+            store.rows,
+            store.used,
+            columns_of(event),
+            event.extra,
+            scratch.event,
+            k,
+            self._scoring,
+            scratch.scores,
             scratch.ids,
-        )  # fmt: skip
+        )
         return int(found)
 
     @property

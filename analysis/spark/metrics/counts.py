@@ -6,8 +6,8 @@ plan that it has kept, so jobs need not know.)
 
 Rows that sampling left out come from the `_rest` tables, already added up.
 
-Durations and shares are added up in whole units, see broker/trace/buckets.py: whatever the order in which parts of a table
-are added, on however many machines, the sum has the same last digit.
+Durations and shares are added up in whole units, see broker/trace/buckets.py: in whatever order
+parts of a table are added, on however many machines, the sum has the same last digit.
 """
 
 from __future__ import annotations

@@ -19,8 +19,10 @@ def per_broker(control: DataFrame, publications: DataFrame, brokers: DataFrame) 
     """Messages that each broker processed, its clients' included: run, broker, processed."""
     from pyspark.sql import functions as F
 
-    both = counts.of_control(control).select("run", "target", "count").union(
-        counts.of_publications(publications).select("run", "target", "count")
+    both = (
+        counts.of_control(control)
+        .select("run", "target", "count")
+        .union(counts.of_publications(publications).select("run", "target", "count"))
     )
     messages = both.groupBy("run", F.col("target").alias("broker")).agg(F.sum("count").alias("messages"))
     joined = brokers.select("run", "broker").join(messages, ["run", "broker"], "left")

@@ -77,8 +77,7 @@ def test_no_advice_without_exact_covering_or_without_a_choice() -> None:
 
 def test_the_front_has_no_dominated_option() -> None:
     options = [
-        Option(str(i), i / 10, cost, size, None)
-        for i, (cost, size) in enumerate(((5, 1), (5, 2), (3, 3), (4, 4)))
+        Option(str(i), i / 10, cost, size, None) for i, (cost, size) in enumerate(((5, 1), (5, 2), (3, 3), (4, 4)))
     ]
     assert [option.point for option in pareto_front(options)] == ["2", "0"]
 

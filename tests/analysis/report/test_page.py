@@ -21,9 +21,7 @@ from analysis.report.summary import Summary
 pytestmark = pytest.mark.spark
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(
-    BROWSER is None, reason="no Chromium on this machine (apt-get install chromium)"
-)
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine (apt-get install chromium)")
 
 
 class Page(HTMLParser):
@@ -93,9 +91,7 @@ def test_the_data_are_those_of_the_results(page: Page, analysed: Summary) -> Non
     data = page.json["report-data"]
     assert [d["name"] for d in data["dimensions"]] == ["epsilon", "strategy"]
     assert data["defaultKey"] == "epsilon"
-    shown = {
-        (p["keys"]["strategy"], p["keys"]["epsilon"]): p["values"]["entries"]["mean"] for p in data["points"]
-    }
+    shown = {(p["keys"]["strategy"], p["keys"]["epsilon"]): p["values"]["entries"]["mean"] for p in data["points"]}
     assert shown == {("simple", None): 16.5, ("covering", "0 (exact)"): 4.5, ("covering", "0.1"): 8.5}
     assert len(data["overlays"]) == 3
     net = data["overlays"][0]

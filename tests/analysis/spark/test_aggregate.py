@@ -96,9 +96,7 @@ def test_damage_behind_a_good_footer_is_named(analysed: Summary, tmp_path: Path)
     shutil.copytree(analysed.out / "runs", out / "runs")
     path = out / "runs" / "run=covering-0.1-1" / "deliveries.parquet"
     group = pq.ParquetFile(path).metadata.row_group(0)
-    latency = next(
-        group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency"
-    )
+    latency = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency")
     start = latency.dictionary_page_offset or latency.data_page_offset
     raw = bytearray(path.read_bytes())
     raw[start : start + latency.total_compressed_size] = bytes(latency.total_compressed_size)
@@ -138,9 +136,7 @@ def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_filters_and_columns_reach_the_files(
-    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_filters_and_columns_reach_the_files(spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]) -> None:
     """Spark opens the folders of the runs asked for, skips row groups, and reads the columns it needs."""
     decisions = read(spark, find_runs(analysed.out), "decisions")
     decisions.where("run = 'simple-0.0-1' and outcome = 'forwarded' and probes > 3").select("broker").explain()

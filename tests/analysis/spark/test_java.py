@@ -46,9 +46,7 @@ def _install(home: Path, version: str) -> Path:
 
 
 def test_a_missing_java_is_one_sentence_with_a_remedy(bare_machine: Path) -> None:
-    with pytest.raises(
-        CoverlayError, match=r"needs Java 17 or newer and we found none: install it with"
-    ) as error:
+    with pytest.raises(CoverlayError, match=r"needs Java 17 or newer and we found none: install it with") as error:
         java.find_java()
     assert "\n" not in str(error.value)
 
@@ -67,9 +65,7 @@ def test_an_old_java_is_named(bare_machine: Path, monkeypatch: pytest.MonkeyPatc
         java.find_java()
 
 
-def test_an_old_java_home_does_not_hide_a_good_java(
-    bare_machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_java_home_does_not_hide_a_good_java(bare_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = _install(bare_machine / "good", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", str(_install(bare_machine / "old", "11.0.2")))
     monkeypatch.setenv("PATH", str(good / "bin"))

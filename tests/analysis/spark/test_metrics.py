@@ -29,9 +29,7 @@ pytestmark = pytest.mark.spark
 
 
 def expect(spark: Any, columns: str, *rows: tuple[Any, ...]) -> Any:
-    return spark.createDataFrame(
-        list(rows), "run string, " + ", ".join(f"{c} double" for c in columns.split())
-    )
+    return spark.createDataFrame(list(rows), "run string, " + ", ".join(f"{c} double" for c in columns.split()))
 
 
 def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, frame: Any) -> None:
@@ -153,9 +151,7 @@ def test_deliveries_and_percentiles_from_buckets(spark: Any, frame: Any) -> None
     # Of 101 values, 51 are the first that make half, 96 the first that make 95 %, 100 the first that make 99 %.
     ranks = [middle(50 / 8), middle(95 / 8), middle(99 / 8)]
     assert all(abs(m - i / 8) <= RELATIVE_ERROR * i / 8 for m, i in zip(ranks, (50, 95, 99), strict=True))
-    expected = expect(
-        spark, LATENCY, ("a", 101.0, 50 / 101, 6.25, *ranks), ("b", 1.0, 3.0, 7.0, *[middle(7.0)] * 3)
-    )
+    expected = expect(spark, LATENCY, ("a", 101.0, 50 / 101, 6.25, *ranks), ("b", 1.0, 3.0, 7.0, *[middle(7.0)] * 3))
     assertDataFrameEqual(found, expected)
 
 
@@ -191,9 +187,7 @@ def test_load_counts_idle_brokers(spark: Any, frame: Any) -> None:
 
 
 def test_load_of_a_silent_network_is_unknown(spark: Any, frame: Any) -> None:
-    found = load.load(
-        frame("control", []), frame("publications", []), frame("brokers", handmade.LINE_BROKERS)
-    )
+    found = load.load(frame("control", []), frame("publications", []), frame("brokers", handmade.LINE_BROKERS))
     assertDataFrameEqual(found, expect(spark, "load_max_mean load_gini", ("a", None, None)))
 
 
@@ -257,8 +251,14 @@ def test_an_unknown_metric_lists_those_there_are() -> None:
 
 def test_the_ledger_lists_what_missed_covers_cost(spark: Any, frame: Any) -> None:
     def sent(subscription: int, broker: int, neighbour: int, outcome: str, exact: bool | None) -> dict[str, Any]:
-        return {"subscription": subscription, "broker": broker, "neighbour": neighbour, "outcome": outcome,
-                "exact": exact, "time": float(broker)}  # fmt: skip
+        return {
+            "subscription": subscription,
+            "broker": broker,
+            "neighbour": neighbour,
+            "outcome": outcome,
+            "exact": exact,
+            "time": float(broker),
+        }
 
     decisions = frame(
         "decisions",

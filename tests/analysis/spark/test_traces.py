@@ -155,9 +155,7 @@ def test_the_same_run_twice_is_refused(out: Path) -> None:
 
 
 def test_runs_of_two_experiments_are_refused(out: Path) -> None:
-    handmade.write(
-        out, "other", seed=3, run=[handmade.record(seed=3, parameters='{"overlay": {"kind": "star"}}')]
-    )
+    handmade.write(out, "other", seed=3, run=[handmade.record(seed=3, parameters='{"overlay": {"kind": "star"}}')])
     with pytest.raises(CoverlayError, match="different parameters"):
         find_runs(out)
 
@@ -165,9 +163,7 @@ def test_runs_of_two_experiments_are_refused(out: Path) -> None:
 def test_seeds_do_not_make_another_experiment(tmp_path: Path) -> None:
     for seed in (1, 2):
         parameters = f'{{"seed": {seed}, "overlay": {{"kind": "star"}}}}'
-        handmade.write(
-            tmp_path, f"r{seed}", seed=seed, run=[handmade.record(seed=seed, parameters=parameters)]
-        )
+        handmade.write(tmp_path, f"r{seed}", seed=seed, run=[handmade.record(seed=seed, parameters=parameters)])
     assert len(find_runs(tmp_path).runs) == 2
 
 

@@ -75,9 +75,13 @@ def test_rows_and_rest_are_everything(runs):
                 total = rows[column].sum() + rest[column].sum()
                 assert total == pytest.approx(everything[column].sum(), rel=1e-6)
         keys = ["hops", "latency_bucket"]
-        counted = tables["deliveries"].to_pandas().groupby(keys).size().add(
-            tables["deliveries_rest"].to_pandas().set_index(keys)["count"], fill_value=0
-        )  # fmt: skip
+        counted = (
+            tables["deliveries"]
+            .to_pandas()
+            .groupby(keys)
+            .size()
+            .add(tables["deliveries_rest"].to_pandas().set_index(keys)["count"], fill_value=0)
+        )
         assert counted.sort_index().to_dict() == complete["deliveries"].to_pandas().groupby(keys).size().to_dict()
 
 

@@ -147,8 +147,6 @@ def test_a_single_broker(load):
     assert load('graph [ node [ id 4 label "only" ] ]', "one.gml").brokers == 1
 
 
-
-
 def pair(first="", second="", link=""):
     """Two linked brokers in GML, with these attributes."""
     nodes = f'node [ id 0 label "a" {first} ] node [ id 1 label "b" {second} ]'

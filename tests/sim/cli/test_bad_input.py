@@ -153,9 +153,17 @@ def test_things_that_are_not_there(arguments, mentions, tmp_path, capsys, monkey
 
 @pytest.mark.parametrize(
     "arguments",
-    [["fly"], ["run"], ["run", "demo", "--jobs", "0"], ["run", "demo", "--jobs", "x"], ["list", "planets"],
-     ["explain", "somewhere", "--event", "x"], ["bench", "everything"], ["reproduce", "nature24"]],
-)  # fmt: skip
+    [
+        ["fly"],
+        ["run"],
+        ["run", "demo", "--jobs", "0"],
+        ["run", "demo", "--jobs", "x"],
+        ["list", "planets"],
+        ["explain", "somewhere", "--event", "x"],
+        ["bench", "everything"],
+        ["reproduce", "nature24"],
+    ],
+)
 def test_bad_command_lines(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

@@ -78,9 +78,15 @@ class Daemon:
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [str(home / "bin" / "spark-class"), *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                env=environment, cwd=folder, start_new_session=True, preexec_fn=die_with_parent,
-            )  # fmt: skip
+                [str(home / "bin" / "spark-class"), *arguments],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
 
     def wait_for(self, pattern: str) -> str:
         deadline = time.monotonic() + PATIENCE

@@ -167,4 +167,4 @@ def test_a_failed_run_is_reported_with_parameters_and_command(tmp_path, capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert "routing.root = 8: routing.root is 8" in said
     assert "--set workload.events=3 --set 'seeds=[1]'" in said
-    assert "case=[{ \"routing.root\" = 8 }]" in said
+    assert 'case=[{ "routing.root" = 8 }]' in said

@@ -189,7 +189,9 @@ def test_kills_at_every_operation_of_the_command(tmp_path):
         shutil.rmtree(out, ignore_errors=True)
         path = os.pathsep.join([str(hook), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "KILL_BEFORE": str(number), "KILL_BELOW": str(out)}
-        done = subprocess.run([sys.executable, "-m", "sim.cli.main", *run, str(out)], env=environment, capture_output=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "sim.cli.main", *run, str(out)], env=environment, capture_output=True
+        )
         status = done.returncode
         assert status in (0, -signal.SIGKILL), done.stderr.decode()
         assert main([*run, str(out), "--resume"]) == 0

@@ -35,8 +35,12 @@ def test_verdicts_follow_the_measurements(tmp_path, distribution, speed, expecte
     """Where R^I-tree takes the given share of the time of all others, all factors hold, or none does."""
     measured = {}
     for sweep in SWEEPS:
-        xs = [point.x for group in planned(distribution, True) for point in group if point.figure.startswith(
-            f"{sweep.figure}-")]  # fmt: skip
+        xs = [
+            point.x
+            for group in planned(distribution, True)
+            for point in group
+            if point.figure.startswith(f"{sweep.figure}-")
+        ]
         others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
         measured[f"{sweep.figure}-{distribution}"] = {**others, RI: {x: 100.0 / speed for x in xs}}
     measured[f"fig-11-{distribution}-work"] = {"nodes": {0.5: 7.0, 1.2: 3.0}}

@@ -48,12 +48,20 @@ def test_events_are_read_back(kind):
 @pytest.mark.parametrize(
     "text",
     [
-        "price < 10.5", "price > 0.1 and price < 0.3", "price >= 3.0 and price < 7.0", "price != 5.0",
-        "price in {1.5, 2.5}", "count between 3 and 9 and count not in {5, 7}", "count = 4", "true",
-        'colour != "red"', 'colour in {"green", "red"} and price <= 2.0', 'colour = "blue" score 0.25',
+        "price < 10.5",
+        "price > 0.1 and price < 0.3",
+        "price >= 3.0 and price < 7.0",
+        "price != 5.0",
+        "price in {1.5, 2.5}",
+        "count between 3 and 9 and count not in {5, 7}",
+        "count = 4",
+        "true",
+        'colour != "red"',
+        'colour in {"green", "red"} and price <= 2.0',
+        'colour = "blue" score 0.25',
         "price >= 1.0 weight 0.3 and count != 7 weight 2.0",
     ],
-)  # fmt: skip
+)
 def test_every_operator_comes_back_in_its_own_words(text):
     colours = ["red", "green", "blue", "white", "black", "pink"]
     schema = Schema((continuous("price", 0, 100), integer("count", 0, 20), categorical("colour", colours)))

@@ -20,9 +20,7 @@ PLACES = (0.0, 5e-324, 1e-160, 1.0, math.nextafter(1.0, 2.0), 1e160, -1e300, 1e3
 
 def psi(subscription, event, place, far, semantics):
     predicates, spot, alpha = subscription
-    held = [
-        w for a, _, (lo, hi), w in sorted(predicates) if a in event and lo <= event[a][1] and event[a][0] <= hi
-    ]
+    held = [w for a, _, (lo, hi), w in sorted(predicates) if a in event and lo <= event[a][1] and event[a][0] <= hi]
     if (semantics == "relaxed" and not held) or (semantics == "exact" and len(held) < len(predicates)):
         return None
     text = 0.0

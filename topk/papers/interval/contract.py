@@ -34,9 +34,7 @@ class Entries(NamedTuple):
 
     def take(self, which: NDArray[Any]) -> Entries:
         """The entries at these positions, or under this mask."""
-        return Entries(
-            self.rows[which], self.lo[which], self.hi[which], self.scores[which], self.ids[which]
-        )
+        return Entries(self.rows[which], self.lo[which], self.hi[which], self.scores[which], self.ids[which])
 
     @classmethod
     def none(cls) -> Entries:

@@ -48,10 +48,18 @@ def empty(slots: int, nodes: int, b: int) -> Forest:
     meta = np.full(CLASSES + 3, NOTHING, np.int64)
     meta[SLOTS] = meta[NODES] = 0
     return Forest(
-        np.empty(slots, np.int32), np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots, np.int64),
-        np.empty(nodes, np.int32), np.empty(nodes, np.int16), np.empty(nodes, np.int16),
-        np.empty(nodes, np.uint8), meta, b,
-    )  # fmt: skip
+        np.empty(slots, np.int32),
+        np.empty(slots),
+        np.empty(slots),
+        np.empty(slots),
+        np.empty(slots, np.int64),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int16),
+        np.empty(nodes, np.int16),
+        np.empty(nodes, np.uint8),
+        meta,
+        b,
+    )
 
 
 def with_room(forest: Forest, slots: int, nodes: int) -> Forest:

@@ -224,6 +224,9 @@ def copy_into(larger: Any, arrays: Any) -> None:
 
 def blank(size: int) -> Known:
     return Known(
-        np.full(size, np.inf), np.full(size, -np.inf), np.zeros(size, np.int32), np.zeros(size),
+        np.full(size, np.inf),
+        np.full(size, -np.inf),
+        np.zeros(size, np.int32),
+        np.zeros(size),
         np.zeros(size, np.int64),
-    )  # fmt: skip
+    )

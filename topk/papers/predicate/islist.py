@@ -34,7 +34,7 @@ from topk.papers.predicate.contract import (
     room_for,
     unlink,
     with_cells,
-)  # fmt: skip
+)
 
 TALL = 24  # levels; enough for 2²⁴ endpoints at one half per level
 HEADER = 0  # the node before all others

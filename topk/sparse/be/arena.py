@@ -84,18 +84,30 @@ def _records(count: int, kind: Any) -> Any:
     return aligned((count,), kind).view(np.recarray)
 
 
-def allocate(
-    dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring
-) -> Tree:
+def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring) -> Tree:
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
     tree = Tree(
-        _records(64, NODE), _records(64, BUCKET), np.zeros((64, 4, LEVELS)), np.zeros((64, SLOTS), np.float32),
-        _records(64, PNODE), np.zeros((64, SLOTS), np.float32), np.zeros((256, 2), np.int32), np.zeros(256, np.uint64),
-        *emptied(256), meta, knobs, domain, np.zeros(64, np.int64),
-        np.zeros(max(dimensions, 1), np.int64), np.full(len(at), -1, np.int64), at, reference, scoring,
-    )  # fmt: skip
+        _records(64, NODE),
+        _records(64, BUCKET),
+        np.zeros((64, 4, LEVELS)),
+        np.zeros((64, SLOTS), np.float32),
+        _records(64, PNODE),
+        np.zeros((64, SLOTS), np.float32),
+        np.zeros((256, 2), np.int32),
+        np.zeros(256, np.uint64),
+        *emptied(256),
+        meta,
+        knobs,
+        domain,
+        np.zeros(64, np.int64),
+        np.zeros(max(dimensions, 1), np.int64),
+        np.full(len(at), -1, np.int64),
+        at,
+        reference,
+        scoring,
+    )
     new_bucket(tree, -1, -1, 0)
     return tree
 
@@ -124,12 +136,16 @@ def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
 
     b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
     t = t._replace(
-        node=wider(t.node, b, buckets), bucket=wider(t.bucket, b, buckets), box=wider(t.box, b, buckets),
+        node=wider(t.node, b, buckets),
+        bucket=wider(t.bucket, b, buckets),
+        box=wider(t.box, b, buckets),
         bucket_top=wider(t.bucket_top, b, buckets),
-        pnode=wider(t.pnode, p, pnodes), pnode_top=wider(t.pnode_top, p, pnodes),
-        entries=wider(t.entries, e, entries), needs=wider(t.needs, e, entries),
+        pnode=wider(t.pnode, p, pnodes),
+        pnode_top=wider(t.pnode_top, p, pnodes),
+        entries=wider(t.entries, e, entries),
+        needs=wider(t.needs, e, entries),
         work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
-    )  # fmt: skip
+    )
     if 2 * (int(t.meta[HASHED]) + pnodes) > len(t.keys):
         size = 256
         while size < 4 * (p + pnodes):

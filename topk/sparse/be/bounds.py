@@ -20,7 +20,7 @@ from topk.sparse.be.arena import (
     SLOTS,
     Tree,
     show_active,
-)  # fmt: skip
+)
 from topk.sparse.rows import Rows, usual_score
 from topk.sparse.scores import as_bound
 

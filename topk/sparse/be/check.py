@@ -17,7 +17,7 @@ from topk.sparse.be.arena import (
     SLOTS,
     Tree,
     find_pnode,
-)  # fmt: skip
+)
 from topk.sparse.rows import Store, usual_score
 
 Box = dict[int, tuple[float, float]]

@@ -30,7 +30,7 @@ from topk.sparse.be.arena import (
     new_pnode,
     put_row,
     show_active,
-)  # fmt: skip
+)
 from topk.sparse.be.bounds import path, position, raise_top, refresh, refresh_scores
 from topk.sparse.be.split import approximate, centre, exhaustive, halve
 from topk.sparse.rows import Rows
@@ -80,8 +80,10 @@ def split(t: Tree, rows: Rows, b: int) -> None:
     else:
         if t.box[b, OWN_LO, k] == t.box[b, OWN_HI, k]:
             return
-        done = exhaustive(lo, hi, t.knobs[ALPHA], label) if t.knobs[EXHAUSTIVE] else approximate(
-            lo, hi, t.knobs[ALPHA], label
+        done = (
+            exhaustive(lo, hi, t.knobs[ALPHA], label)
+            if t.knobs[EXHAUSTIVE]
+            else approximate(lo, hi, t.knobs[ALPHA], label)
         )
         if not done:
             halve(lo, hi, centre(lo, hi), label)
@@ -103,9 +105,7 @@ def split(t: Tree, rows: Rows, b: int) -> None:
 
 
 @kernel(inner=True)
-def set_cells(
-    t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float
-) -> None:
+def set_cells(t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float) -> None:
     """Rigid cells: own range for searching (outermost cells are unbounded), whole range for halving."""
     outer_lo, outer_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
     if t.bucket[b].up < 0:

@@ -25,7 +25,7 @@ from topk.sparse.be.arena import (
     new_bucket,
     put_row,
     show_active,
-)  # fmt: skip
+)
 from topk.sparse.be.bounds import position, widen
 from topk.sparse.be.cluster import settle
 from topk.sparse.rows import Rows

@@ -24,7 +24,7 @@ from topk.sparse.be.arena import (
     PNODES,
     Tree,
     aligned,
-)  # fmt: skip
+)
 from topk.sparse.catalogue import Ints
 
 _SPARE = 64  # nodes that can be added before the arrays grow
@@ -75,10 +75,18 @@ def in_visiting_order(t: Tree) -> Tree:
     t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, 0
     t.meta[[FREE_BUCKET, FREE_PNODE]] = -1
     t = t._replace(
-        node=node, bucket=bucket, pnode=pnode, home=home, keys=keys, values=values,
-        entries=entries, needs=needs,
-        box=_taken(t.box, buckets), bucket_top=_taken(t.bucket_top, buckets), pnode_top=_taken(t.pnode_top, pnodes),
-    )  # fmt: skip
+        node=node,
+        bucket=bucket,
+        pnode=pnode,
+        home=home,
+        keys=keys,
+        values=values,
+        entries=entries,
+        needs=needs,
+        box=_taken(t.box, buckets),
+        bucket_top=_taken(t.bucket_top, buckets),
+        pnode_top=_taken(t.pnode_top, pnodes),
+    )
     own = pnode[:partitions]
     t.meta[HASHED] = _hash_all(keys, values, own.owner.astype(np.int64), own.attr.astype(np.int64))
     return t

@@ -50,9 +50,20 @@ def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -
 
 @kernel
 def match(
-    t: Tree, rows: Rows, packed: Packed, columns: Any, extra: Any, event: Any, codes: Any, k: int, prune: bool,
-    learn: bool, best: Any, ids: Any, counts: Any,
-) -> int:  # fmt: skip
+    t: Tree,
+    rows: Rows,
+    packed: Packed,
+    columns: Any,
+    extra: Any,
+    event: Any,
+    codes: Any,
+    k: int,
+    prune: bool,
+    learn: bool,
+    best: Any,
+    ids: Any,
+    counts: Any,
+) -> int:
     spread(event, *columns)
     pack_codes(packed, columns, codes)
     # Arrays by name: taking them out of the tuples in a loop would count references at every access.

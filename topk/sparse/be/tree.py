@@ -119,9 +119,7 @@ class BETree(SparseIndex):
     def _insert(self, row: int) -> None:
         if row >= len(self._tree.home):
             missing = len(self._store.rows.ids) - len(self._tree.home)
-            self._tree = self._tree._replace(
-                home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)])
-            )
+            self._tree = self._tree._replace(home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)]))
         self._codes.add(row)
         self._tree = self._tree._replace(at=self._codes.at)
         self._insert_all(np.array([row]))
@@ -142,9 +140,20 @@ class BETree(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
         found = match(
-            self._tree, self._store.rows, self._codes.packed, columns_of(event), event.extra, scratch.event,
-            scratch.codes, k, self.prunes, learn, scratch.scores, scratch.ids, scratch.counts,
-        )  # fmt: skip
+            self._tree,
+            self._store.rows,
+            self._codes.packed,
+            columns_of(event),
+            event.extra,
+            scratch.event,
+            scratch.codes,
+            k,
+            self.prunes,
+            learn,
+            scratch.scores,
+            scratch.ids,
+            scratch.counts,
+        )
         return int(found)
 
     def _account(self, queries: int) -> None:
