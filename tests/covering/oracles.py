@@ -13,11 +13,11 @@ def contains(outer: np.ndarray, inner: np.ndarray) -> bool:
     return all(o[0] <= i[0] and i[1] <= o[1] for o, i in zip(outer, inner, strict=True))
 
 
-def covers(stored: dict[object, np.ndarray], box: np.ndarray) -> set[object]:
+def covers(stored: dict[int, np.ndarray], box: np.ndarray) -> set[int]:
     return {id for id, other in stored.items() if contains(other, box)}
 
 
-def covered(stored: dict[object, np.ndarray], box: np.ndarray) -> list[object]:
+def covered(stored: dict[int, np.ndarray], box: np.ndarray) -> list[int]:
     return sorted(id for id, other in stored.items() if contains(box, other))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ INTERVAL = st.one_of(
 )
 
 # Enough bits to tell bounds apart, few enough for the greedy search to finish.
-EXACT_OPTIONS: dict[str, dict[str, object]] = {
+EXACT_OPTIONS: dict[str, dict[str, Any]] = {
     "zorder": {"bits": 3, "probe_cap": 10**6},
     "hilbert": {"bits": 3, "probe_cap": 10**6},
     "zorder-emulated": {"bits": 3},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from broker.language import Operator, Predicate, Subscription
 
-MEANING = {
+MEANING: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.LESS: lambda x, v: x < v[0],
     Operator.AT_MOST: lambda x, v: x <= v[0],
     Operator.EQUAL: lambda x, v: x == v[0],
@@ -17,15 +20,15 @@ MEANING = {
 }
 
 
-def holds(predicate: Predicate, values: dict) -> bool:
+def holds(predicate: Predicate, values: dict[str, Any]) -> bool:
     return predicate.attribute in values and MEANING[predicate.operator](values[predicate.attribute], predicate.values)
 
 
-def matches(subscription: Subscription, values: dict) -> bool:
+def matches(subscription: Subscription, values: dict[str, Any]) -> bool:
     return all(holds(predicate, values) for predicate in subscription.predicates)
 
 
-def relaxed_score(subscription: Subscription, values: dict) -> float | None:
+def relaxed_score(subscription: Subscription, values: dict[str, Any]) -> float | None:
     """Predicates on one attribute stand or fall together."""
     total, any_holds = 0.0, False
     for attribute in {p.attribute for p in subscription.predicates}:

@@ -1,12 +1,14 @@
 """Random schemas' worth of subscriptions and events, dense enough that predicates meet values."""
 
 import math
+from typing import Any
 
 from hypothesis import strategies as st
 
 from broker.language import Operator, Predicate, Subscription
 from broker.language.schema import Schema, categorical, continuous, integer
 
+Values = st.SearchStrategy[Any]
 SCHEMA = Schema((continuous("price", -4, 4), integer("year", -6, 6), categorical("issue", ["A", "B", "C", "D", "E"])))
 ORDERED = [Operator.LESS, Operator.AT_MOST, Operator.AT_LEAST, Operator.GREATER]
 
@@ -19,7 +21,7 @@ issues = st.sampled_from(SCHEMA["issue"].categories)
 weights = st.sampled_from([0.0, 0.5, 1.0, 2.5])
 
 
-def predicate_on(attribute, values, bounds, ordered=True):
+def predicate_on(attribute: str, values: Values, bounds: Values, ordered: bool = True) -> st.SearchStrategy[Predicate]:
     one = st.tuples(values)
     several = st.lists(values, max_size=5).map(tuple)
     some = st.lists(values, min_size=1, max_size=5).map(tuple)

@@ -39,7 +39,7 @@ def meet(one: Condition, other: Condition) -> bool:
     for operator, value in (one, other):
         mentioned |= set(value) if operator in ("in", "not in", "between") else {value}
     finite = [Fraction(v) for v in sorted(mentioned) if math.isfinite(v)] or [Fraction(0)]
-    candidates = [*mentioned, finite[0] - 1, finite[-1] + 1, -math.inf, math.inf]
+    candidates: list[float | Fraction] = [*mentioned, finite[0] - 1, finite[-1] + 1, -math.inf, math.inf]
     candidates += [(a + b) / 2 for a, b in pairwise(finite)]
     return any(satisfied(*one, x) and satisfied(*other, x) for x in candidates)
 

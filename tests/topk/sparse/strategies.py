@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -19,13 +20,13 @@ conditions = st.one_of(
 
 
 @st.composite
-def expressions(draw, largest=4):
+def expressions(draw: st.DrawFn, largest: int = 4) -> list[Any]:
     attributes = draw(st.lists(st.integers(0, DIMENSIONS - 1), unique=True, max_size=largest))
     return [(a, *draw(conditions), draw(weights)) for a in attributes]
 
 
 @st.composite
-def events(draw):
+def events(draw: st.DrawFn) -> dict[int, Any]:
     """Half of the conditions are single values, as events mostly are."""
     attributes = draw(st.lists(st.integers(0, DIMENSIONS - 1), unique=True, max_size=DIMENSIONS))
     point = st.tuples(st.just("="), values)
