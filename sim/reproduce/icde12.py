@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from analysis.report.claims import Claim
 from sim.reproduce.matching import NOISE, Asks, Progress, Sheet, most_saved, saved
-from sim.workloads.begen import Begen, Expressions, begen, dblp_like, varied
+from sim.workloads.begen import Begen, Expressions, begen, dblp_like
 from topk.sparse import build
 
 SCAN, KIND, BE, BATCH, STAR = "SCAN", "k-ind", "BE", "BE*-B", "BE*"
@@ -35,13 +36,13 @@ def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:
     """Sizes as in Table III; with `quick` a twentieth."""
     sheet = Sheet("icde12", out, progress, "20,000 expressions instead of up to 1,000,000" if quick else "")
     small = Begen(subscriptions=20_000 if quick else 100_000, events=10 if quick else 20)
-    large = varied(small, subscriptions=20_000 if quick else 1_000_000)
+    large = replace(small, subscriptions=20_000 if quick else 1_000_000)
     _construction(sheet, large)
     _capacity(sheet, small)
-    macro = {d: _macro(sheet, varied(small, distribution=d), large.subscriptions, quick) for d in _DISTRIBUTIONS}
+    macro = {d: _macro(sheet, replace(small, distribution=d), large.subscriptions, quick) for d in _DISTRIBUTIONS}
     _overall(sheet, macro)
     _by_cardinality(sheet, macro, small)
-    _by_cluster(sheet, macro, varied(small, distribution="zipf"))
+    _by_cluster(sheet, macro, replace(small, distribution="zipf"))
     _by_size(sheet, small, large.subscriptions)
     _by_probability(sheet, large, quick)
     return sheet.claims
@@ -79,15 +80,15 @@ def _macro(sheet: Sheet, base: Begen, large: int, quick: bool) -> dict[str, Any]
     events = ((5, 13), (8, 15), (30, 43)) if quick else ((5, 13), (8, 15), (16, 25), (30, 43), (66, 81))
     return {
         "cardinality": _sweep(sheet, f"fig-6-cardinality-{d}", f"Cardinality, {d}", "cardinality",
-                              [(c, varied(base, cardinality=c)) for c in cardinalities]),
+                              [(c, replace(base, cardinality=c)) for c in cardinalities]),
         "dimensions": _sweep(sheet, f"fig-6-dimensions-{d}", f"Dimensions, {d}", "dimensions",
-                             [(c, varied(base, dimensions=c, subscriptions=large)) for c in dimensions]),
+                             [(c, replace(base, dimensions=c, subscriptions=large)) for c in dimensions]),
         "clusters": _sweep(sheet, f"fig-7-clusters-{d}", f"Clusters ({_NONE} stands for none), {d}", "clusters",
-                           [(c or _NONE, varied(base, clusters=c)) for c in clusters]),
+                           [(c or _NONE, replace(base, clusters=c)) for c in clusters]),
         "cluster-size": _sweep(sheet, f"fig-7-cluster-size-{d}", f"Cluster size, {d}", "cluster size",
-                               [(c, varied(base, cluster_size=c)) for c in sizes]),
+                               [(c, replace(base, cluster_size=c)) for c in sizes]),
         "size": _sweep(sheet, f"fig-7-size-{d}", f"Predicates per expression, {d}", "predicates",
-                       [(s, varied(base, subscription_size=s, event_size=e)) for s, e in events]),
+                       [(s, replace(base, subscription_size=s, event_size=e)) for s, e in events]),
     }  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _by_cardinality(sheet: Sheet, macro: dict[str, dict[str, Any]], base: Begen)
     for d, published in (("uniform", 1.29), ("zipf", 1.36)):
         series = macro[d]["cardinality"]
         be, star = (series[name][max(series[name])] / series[name][min(series[name])] for name in (BE, STAR))
-        grown = sheet.kept(f"growth-{d}", partial(_growth, varied(base, distribution=d), sorted(series[BE])))
+        grown = sheet.kept(f"growth-{d}", partial(_growth, replace(base, distribution=d), sorted(series[BE])))
         counted = ", ".join(f"{what} {factor:.2f}×" for what, factor in grown.items())
         sheet.statement(
             f"cardinality-{d}",
@@ -129,7 +130,7 @@ def _growth(parameters: Begen, cardinalities: Sequence[int]) -> dict[str, float]
     for name in (BE, STAR):
         counts = []
         for cardinality in (cardinalities[0], cardinalities[-1]):
-            workload = begen(varied(parameters, cardinality=cardinality))
+            workload = begen(replace(parameters, cardinality=cardinality))
             index = build(_METHODS[name], workload.catalogue, match_probability=parameters.match_probability)
             counts.append(looked(index, workload.events, None))
         (nodes, entries), (more_nodes, more_entries) = counts
@@ -153,8 +154,8 @@ def _steps(parameters: Begen) -> float:
 
 def _by_cluster(sheet: Sheet, macro: dict[str, dict[str, Any]], base: Begen) -> None:
     clusters, size = macro["zipf"]["clusters"], macro["zipf"]["cluster-size"]
-    fewer = _steps(varied(base, clusters=2)) / _steps(varied(base, clusters=None))
-    smaller = _steps(varied(base, cluster_size=25)) / _steps(varied(base, cluster_size=800))
+    fewer = _steps(replace(base, clusters=2)) / _steps(replace(base, clusters=None))
+    smaller = _steps(replace(base, cluster_size=25)) / _steps(replace(base, cluster_size=800))
     why = (
         f"in our data the rows that k-index looks at grow only {fewer:.3g}× from no clusters to two and {smaller:.3g}× "
         "from cluster size 800 to 25: half of our expressions belong to topics, whose anchors they share whatever the "
@@ -208,11 +209,11 @@ def _at_worst(ratio: float) -> str:
 
 def _construction(sheet: Sheet, base: Begen) -> None:
     """Table II(b): seconds to build by insertion. The kernels are compiled before."""
-    build("be-star", begen(varied(base, subscriptions=500)).catalogue)
+    build("be-star", begen(replace(base, subscriptions=500)).catalogue)
     share = base.subscriptions / 1_000_000
     sets: dict[str, tuple[Callable[[], Expressions], float]] = {
         "uniform": (lambda: begen(base), 2.30),
-        "Zipf": (lambda: begen(varied(base, distribution="zipf")), 2.45),
+        "Zipf": (lambda: begen(replace(base, distribution="zipf")), 2.45),
         "author": (lambda: dblp_like("author", int(760_000 * share), 1), 4.98),
         "title": (lambda: dblp_like("title", int(250_000 * share), 1), 2.83),
     }
@@ -244,7 +245,7 @@ def _capacity(sheet: Sheet, base: Begen) -> None:
 
         def point(probability: float = probability) -> tuple[Asks, Sequence[Any]]:
             # All capacities in one point: they take turns, so a busy machine slows them alike.
-            workload = begen(varied(base, match_probability=probability))
+            workload = begen(replace(base, match_probability=probability))
             every: dict[str, Any] = {}
             for capacity in _CAPACITIES:
                 every[f"{STAR} A={capacity}"] = asks(workload, (STAR,), capacity=capacity)[STAR]
@@ -255,7 +256,7 @@ def _capacity(sheet: Sheet, base: Begen) -> None:
         series = {capacity: times[f"{STAR} A={capacity}"][probability] for capacity in _CAPACITIES}
         best = min(series, key=lambda c: series[c])
         near = series[published] <= 1.1 * series[best]
-        work = sheet.kept(f"{figure}-work", partial(_by_capacity, varied(base, match_probability=probability)))
+        work = sheet.kept(f"{figure}-work", partial(_by_capacity, replace(base, match_probability=probability)))
         sheet.statement(
             f"capacity-{probability:g}",
             f"best l-node capacity at match probability {probability:.1%}",
@@ -305,7 +306,7 @@ def _by_size(sheet: Sheet, base: Begen, largest: int) -> None:
 
     def make(name: str, count: int) -> Expressions:
         if name in _DISTRIBUTIONS:
-            return begen(varied(base, subscriptions=count, distribution=name))
+            return begen(replace(base, subscriptions=count, distribution=name))
         return dblp_like(name, count, base.events)
 
     def point(name: str, count: int) -> tuple[Asks, Sequence[Any]]:
@@ -344,7 +345,7 @@ def _by_probability(sheet: Sheet, base: Begen, quick: bool) -> None:
     """Figure 9: top-k by match probability."""
 
     def point(distribution: str, probability: float) -> tuple[Asks, Sequence[Any]]:
-        workload = begen(varied(base, distribution=distribution, match_probability=probability))
+        workload = begen(replace(base, distribution=distribution, match_probability=probability))
         return _ranked(workload, match_probability=probability)
 
     for d in _DISTRIBUTIONS:

@@ -1,6 +1,11 @@
-"""Workloads by name, and from files.
+"""Workloads by name, and from files: `generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200)`.
 
-workload = generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200, clusters=5)
+contract            what a workload is; options: how a generator declares what its options may be
+uniform, zipf, regional, mixture, anisotropic       boxes
+begen, located, expressions                         expressions over many attributes, with places; as boxes
+stocks, ads, jobs, sensors                          scenarios in the subscription language (scenario)
+files               the user's own data
+arrivals            who does what when
 """
 
 from __future__ import annotations
@@ -13,11 +18,14 @@ from routing.options import accepted, reject_unknown, whole
 from sim.random_streams import Stream, streams
 from sim.workloads.ads import ads
 from sim.workloads.anisotropic import anisotropic
+from sim.workloads.begen import Begen
 from sim.workloads.contract import Generator, Workload
 from sim.workloads.expressions import begen_boxes, located_boxes
 from sim.workloads.files import load_workload
 from sim.workloads.jobs import jobs
+from sim.workloads.located import Located
 from sim.workloads.mixture import mixture
+from sim.workloads.options import checked
 from sim.workloads.regional import regional
 from sim.workloads.sensors import sensors
 from sim.workloads.stocks import stocks
@@ -39,27 +47,24 @@ WORKLOADS: dict[str, Generator] = {
     "jobs": jobs,
     "sensors": sensors,
 }
+PARAMETERS: dict[str, type] = {"begen": Begen, "located": Located}  # keyword-only fields that are a kind's options
 
 
 def workload_options(kind: str) -> tuple[str, ...]:
     """The options that `generate` takes for this kind."""
     if kind not in WORKLOADS:
         raise unknown_name("workload kind", kind, WORKLOADS)
-    return accepted(WORKLOADS[kind])
+    return accepted(PARAMETERS.get(kind, WORKLOADS[kind]))
 
 
 def generate(
     kind: str, stream: Stream, *, attributes: int, subscriptions: int, events: int, **options: Any
 ) -> Workload:
     """Generate a workload; equal streams and options give equal columns."""
+    counts = [whole("workload.attributes", attributes, 1)]
+    counts += [whole("workload.subscriptions", subscriptions, 0), whole("workload.events", events, 0)]
     reject_unknown(f'workload kind "{kind}"', options, workload_options(kind))
-    return WORKLOADS[kind](
-        stream,
-        whole("workload.attributes", attributes, 1),
-        whole("workload.subscriptions", subscriptions, 0),
-        whole("workload.events", events, 0),
-        **options,
-    )
+    return WORKLOADS[kind](stream, *counts, **checked("workload", PARAMETERS.get(kind, WORKLOADS[kind]), options))
 
 
 def validate(kind: str, attributes: int, options: Mapping[str, Any]) -> None:

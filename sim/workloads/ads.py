@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
-from routing.options import number
 from sim.random_streams import Stream
 from sim.workloads.contract import Workload
+from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
 
 INTERESTS = (
@@ -45,9 +45,8 @@ AGES = ((13, 17), (18, 24), (25, 34), (35, 49), (50, 64), (65, 90), (18, 34), (2
 EVENING, DAYTIME = (18, 23), (9, 17)
 
 
-def ads(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: float = 0.8) -> Workload:
+def ads(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.8) -> Workload:
     """`skew` is the Zipf parameter of interests and countries."""
-    skew = number("workload.skew", skew, 0.0)
     interests, countries = popularity(len(INTERESTS), skew), popularity(len(COUNTRIES), skew)
 
     def subscribe(luck: Luck) -> Subscription:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from routing.options import number, whole
+from routing.options import whole
 from sim.random_streams import Stream
 from sim.workloads.contract import Workload, boxes
+from sim.workloads.options import Share
 
 SPREAD = 0.5  # widths vary by this fraction around their mean
 
@@ -21,13 +22,11 @@ def anisotropic(
     subscriptions: int,
     events: int,
     *,
-    narrow: float = 0.02,
-    wide: float = 0.6,
+    narrow: Share = 0.02,
+    wide: Share = 0.6,
     narrow_attributes: int | None = None,
 ) -> Workload:
     """`narrow` and `wide` are mean widths; by default the first half of the attributes, rounded up, is narrow."""
-    narrow = number("workload.narrow", narrow, 0.0, 1.0)
-    wide = number("workload.wide", wide, 0.0, 1.0)
     if narrow_attributes is None:
         narrow_attributes = (attributes + 1) // 2
     first = whole("workload.narrow_attributes", narrow_attributes, 0, attributes)

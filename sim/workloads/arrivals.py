@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from routing.options import accepted, number, reject_unknown, whole
 from routing.overlay.latency import globe_distances
 from sim.random_streams import Stream, streams
 from sim.workloads.contract import Floats, Workload
+from sim.workloads.options import NotNegative, Positive, Range, Share, checked
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
@@ -72,140 +73,117 @@ class Timeline:
             assert self.broker[came[int(self.index[place])]] == self.broker[place], "where it came"
 
 
-class Process(Protocol):
-    """When subscriptions come, when they leave (inf: never), and when events are published."""
-
-    def __call__(self, stream: Stream, workload: Workload) -> tuple[Floats, Floats, Floats]: ...
-
-
-def static(
-    stream: Stream,
-    workload: Workload,
-    *,
-    subscribe_rate: float = 1.0,
-    publish_rate: float = 1.0,
-    unsubscribe: float = 0.0,
-    settle: float = 1000.0,
-) -> tuple[Floats, Floats, Floats]:
-    """Rates are operations per ms in the whole network; `unsubscribe` is the share that leaves again."""
-    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
-    publish_rate = number("arrivals.publish_rate", publish_rate, 0.0, above=True)
-    unsubscribe = number("arrivals.unsubscribe", unsubscribe, 0.0, 1.0)
-    settle = number("arrivals.settle", settle, 0.0)
-    count, events = len(workload.lo), len(workload.events)
-    came = _poisson(stream("arrivals.subscribe"), count, subscribe_rate)
-    ready = _last(came) + settle
-    # The lower the number, the earlier it leaves: a larger share adds leavers and keeps the others.
-    luck = stream("arrivals.leavers").random(count)
-    leavers = np.flatnonzero(luck < unsubscribe)
-    leavers = leavers[np.argsort(luck[leavers], kind="stable")]
-    left = np.full(count, np.inf)
-    if len(leavers):
-        left[leavers] = ready + _poisson(stream("arrivals.unsubscribe"), len(leavers), subscribe_rate)
-        ready = _last(left[leavers]) + settle
-    if workload.times is not None:
-        return came, left, ready + workload.times
-    return came, left, ready + _poisson(stream("arrivals.publish"), events, publish_rate)
+Times = tuple[
+    Floats, Floats, Floats
+]  # when subscriptions come, when they leave (inf: never), when events are published
 
 
-def churn(
-    stream: Stream, workload: Workload, *, subscribe_rate: float = 1.0, lifetime: float = 500.0
-) -> tuple[Floats, Floats, Floats]:
-    """`lifetime` is the mean in ms; who would leave after the last arrival stays."""
-    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
-    came = _poisson(stream("arrivals.subscribe"), len(workload.lo), subscribe_rate)
-    return _come_and_go(stream, workload, came, lifetime, subscribe_rate)
+@dataclass(frozen=True, kw_only=True)
+class Settling:
+    """Rates are operations per ms in the whole network; `settle` is the time to come to rest, in ms."""
+
+    subscribe_rate: Positive = 1.0
+    publish_rate: Positive = 1.0
+    settle: NotNegative = 1000.0
+
+    def times(self, stream: Stream, workload: Workload, unsubscribe: float = 0.0) -> Times:
+        count, events = len(workload.lo), len(workload.events)
+        came = _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
+        ready = _last(came) + self.settle
+        # The lower the number, the earlier it leaves: a larger share adds leavers and keeps the others.
+        luck = stream("arrivals.leavers").random(count)
+        leavers = np.flatnonzero(luck < unsubscribe)
+        leavers = leavers[np.argsort(luck[leavers], kind="stable")]
+        left = np.full(count, np.inf)
+        if len(leavers):
+            left[leavers] = ready + _poisson(stream("arrivals.unsubscribe"), len(leavers), self.subscribe_rate)
+            ready = _last(left[leavers]) + self.settle
+        if workload.times is not None:
+            return came, left, ready + workload.times
+        return came, left, ready + _poisson(stream("arrivals.publish"), events, self.publish_rate)
 
 
-def bursty(
-    stream: Stream,
-    workload: Workload,
-    *,
-    subscribe_rate: float = 1.0,
-    burst: float = 20.0,
-    spread: float = 1.0,
-    lifetime: float = 500.0,
-) -> tuple[Floats, Floats, Floats]:
-    """Like churn at the same mean rate, but `burst` subscriptions at a time (a geometric mean) within `spread` ms."""
-    subscribe_rate = number("arrivals.subscribe_rate", subscribe_rate, 0.0, above=True)
-    burst = number("arrivals.burst", burst, 1.0)
-    spread = number("arrivals.spread", spread, 0.0)
-    count = len(workload.lo)
-    first_of_burst = stream("arrivals.bursts").random(count) < 1.0 / burst
-    starts = _poisson(stream("arrivals.subscribe"), count, subscribe_rate / burst)
-    came = starts[np.cumsum(first_of_burst)[:count] - first_of_burst[:1].sum()] if count else starts
-    came = came + spread * stream("arrivals.spread").random(count)
-    return _come_and_go(stream, workload, came, lifetime, subscribe_rate)
+@dataclass(frozen=True, kw_only=True)
+class Static(Settling):
+    """`unsubscribe` is the share that leaves again."""
+
+    unsubscribe: Share = 0.0
+
+    def __call__(self, stream: Stream, workload: Workload) -> Times:
+        return self.times(stream, workload, self.unsubscribe)
 
 
-def storm(
-    stream: Stream,
-    workload: Workload,
-    *,
-    share: float = 0.5,
-    width: float = 1.0,
-    subscribe_rate: float = 1.0,
-    publish_rate: float = 1.0,
-    settle: float = 1000.0,
-) -> tuple[Floats, Floats, Floats]:
-    """Static, but the last `share` of the subscriptions comes within `width` ms, half way through the events."""
-    share = number("arrivals.share", share, 0.0, 1.0)
-    width = number("arrivals.width", width, 0.0)
-    came, left, published = static(
-        stream, workload, subscribe_rate=subscribe_rate, publish_rate=publish_rate, settle=settle
-    )
-    late = len(came) - round(share * len(came))
-    middle = (published[0] + published[-1]) / 2 if len(published) else _last(came) + settle
-    came[late:] = middle + width * stream("arrivals.storm").random(len(came) - late)
-    return came, left, published
-
-
-def preloaded(
-    stream: Stream,
-    workload: Workload,
-    *,
-    share: float = 1.0,
-    subscribe_rate: float = 1.0,
-    publish_rate: float = 1.0,
-    unsubscribe: float = 0.0,
-    settle: float = 1000.0,
-) -> tuple[Floats, Floats, Floats]:
+@dataclass(frozen=True, kw_only=True)
+class Preloaded(Static):
     """Static, but the first `share` of the subscriptions is there from the start: they come before time 0."""
-    there = round(number("arrivals.share", share, 0.0, 1.0) * len(workload.lo))
-    came, left, published = static(
-        stream,
-        workload,
-        subscribe_rate=subscribe_rate,
-        publish_rate=publish_rate,
-        unsubscribe=unsubscribe,
-        settle=settle,
-    )
-    waited = float(came[there - 1]) if there else 0.0  # for those who need not come any more
-    came, left, published = came - waited, left - waited, published - waited
-    came[:there] = BEFORE
-    return came, left, published
+
+    share: Share = 1.0
+
+    def __call__(self, stream: Stream, workload: Workload) -> Times:
+        there = round(self.share * len(workload.lo))
+        came, left, published = super().__call__(stream, workload)
+        waited = float(came[there - 1]) if there else 0.0  # for those who need not come any more
+        came, left, published = came - waited, left - waited, published - waited
+        came[:there] = BEFORE
+        return came, left, published
 
 
-def _come_and_go(
-    stream: Stream, workload: Workload, came: Floats, lifetime: float, rate: float
-) -> tuple[Floats, Floats, Floats]:
-    """Exponential lifetimes, and events over the whole period."""
-    lifetime = number("arrivals.lifetime", lifetime, 0.0, above=True)
-    count, events = len(workload.lo), len(workload.events)
-    end = _last(came) if count else events / rate
-    left = came + lifetime * stream("arrivals.lifetimes").standard_exponential(count)
-    left[left > end] = np.inf
-    if workload.times is not None:
-        return came, left, workload.times
-    return came, left, np.sort(stream("arrivals.publish").random(events)) * end
+@dataclass(frozen=True, kw_only=True)
+class Storm(Settling):
+    """Static, but the last `share` of the subscriptions comes within `width` ms, half way through the events."""
+
+    share: Share = 0.5
+    width: NotNegative = 1.0
+
+    def __call__(self, stream: Stream, workload: Workload) -> Times:
+        came, left, published = self.times(stream, workload)
+        late = len(came) - round(self.share * len(came))
+        middle = (published[0] + published[-1]) / 2 if len(published) else _last(came) + self.settle
+        came[late:] = middle + self.width * stream("arrivals.storm").random(len(came) - late)
+        return came, left, published
 
 
-ARRIVALS: dict[str, Process] = {
-    "static": static,
-    "churn": churn,
-    "bursty": bursty,
-    "storm": storm,
-    "preloaded": preloaded,
+@dataclass(frozen=True, kw_only=True)
+class Churn:
+    """Events over the whole period. `lifetime` is the mean in ms; who would leave after the last arrival stays."""
+
+    subscribe_rate: Positive = 1.0
+    lifetime: Positive = 500.0
+
+    def came(self, stream: Stream, count: int) -> Floats:
+        return _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
+
+    def __call__(self, stream: Stream, workload: Workload) -> Times:
+        count, events = len(workload.lo), len(workload.events)
+        came = self.came(stream, count)
+        end = _last(came) if count else events / self.subscribe_rate
+        left = came + self.lifetime * stream("arrivals.lifetimes").standard_exponential(count)
+        left[left > end] = np.inf
+        if workload.times is not None:
+            return came, left, workload.times
+        return came, left, np.sort(stream("arrivals.publish").random(events)) * end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bursty(Churn):
+    """Like churn at the same mean rate, but `burst` subscriptions at a time (a geometric mean) within `spread` ms."""
+
+    burst: Annotated[float, Range(1)] = 20.0
+    spread: NotNegative = 1.0
+
+    def came(self, stream: Stream, count: int) -> Floats:
+        first_of_burst = stream("arrivals.bursts").random(count) < 1.0 / self.burst
+        starts = _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate / self.burst)
+        came = starts[np.cumsum(first_of_burst)[:count] - first_of_burst[:1].sum()] if count else starts
+        return came + self.spread * stream("arrivals.spread").random(count)
+
+
+ARRIVALS: dict[str, type[Static | Storm | Churn]] = {
+    "static": Static,
+    "churn": Churn,
+    "bursty": Bursty,
+    "storm": Storm,
+    "preloaded": Preloaded,
 }
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
 ATTACH = ("random", "nearest")
@@ -236,6 +214,7 @@ def schedule(
     broker), the others where chance puts them.
     """
     reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
+    process = ARRIVALS[kind](**checked("arrivals", ARRIVALS[kind], options))
     brokers = whole("brokers", brokers, 1)
     count, events = len(workload.lo), len(workload.events)
     homes = _places(stream, "homes", count, brokers, number("arrivals.home_skew", home_skew, 0.0))
@@ -249,7 +228,7 @@ def schedule(
         homes = _given("subscription", workload.homes, brokers)
     if workload.publishers is not None:
         publishers = _given("event", workload.publishers, brokers)
-    came, left, published = ARRIVALS[kind](stream, workload, **options)
+    came, left, published = process(stream, workload)
     there = int((came == BEFORE).sum())  # the first ones, if any
     leaving = np.flatnonzero(np.isfinite(left))
     time = np.concatenate([came[there:], left[leaving], published])

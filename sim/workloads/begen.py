@@ -20,42 +20,59 @@ and events alike. ξ is scaled to 1 for the rarest attribute.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
 from sim.random_streams import Stream, streams
+from sim.workloads.options import Count, NotNegative, Range
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.sparse import Events, SparseCatalogue
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DISTRIBUTIONS = ("uniform", "zipf")
+DISTRIBUTIONS = ("uniform", "zipf")  # of the attributes
+Cardinality = Annotated[int, Range(2, 2**53)]
 _WIDEST = 9  # a range is 1 to this many values: k-index enumerates them
 _VARIANTS = 4  # anchors per topic: near misses that differ by value, not by attribute
 _TOPICAL = 0.5  # share of expressions that belong to a topic
 
 
 @dataclass(frozen=True)
-class Begen:
-    """One column of Table III."""
+class Population:
+    """How large a set is, and which attributes its rows name."""
 
     subscriptions: int = 100_000
     events: int = 100
     dimensions: int = 400
-    cardinality: int = 250_000_000
-    clusters: int | None = 4
-    cluster_size: int = 100
+    seed: int = 1
+    _: KW_ONLY
+    distribution: Annotated[str, DISTRIBUTIONS] = "uniform"
+    skew: NotNegative = 1.0  # of the Zipf law
+
+    @property
+    def law(self) -> Floats:
+        """How likely each attribute is named."""
+        if self.distribution not in DISTRIBUTIONS:
+            raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {self.distribution!r}")
+        return zipf_probabilities(self.dimensions, self.skew if self.distribution == "zipf" else 0.0)
+
+
+@dataclass(frozen=True)
+class Begen(Population):
+    """One column of Table III."""
+
+    _: KW_ONLY
+    cardinality: Cardinality = 250_000_000
+    clusters: Count | None = 4
+    cluster_size: Count = 100
     subscription_size: int = 8
     event_size: int = 15
-    match_probability: float = 0.001
-    distribution: str = "uniform"
-    skew: float = 1.0  # of the Zipf law
-    seed: int = 1
+    match_probability: Annotated[float, Range(0, 0.25, above=True)] = 0.001
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
     """Expressions and events; equal parameters give equal arrays. `stream` takes the place of the seed."""
     _check(parameters)
     stream = stream or streams(parameters.seed)
-    law = _popularity(parameters)
+    law = parameters.law
     shape = (parameters.dimensions, parameters.clusters or 1)
     centres = stream("begen.centres").integers(0, parameters.cardinality, shape)
     topics = _Topics(parameters, stream, law, centres)
@@ -78,14 +95,7 @@ def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
     return Expressions(catalogue, _events(parameters, stream, law, centres, topics, catalogue))
 
 
-def varied(parameters: Begen, **changes: object) -> Begen:
-    """The same workload with some parameters changed."""
-    return replace(parameters, **changes)  # type: ignore[arg-type]
-
-
 def _check(p: Begen) -> None:
-    if p.distribution not in DISTRIBUTIONS:
-        raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {p.distribution!r}")
     if not 0.0 < p.match_probability <= 0.25:
         raise CoverlayError(f"match_probability must be above 0 and at most 0.25, not {p.match_probability}")
     if not 1 <= p.subscription_size <= p.event_size <= p.dimensions:
@@ -95,11 +105,6 @@ def _check(p: Begen) -> None:
         )
 
 
-def _popularity(p: Begen) -> Floats:
-    skew = p.skew if p.distribution == "zipf" else 0.0
-    return np.asarray(zipf_probabilities(p.dimensions, skew), dtype=np.float64)
-
-
 class _Topics:
     """Attribute sets with anchors, and the probability q that makes the matches come out as asked."""
 
@@ -107,7 +112,7 @@ class _Topics:
         groups = max(2, round(p.match_probability**-0.5))
         self.variants = min(_VARIANTS, groups)
         self.count = max(1, round(groups / self.variants))
-        self.attributes = _distinct(stream("begen.topics"), law, self.count, p.event_size)
+        self.attributes = distinct(stream("begen.topics"), law, self.count, p.event_size)
         shape = (self.count, self.variants, p.event_size)
         named = np.broadcast_to(self.attributes[:, None, :], shape)
         self.anchors = _values(stream("begen.anchors"), p, centres, named)
@@ -122,7 +127,7 @@ class _Topics:
         return high
 
 
-def _distinct(random: np.random.Generator, law: Floats, rows: int, size: int) -> Ints:
+def distinct(random: np.random.Generator, law: Floats, rows: int, size: int) -> Ints:
     """`size` distinct attributes per row, drawn by the law without replacement, ascending."""
     chosen = np.empty((rows, size), dtype=np.int64)
     _draw_distinct(random, np.cumsum(law), chosen)
@@ -153,7 +158,7 @@ def _values(random: np.random.Generator, p: Begen, centres: Ints, attributes: In
     return np.clip(centre + scatter, 0, p.cardinality - 1)
 
 
-def _sizes(random: np.random.Generator, mean: int, largest: int, count: int) -> Ints:
+def sizes_around(random: np.random.Generator, mean: int, largest: int, count: int) -> Ints:
     """Sizes from mean−half to mean+half, cut to what is possible, symmetric so that the mean is kept."""
     half = min(max(mean // 2, 0), largest - mean, mean - 1)
     return random.integers(mean - half, mean + half + 1, count)
@@ -161,16 +166,15 @@ def _sizes(random: np.random.Generator, mean: int, largest: int, count: int) -> 
 
 def _expressions(p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _Topics) -> SparseCatalogue:
     n = p.subscriptions
-    sizes = _sizes(stream("begen.sizes"), p.subscription_size, p.event_size, n)
+    sizes = sizes_around(stream("begen.sizes"), p.subscription_size, p.event_size, n)
     topical = stream("begen.topical").random(n) < _TOPICAL
     held = topics.hold_probability(sizes[topical]) if topical.any() else 1.0
     random = stream("begen.expressions")
-    # All rows draw event_size attributes and use the first `size` of a random order: one array, no Python per row.
-    free = _distinct(random, law, n, p.event_size)
+    # All rows draw event_size attributes and use some of them.
+    free = distinct(random, law, n, p.event_size)
     topic, variant = random.integers(0, topics.count, n), random.integers(0, topics.variants, n)
     named = np.where(topical[:, None], topics.attributes[topic], free)
-    order = np.argsort(random.random((n, p.event_size)), axis=1)
-    used = np.take_along_axis(np.arange(p.event_size)[None, :] < sizes[:, None], np.argsort(order, axis=1), axis=1)
+    used = some_of(random, named.shape, sizes)
     width = random.integers(1, _WIDEST + 1, named.shape)
     anchor = topics.anchors[topic, variant]
     contains = topical[:, None] & (random.random(named.shape) < held)
@@ -180,11 +184,22 @@ def _expressions(p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _
     accident = topical[:, None] & ~contains & (lo <= anchor) & (anchor < lo + width)
     lo = np.clip(np.where(accident, anchor + 1, lo), 0, p.cardinality - 1)
     hi = np.minimum(lo + width - 1, p.cardinality - 1)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    attributes = named[used].astype(np.int32)
-    weights = inverse_frequency_weights(stream("begen.weights"), attributes, attributes, p.dimensions)
-    low, high = lo[used].astype(np.float64), hi[used].astype(np.float64)
-    return SparseCatalogue(p.dimensions, np.arange(n), offsets, attributes, low, high, weights)
+    return catalogue_of(stream("begen.weights"), p.dimensions, sizes, named[used], lo[used], hi[used])
+
+
+def some_of(random: np.random.Generator, shape: tuple[int, ...], sizes: Ints) -> NDArray[np.bool_]:
+    """Which cells to use so that row i has sizes[i] of them, at random: one array, no Python per row."""
+    return np.argsort(np.argsort(random.random(shape), axis=1), axis=1) < sizes[:, None]
+
+
+def catalogue_of(
+    random: np.random.Generator, dimensions: int, sizes: Ints, named: Ints, lo: Any, hi: Any
+) -> SparseCatalogue:
+    """Expressions of these sizes from the columns of their predicates, weighted by inverse frequency."""
+    offsets, attributes = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), named.astype(np.int32)
+    weights = inverse_frequency_weights(random, attributes, attributes, dimensions)
+    low, high = lo.astype(np.float64), hi.astype(np.float64)
+    return SparseCatalogue(dimensions, np.arange(len(sizes)), offsets, attributes, low, high, weights)
 
 
 def _events(
@@ -211,11 +226,6 @@ def inverse_frequency_weights(
     return np.maximum(own, random.normal(0.8 * own, 0.05 * own))
 
 
-def measured_match_probability(workload: Expressions, matches: Floats | Ints) -> float:
-    """Mean share of the expressions that an event matched."""
-    return float(np.mean(matches)) / max(len(workload.catalogue), 1)
-
-
 # ---- like DBLP -------------------------------------------------------------------------------------------
 
 _PREFIXES = 677  # two letters, and one for everything else
@@ -234,21 +244,17 @@ def dblp_like(kind: str, subscriptions: int, events: int, seed: int = 1) -> Expr
     if kind not in _DBLP_SIZE:
         raise CoverlayError(f"kind must be one of {', '.join(_DBLP_SIZE)}, not {kind!r}")
     stream = streams(seed)
-    law = np.asarray(zipf_probabilities(_PREFIXES, 1.0), dtype=np.float64)
+    law = zipf_probabilities(_PREFIXES, 1.0)
     mean = _DBLP_SIZE[kind]
     widest = mean + mean // 2
-    sizes = _sizes(stream("dblp.sizes"), mean, widest, subscriptions)
+    sizes = sizes_around(stream("dblp.sizes"), mean, widest, subscriptions)
     random = stream("dblp.expressions")
-    named = _distinct(random, law, subscriptions, widest)
-    used = np.argsort(np.argsort(random.random(named.shape), axis=1), axis=1) < sizes[:, None]
+    named = distinct(random, law, subscriptions, widest)
+    used = some_of(random, named.shape, sizes)
     words = np.cumsum(zipf_probabilities(_WORDS, _WORD_SKEW))
     values = np.searchsorted(words, random.random(int(sizes.sum()))).astype(np.float64)
-    attributes = named[used].astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    weights = inverse_frequency_weights(stream("dblp.weights"), attributes, attributes, _PREFIXES)
-    catalogue = SparseCatalogue(
-        _PREFIXES, np.arange(subscriptions), offsets, attributes, values, values.copy(), weights
-    )
+    catalogue = catalogue_of(stream("dblp.weights"), _PREFIXES, sizes, named[used], values, values)
+    offsets, attributes = catalogue.offsets, catalogue.attributes
     chosen = stream("dblp.events").integers(0, max(subscriptions, 1), events)
     at = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen] or [np.empty(0, np.int64)])
     event_offsets = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)

@@ -10,53 +10,29 @@ subscriptions changes all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from broker.language.schema import Schema, degrees, integer
 from coverlay import CoverlayError, quoted
-from routing.options import number, whole
+from routing.options import whole
 from routing.overlay.map import span
 from sim.random_streams import Stream
-from sim.workloads.begen import DISTRIBUTIONS, Begen, begen
+from sim.workloads.begen import Begen, begen
 from sim.workloads.contract import Workload
-from sim.workloads.located import USA, Located, located_workload
+from sim.workloads.located import Located, located_workload
 from topk.sparse import Event, SparseCatalogue
 
 MOST_CELLS = 50_000_000  # subscriptions × attributes; 25 bytes each
 
 
-def begen_boxes(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
-    *,
-    cardinality: int = 250_000_000,
-    clusters: int | None = 4,
-    cluster_size: int = 100,
-    subscription_size: int | None = None,
-    event_size: int | None = None,
-    match_probability: float = 0.001,
-    distribution: str = "uniform",
-    skew: float = 1.0,
-) -> Workload:
+def begen_boxes(stream: Stream, attributes: int, subscriptions: int, events: int, **options: Any) -> Workload:
     """Boolean expressions over many attributes (Sadoghi & Jacobsen, ICDE 2012, Table III); events have weights."""
     _fits(subscriptions, attributes)
-    p = Begen(
-        subscriptions=subscriptions,
-        events=events,
-        dimensions=attributes,
-        cardinality=whole("workload.cardinality", cardinality, 2, 2**53),
-        clusters=None if clusters is None else whole("workload.clusters", clusters, 1),
-        cluster_size=whole("workload.cluster_size", cluster_size, 1),
-        subscription_size=_size("subscription_size", subscription_size, Begen.subscription_size, attributes),
-        event_size=_size("event_size", event_size, Begen.event_size, attributes),
-        match_probability=number("workload.match_probability", match_probability, 0.0, 0.25, above=True),
-        distribution=_distribution(distribution),
-        skew=number("workload.skew", skew, 0.0),
-    )
+    sizes = _sizes(Begen, options, attributes)
+    p = Begen(subscriptions, events, attributes, **sizes, **options)
     if p.subscription_size > p.event_size:
         raise CoverlayError(
             f"workload.event_size is {p.event_size}; it must be at least subscription_size, which is "
@@ -67,43 +43,21 @@ def begen_boxes(
     return _dense(stream, schema, made.catalogue, list(made.events), weighted=True)
 
 
-def located_boxes(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
-    *,
-    cardinality: int = 100,
-    event_size: int | None = None,
-    subscription_size: int | None = None,
-    alpha: float | None = None,
-    distribution: str = "uniform",
-    skew: float = 1.0,
-    latitude: Sequence[float] = USA[0],
-    longitude: Sequence[float] = USA[1],
-) -> Workload:
+def located_boxes(stream: Stream, attributes: int, subscriptions: int, events: int, **options: Any) -> Workload:
     """Expressions with a place (Hu et al., SSTD 2015, Table 4); the schema ends with latitude and longitude."""
     _fits(subscriptions, attributes)
-    p = Located(
-        subscriptions=subscriptions,
-        events=events,
-        dimensions=attributes,
-        cardinality=whole("workload.cardinality", cardinality, 2, 2**53),
-        event_size=_size("event_size", event_size, Located.event_size, attributes),
-        subscription_size=_size("subscription_size", subscription_size, Located.subscription_size, attributes),
-        alpha=None if alpha is None else number("workload.alpha", alpha, 0.0, 1.0),
-        distribution=_distribution(distribution),
-        skew=number("workload.skew", skew, 0.0),
-        area=(_span("latitude", latitude, 90.0), _span("longitude", longitude, 180.0)),
-    )
+    for name, most in (("latitude", 90.0), ("longitude", 180.0)):
+        if name in options:
+            options[name] = _span(name, options[name], most)
+    sizes = _sizes(Located, options, attributes)
+    p = Located(subscriptions, events, attributes, **sizes, **options)
     made = located_workload(p, stream)
     numbers = [integer(f"a{j}", 0, p.cardinality - 1) for j in range(attributes)]
-    place = [degrees(kind, kind, *bounds) for kind, bounds in zip(("latitude", "longitude"), p.area, strict=True)]
+    place = [degrees("latitude", "latitude", *p.latitude), degrees("longitude", "longitude", *p.longitude)]
     events_alone = [e.event for e in made.events]
     workload = _dense(stream, Schema((*numbers, *place)), made.catalogue.expressions, events_alone)
     workload.events[:, attributes:] = np.array([e.place for e in made.events]).reshape(-1, 2)
-    near = np.column_stack([made.catalogue.places, made.catalogue.alpha])
-    return Workload(**{**vars(workload), "near": near})
+    return replace(workload, near=np.column_stack([made.catalogue.places, made.catalogue.alpha]))
 
 
 def _dense(
@@ -129,15 +83,13 @@ def _fits(subscriptions: int, attributes: int) -> None:
         )
 
 
-def _size(what: str, given: int | None, usual: int, attributes: int) -> int:
-    """A size as given; else the paper's, as far as there are attributes."""
-    return min(usual, attributes) if given is None else whole(f"workload.{what}", given, 1, attributes)
-
-
-def _distribution(name: str) -> str:
-    if name not in DISTRIBUTIONS:
-        raise CoverlayError(f"workload.distribution is {quoted(name)}; it must be one of: {', '.join(DISTRIBUTIONS)}")
-    return name
+def _sizes(parameters: type[Begen | Located], options: dict[str, Any], attributes: int) -> dict[str, Any]:
+    """Both sizes, taken out of the options if given; else the paper's, as far as there are attributes."""
+    sizes = {}
+    for name in ("subscription_size", "event_size"):
+        usual = min(getattr(parameters, name), attributes)
+        sizes[name] = whole(f"workload.{name}", options.pop(name, usual), 1, attributes)
+    return sizes
 
 
 def _span(what: str, given: Any, most: float) -> tuple[float, float]:

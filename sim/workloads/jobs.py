@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, integer
-from routing.options import number
 from sim.random_streams import Stream
 from sim.workloads.contract import Workload
+from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
 # Profession → usual salary at the start of a career, thousands a year.
@@ -36,9 +36,8 @@ SCHEMA = Schema(
 )
 
 
-def jobs(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: float = 0.7) -> Workload:
+def jobs(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.7) -> Workload:
     """`skew` is the Zipf parameter of professions and cities."""
-    skew = number("workload.skew", skew, 0.0)
     professions, cities = popularity(len(NAMES), skew), popularity(len(CITIES), skew)
 
     def subscribe(luck: Luck) -> Subscription:

@@ -10,14 +10,15 @@ frequencies as in both papers, scaled to sum to 1 per subscription (Definition 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError
 from sim.random_streams import Stream, streams
-from sim.workloads.begen import DISTRIBUTIONS, _distinct, _sizes, inverse_frequency_weights
+from sim.workloads.begen import Cardinality, Population, catalogue_of, distinct, sizes_around, some_of
+from sim.workloads.options import Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
 from topk.sparse import Event, SparseCatalogue
@@ -32,20 +33,17 @@ _ALPHA_SPREAD = 0.05
 
 
 @dataclass(frozen=True)
-class Located:
+class Located(Population):
     """One column of Table 4; the defaults are its bold values, at a tenth of the subscriptions."""
 
     subscriptions: int = 200_000
-    events: int = 100
-    dimensions: int = 400
-    cardinality: int = 100
+    _: KW_ONLY
+    cardinality: Cardinality = 100
     event_size: int = 10
     subscription_size: int = 4
-    alpha: float | None = None  # mean of N(mean, 0.05); None is U(0, 1)
-    distribution: str = "uniform"
-    skew: float = 1.0
-    area: tuple[tuple[float, float], tuple[float, float]] = USA  # latitudes, longitudes
-    seed: int = 1
+    alpha: Share | None = None  # mean of N(mean, 0.05); None is U(0, 1)
+    latitude: tuple[float, float] = USA[0]
+    longitude: tuple[float, float] = USA[1]
 
     @property
     def widest_subscription(self) -> int:
@@ -64,13 +62,11 @@ class LocatedWorkload:
 
 def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkload:
     """Equal parameters give equal arrays. `stream` takes the place of the seed."""
-    if p.distribution not in DISTRIBUTIONS:
-        raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {p.distribution!r}")
     widest = max(p.subscription_size, p.event_size)
     if widest > p.dimensions:
         raise CoverlayError(f"dimensions must be at least {widest} for these sizes, not {p.dimensions}")
     stream = stream or streams(p.seed)
-    law, cities = _popularity(p), _cities(p, stream)
+    law, cities = p.law, _cities(p, stream)
     places = _places(p, cities, stream("located.places"), p.subscriptions)
     expressions = _expressions(p, law, stream)
     random = stream("located.alpha")
@@ -84,20 +80,16 @@ def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkloa
 def located_events(p: Located) -> list[PlacedEvent]:
     """The events of `located_workload` alone."""
     stream = streams(p.seed)
-    return _events(p, _popularity(p), _cities(p, stream), stream)
-
-
-def _popularity(p: Located) -> Floats:
-    return np.asarray(zipf_probabilities(p.dimensions, p.skew if p.distribution == "zipf" else 0.0))
+    return _events(p, p.law, _cities(p, stream), stream)
 
 
 def _cities(p: Located, stream: Stream) -> Floats:
-    low, high = np.array(p.area).T
+    low, high = np.array((p.latitude, p.longitude)).T
     return stream("located.cities").uniform(low, high, (_CITIES, 2))
 
 
 def _places(p: Located, cities: Floats, random: np.random.Generator, count: int) -> Floats:
-    low, high = np.array(p.area).T
+    low, high = np.array((p.latitude, p.longitude)).T
     chosen = random.choice(_CITIES, count, p=zipf_probabilities(_CITIES, 1.0))
     near = cities[chosen] + random.normal(0.0, _CITY_SPREAD, (count, 2))
     anywhere = random.uniform(low, high, (count, 2))
@@ -108,27 +100,22 @@ def _expressions(p: Located, law: Floats, stream: Stream) -> SparseCatalogue:
     n = p.subscriptions
     random = stream("located.expressions")
     widest = p.widest_subscription
-    sizes = _sizes(stream("located.sizes"), p.subscription_size, widest, n)
-    named = _distinct(random, law, n, widest)
-    order = np.argsort(random.random((n, widest)), axis=1)
-    used = np.argsort(order, axis=1) < sizes[:, None]
+    sizes = sizes_around(stream("located.sizes"), p.subscription_size, widest, n)
+    named = distinct(random, law, n, widest)
+    used = some_of(random, named.shape, sizes)
     width = random.integers(1, max(2, p.cardinality // 5), named.shape)
     lo = random.integers(0, p.cardinality, named.shape)
     hi = np.minimum(lo + width - 1, p.cardinality - 1)
-    attributes = named[used].astype(np.int32)
-    weights = inverse_frequency_weights(stream("located.weights"), attributes, attributes, p.dimensions)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    sums = np.add.reduceat(weights, offsets[:-1]) if n else np.empty(0)
-    weights = weights / np.repeat(sums, sizes)
-    low, high = lo[used].astype(np.float64), hi[used].astype(np.float64)
-    return SparseCatalogue(p.dimensions, np.arange(n), offsets, attributes, low, high, weights)
+    made = catalogue_of(stream("located.weights"), p.dimensions, sizes, named[used], lo[used], hi[used])
+    sums = np.add.reduceat(made.weights, made.offsets[:-1]) if n else np.empty(0)
+    return replace(made, weights=made.weights / np.repeat(sums, sizes))
 
 
 def _events(p: Located, law: Floats, cities: Floats, stream: Stream) -> list[PlacedEvent]:
     random = stream("located.events")
     widest = p.widest_event
-    sizes = _sizes(random, p.event_size, widest, p.events)
-    named = _distinct(random, law, p.events, widest)
+    sizes = sizes_around(random, p.event_size, widest, p.events)
+    named = distinct(random, law, p.events, widest)
     values = random.integers(0, p.cardinality, (p.events, widest)).astype(np.float64)
     places = _places(p, cities, stream("located.event-places"), p.events)
     made = []

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from broker.language.schema import Schema, categorical, integer
 from covering.residue import Residue
 from coverlay import CoverlayError
-from routing.options import number, whole
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Workload
+from sim.workloads.options import NotNegative, Several, Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
@@ -30,25 +30,27 @@ def mixture(
     subscriptions: int,
     events: int,
     *,
-    equality: float = 0.2,
-    one_sided: float = 0.3,
-    range: float = 0.3,
-    unmentioned: float = 0.2,
-    different: float = 0.1,
-    categories: int = 20,
-    skew: float = 1.0,
-    levels: int = 100,
+    equality: NotNegative = 0.2,
+    one_sided: NotNegative = 0.3,
+    range: NotNegative = 0.3,
+    unmentioned: NotNegative = 0.2,
+    different: Share = 0.1,
+    categories: Several = 20,
+    skew: NotNegative = 1.0,
+    levels: Several = 100,
 ) -> Workload:
     """Shares need not add up to 1: they are taken relative to their sum."""
     if attributes < 2:
         raise CoverlayError(
             f'workload "mixture" has a topic and at least one number; attributes is {attributes}, give 2 or more'
         )
-    categories = whole("workload.categories", categories, 2)
-    levels = whole("workload.levels", levels, 2)
-    different = number("workload.different", different, 0.0, 1.0)
-    popularity = np.cumsum(zipf_probabilities(categories, number("workload.skew", skew, 0.0)))
-    shares = _shares(equality=equality, one_sided=one_sided, range=range, unmentioned=unmentioned)
+    popularity = np.cumsum(zipf_probabilities(categories, skew))
+    shares = np.array([equality, one_sided, range, unmentioned])
+    if not shares.sum() > 0:
+        raise CoverlayError(
+            "the workload shares equality, one_sided, range, unmentioned are all 0; at least one must be positive"
+        )
+    shares /= shares.sum()
 
     topics = categorical("topic", [f"t{i}" for i in np.arange(categories)])
     names = [integer(f"n{i}", 0, levels - 1) for i in np.arange(1, attributes)]
@@ -69,13 +71,6 @@ def mixture(
     written = np.column_stack([topics_written, numbers_written]).astype(np.float64)
     schema = Schema((topics, *names))
     return Workload(schema, lo, hi, mentioned, scores, weights, written, residues)
-
-
-def _shares(**shares: float) -> Floats:
-    values = np.array([number(f"workload.{name}", share, 0.0) for name, share in shares.items()])
-    if not values.sum() > 0:
-        raise CoverlayError(f"the workload shares {', '.join(shares)} are all 0; at least one must be positive")
-    return values / values.sum()
 
 
 def _numbers(stream: Stream, shares: Floats, levels: int, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_]) -> None:

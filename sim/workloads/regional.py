@@ -8,9 +8,11 @@ intervals are not cut at the edge of the domain [0, 1).
 
 from __future__ import annotations
 
-from routing.options import number, whole
+from typing import Annotated, Any
+
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Workload, boxes, in_blocks
+from sim.workloads.options import Count, NotNegative, Range, Several
 from sim.workloads.regional_zipf import draw_points, draw_regions, zipf_lengths
 
 
@@ -20,29 +22,16 @@ def regional(
     subscriptions: int,
     events: int,
     *,
-    regions: int = 10,
-    cells: int = 100,
-    volume: float | None = None,
-    skew_across: float = 0.0,
-    skew_within: float = 1.0,
-    skew_length: float = 0.75,
+    regions: Count = 10,
+    cells: Several = 100,
+    volume: Annotated[float, Range(1)] | None = None,
+    skew_across: NotNegative = 0.0,
+    skew_within: NotNegative = 1.0,
+    skew_length: NotNegative = 0.75,
 ) -> Workload:
     """`volume` is the size of a region in cells, by default a twentieth of all."""
-    regions = whole("workload.regions", regions, 1)
-    cells = whole("workload.cells", cells, 2)
-    if volume is not None:
-        volume = number("workload.volume", volume, 1.0)
-    skew_across = number("workload.skew_across", skew_across, 0.0)
-    skew_within = number("workload.skew_within", skew_within, 0.0)
-    skew_length = number("workload.skew_length", skew_length, 0.0)
-    places = draw_regions(
-        stream("workload.regions"),
-        attributes,
-        regions=regions,
-        cells=cells,
-        volume=volume,
-        skew_across=skew_across,
-    )
+    shape: dict[str, Any] = {"regions": regions, "cells": cells, "volume": volume, "skew_across": skew_across}
+    places = draw_regions(stream("workload.regions"), attributes, **shape)
 
     def points(what: str, count: int) -> Floats:
         rng = stream(f"workload.{what}")
@@ -52,11 +41,5 @@ def regional(
     rng = stream("workload.widths")
     length = in_blocks(subscriptions, lambda n: zipf_lengths(rng, n, attributes, skew_length), attributes)
     weights = 1.0 - length
-    return boxes(
-        stream,
-        middle - length,
-        middle + length,
-        points("events", events),
-        weights=weights,
-        scores=weights.sum(axis=1),
-    )
+    scores = weights.sum(axis=1)
+    return boxes(stream, middle - length, middle + length, points("events", events), weights=weights, scores=scores)

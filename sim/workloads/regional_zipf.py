@@ -13,6 +13,7 @@ weight per ring ∝ ring^−skew), which needs no enumeration of 100^8/20 cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,19 +76,10 @@ def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_with
 
 
 def regional_zipf(
-    rng: np.random.Generator,
-    n: int,
-    d: int,
-    *,
-    regions: int = 10,
-    cells: int = 100,
-    volume: float | None = None,
-    skew_across: float = 0.0,
-    skew_within: float = 1.0,
+    rng: np.random.Generator, n: int, d: int, *, skew_within: float = 1.0, **regions: Any
 ) -> NDArray[np.float64]:
-    """n points (n, d) of a fresh draw of regions, all from one generator."""
-    drawn = draw_regions(rng, d, regions=regions, cells=cells, volume=volume, skew_across=skew_across)
-    return draw_points(rng, n, drawn, skew_within=skew_within)
+    """n points (n, d) of a fresh draw of regions (options as of `draw_regions`), all from one generator."""
+    return draw_points(rng, n, draw_regions(rng, d, **regions), skew_within=skew_within)
 
 
 def zipf_lengths(

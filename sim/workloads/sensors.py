@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from broker.language import Near, Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, degrees, integer
-from routing.options import number
 from sim.random_streams import Stream
 from sim.workloads.contract import Workload
+from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, between, one_of, popularity, rounded, written
 
 # Quantity → usual value, spread, whether people worry about high values.
@@ -44,9 +44,9 @@ SCHEMA = Schema(
 )
 
 
-def sensors(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: float = 0.8) -> Workload:
+def sensors(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.8) -> Workload:
     """`skew` is the Zipf parameter of the cities."""
-    law = popularity(len(PLACES), number("workload.skew", skew, 0.0))
+    law = popularity(len(PLACES), skew)
 
     def subscribe(luck: Luck) -> Subscription:
         (latitude, longitude), reach = luck.popular(PLACES, law), luck.pick(REACHES)

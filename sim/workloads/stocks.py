@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
-from routing.options import number
 from sim.random_streams import Stream
 from sim.workloads.contract import Workload
+from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
 # Made-up companies: symbol → sector and usual price.
@@ -39,9 +39,9 @@ SCHEMA = Schema(
 TIERS = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
-def stocks(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: float = 1.0) -> Workload:
+def stocks(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 1.0) -> Workload:
     """`skew` is the Zipf parameter of the symbols' popularity."""
-    law = popularity(len(SYMBOLS), number("workload.skew", skew, 0.0))
+    law = popularity(len(SYMBOLS), skew)
 
     def subscribe(luck: Luck) -> Subscription:
         kind, symbol, tier = luck.number(), luck.popular(SYMBOLS, law), luck.pick(TIERS)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from routing.options import number, whole
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Workload, boxes
+from sim.workloads.options import Count, NotNegative, Share
 from sim.workloads.regional_zipf import zipf_probabilities
 
 WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank widths are uniform
@@ -22,18 +22,15 @@ def zipf(
     subscriptions: int,
     events: int,
     *,
-    clusters: int = 20,
-    skew: float = 1.0,
-    spread: float = 0.05,
-    width: float = 0.5,
-    width_skew: float = 1.0,
+    clusters: Count = 20,
+    skew: NotNegative = 1.0,
+    spread: NotNegative = 0.05,
+    width: Share = 0.5,
+    width_skew: NotNegative = 1.0,
 ) -> Workload:
     """`width` is the widest box as a fraction of the domain, `spread` the scatter around a place."""
-    clusters = whole("workload.clusters", clusters, 1)
-    popularity = np.cumsum(zipf_probabilities(clusters, number("workload.skew", skew, 0.0)))
-    spread = number("workload.spread", spread, 0.0)
-    width = number("workload.width", width, 0.0, 1.0)
-    widths = np.cumsum(zipf_probabilities(WIDTH_STEPS, number("workload.width_skew", width_skew, 0.0)))
+    popularity = np.cumsum(zipf_probabilities(clusters, skew))
+    widths = np.cumsum(zipf_probabilities(WIDTH_STEPS, width_skew))
     places = stream("workload.clusters").random((clusters, attributes))
 
     def around(what: str, count: int) -> Floats:

@@ -1,0 +1,43 @@
+"""What an option may be, declared with its type: `spread: NotNegative = 0.05`, checked before a generator is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+
+from coverlay import CoverlayError, quoted
+from routing.options import number, whole
+
+
+class Range(NamedTuple):
+    """From `least`, or above it, to `most`."""
+
+    least: float = 0
+    most: float = math.inf
+    above: bool = False
+
+
+NotNegative = Annotated[float, Range()]
+Positive = Annotated[float, Range(above=True)]
+Share = Annotated[float, Range(0, 1)]
+Count = Annotated[int, Range(1)]
+Several = Annotated[int, Range(2)]
+
+
+def checked(section: str, takes: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `takes` (a function or dataclass with keyword-only parameters) declares them, or a refusal."""
+    hints = get_type_hints(takes, include_extras=True)
+    return {name: _checked(f"{section}.{name}", hints[name], value) for name, value in options.items()}
+
+
+def _checked(key: str, hint: Any, value: Any) -> Any:
+    for part in (hint, *get_args(hint)):  # a range may be one of a union
+        for allowed in getattr(part, "__metadata__", ()):
+            if part.__origin__ is int:
+                return whole(key, value, allowed.least, None if math.isinf(allowed.most) else allowed.most)
+            if part.__origin__ is float:
+                return number(key, value, allowed.least, allowed.most, above=allowed.above)
+            if value not in allowed:  # names
+                raise CoverlayError(f"{key} is {quoted(value)}; it must be one of: {', '.join(allowed)}")
+    return value  # the generator looks at it itself
