@@ -8,24 +8,22 @@ So nothing here is used unless asked for.
 What ours changes: samples are taken per *cell*. In each attribute, the bounds of the stored boxes cut the box
 into intervals in which membership cannot change; a cell is a product of them, so one value per cell decides
 it, unbounded sides and point intervals included. If a share ρ of the cells is uncovered, N samples miss them
-all with probability (1 − ρ)^N. The answer states that bound for the share asked for, and for the
-smallest share possible, one cell.
+all with probability (1 − ρ)^N. The answer states that bound for the share asked for.
 
 The exact test subtracts the boxes one by one, splitting what is left: O(n^d) pieces at worst, fine for small
 d, refused beyond `MAX_PIECES`. Both treat float64 values as they are: [0, 1] and [next float after 1, 2] together
-cover [0, 2]; with `integral`, [0, 3] and [4, 7] cover [0, 7].
+cover [0, 2].
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from covering.contract import CoveringIndex, Floats, Id
+from covering.contract import Floats
 from coverlay import CoverlayError, kernel
 
 MAX_PIECES = 100_000  # left-over pieces the exact test handles, about a second
@@ -39,101 +37,55 @@ class UnionAnswer:
     covered: bool
     exact: bool  # decided without doubt: a witness was found, every cell was looked at, or the exact test ran
     error: float  # P(a box with at least `share` of its cells uncovered is called covered); 0 if exact
-    error_any: float  # the same for a box with at least one uncovered cell, the smallest hole there can be
-    samples: int
     witness: tuple[float, ...] | None  # a value vector in the box that no stored box contains
-    ids: tuple[Id, ...] = ()  # the stored boxes that were considered, where an index was asked
 
 
 def covered_by_union(
-    box: ArrayLike,
-    boxes: ArrayLike,
-    *,
-    error: float = 1e-3,
-    share: float = 0.01,
-    seed: int = 0,
-    integral: Sequence[bool] | None = None,
+    box: ArrayLike, boxes: ArrayLike, *, error: float = 1e-3, share: float = 0.01, seed: int = 0
 ) -> UnionAnswer:
     """The probabilistic test: as many samples as push P(error | ≥ `share` uncovered) to `error` or below."""
     for name, value in (("error", error), ("share", share)):
         if not 0.0 < value < 1.0:
             raise CoverlayError(f"{name} {value!r} must be a number between 0 and 1")
-    target, others = _normal(box, boxes, integral)
-    starts = _starts(target, others, _steps(integral, len(target)))
+    target, others = _normal(box, boxes)
+    starts = _starts(target, others)
     cells = math.prod(len(axis) for axis in starts)
     wanted = min(math.ceil(math.log(error) / math.log1p(-share)), MAX_SAMPLES)
     rng = np.random.default_rng(seed)
     if cells <= wanted:  # cheaper to look at every cell than to sample
         grid = np.stack(np.meshgrid(*starts, indexing="ij"), axis=-1).reshape(-1, len(starts))
         hole = int(_first_uncovered(np.ascontiguousarray(grid), others))
-        return _answer(grid, hole, exact=True, error=0.0, error_any=0.0)
+        return _answer(grid, hole, exact=True, error=0.0)
     values = np.stack([axis[rng.integers(0, len(axis), wanted)] for axis in starts], axis=1)
     hole = int(_first_uncovered(np.ascontiguousarray(values), others))
-    missed = math.exp(wanted * math.log1p(-1.0 / cells))
-    return _answer(values, hole, exact=hole >= 0, error=(1 - share) ** wanted, error_any=missed)
+    return _answer(values, hole, exact=hole >= 0, error=(1 - share) ** wanted)
 
 
-def exactly_covered_by_union(
-    box: ArrayLike, boxes: ArrayLike, *, integral: Sequence[bool] | None = None
-) -> UnionAnswer:
+def exactly_covered_by_union(box: ArrayLike, boxes: ArrayLike) -> UnionAnswer:
     """The exact test: subtract the boxes one by one; what is left over is a witness."""
-    target, others = _normal(box, boxes, integral)
-    steps = _steps(integral, len(target))
+    target, others = _normal(box, boxes)
     pieces = [target]
     for other in others:
-        pieces = [rest for piece in pieces for rest in _subtract(piece, other, steps)]
+        pieces = [rest for piece in pieces for rest in _subtract(piece, other)]
         if len(pieces) > MAX_PIECES:
             raise CoverlayError(
                 f"{len(others)} boxes cut the box into more than {MAX_PIECES} pieces; use the probabilistic test"
             )
     witness = tuple(pieces[0][:, 0].tolist()) if pieces else None
-    return UnionAnswer(not pieces, True, 0.0, 0.0, 0, witness)
+    return UnionAnswer(not pieces, True, 0.0, witness)
 
 
-def find_union_cover(
-    index: CoveringIndex,
-    box: ArrayLike,
-    *,
-    exact: bool = False,
-    error: float = 1e-3,
-    share: float = 0.01,
-    seed: int = 0,
-    integral: Sequence[bool] | None = None,
-) -> UnionAnswer:
-    """Do the stored boxes of an index cover this one together? Only those that meet it are considered."""
-    ids, boxes = index.overlapping(box)
-    if exact:
-        answer = exactly_covered_by_union(box, boxes, integral=integral)
-    else:
-        answer = covered_by_union(box, boxes, error=error, share=share, seed=seed, integral=integral)
-    return UnionAnswer(
-        answer.covered, answer.exact, answer.error, answer.error_any, answer.samples, answer.witness, tuple(ids)
-    )
-
-
-def _answer(values: Floats, hole: int, *, exact: bool, error: float, error_any: float) -> UnionAnswer:
+def _answer(values: Floats, hole: int, *, exact: bool, error: float) -> UnionAnswer:
     if hole >= 0:
-        return UnionAnswer(False, True, 0.0, 0.0, hole + 1, tuple(values[hole].tolist()))
-    return UnionAnswer(True, exact, error, error_any, len(values), None)
+        return UnionAnswer(False, True, 0.0, tuple(values[hole].tolist()))
+    return UnionAnswer(True, exact, error, None)
 
 
-def _steps(integral: Sequence[bool] | None, attributes: int) -> NDArray[np.bool_]:
-    if integral is None:
-        return np.zeros(attributes, bool)
-    if len(integral) != attributes:
-        raise CoverlayError(f"integral has {len(integral)} entries for {attributes} attributes")
-    return np.array(integral, bool)
-
-
-def _normal(box: ArrayLike, boxes: ArrayLike, integral: Sequence[bool] | None) -> tuple[Floats, Floats]:
+def _normal(box: ArrayLike, boxes: ArrayLike) -> tuple[Floats, Floats]:
     target = np.array(box, dtype=np.float64)
     if target.ndim != 2 or target.shape[1] != 2 or np.isnan(target).any() or (target[:, 0] > target[:, 1]).any():
         raise CoverlayError(f"box {box!r} must be a (d, 2) array of closed bounds with lo ≤ hi")
     others = np.array(boxes, dtype=np.float64).reshape(-1, *target.shape)
-    whole = _steps(integral, len(target))
-    for bounds in (target, others):
-        bounds[..., whole, 0] = np.ceil(bounds[..., whole, 0])
-        bounds[..., whole, 1] = np.floor(bounds[..., whole, 1])
     meets = ((others[:, :, 0] <= target[:, 1]) & (others[:, :, 1] >= target[:, 0])).all(axis=1)
     kept = others[meets]
     # Large boxes first: the exact test then cuts off large parts early.
@@ -143,24 +95,16 @@ def _normal(box: ArrayLike, boxes: ArrayLike, integral: Sequence[bool] | None) -
     return target, np.ascontiguousarray(kept[order])
 
 
-def _after(value: float, whole: bool) -> float:
-    return value + 1.0 if whole else float(np.nextafter(value, np.inf))
-
-
-def _before(value: float, whole: bool) -> float:
-    return value - 1.0 if whole else float(np.nextafter(value, -np.inf))
-
-
-def _starts(target: Floats, others: Floats, whole: NDArray[np.bool_]) -> list[Floats]:
+def _starts(target: Floats, others: Floats) -> list[Floats]:
     """Per attribute, the first value of each interval in which membership in every box is constant."""
     axes = []
     for j, (low, high) in enumerate(target.tolist()):
-        values = {low, *others[:, j, 0].tolist(), *(_after(v, bool(whole[j])) for v in others[:, j, 1].tolist())}
+        values = {low, *others[:, j, 0].tolist(), *np.nextafter(others[:, j, 1], np.inf).tolist()}
         axes.append(np.array(sorted(v for v in values if low <= v <= high)))
     return axes
 
 
-def _subtract(piece: Floats, other: Floats, whole: NDArray[np.bool_]) -> list[Floats]:
+def _subtract(piece: Floats, other: Floats) -> list[Floats]:
     """What is left of `piece` without `other`, as disjoint boxes."""
     if (other[:, 0] > piece[:, 1]).any() or (other[:, 1] < piece[:, 0]).any():
         return [piece]
@@ -168,12 +112,12 @@ def _subtract(piece: Floats, other: Floats, whole: NDArray[np.bool_]) -> list[Fl
     for j in range(len(piece)):
         if core[j, 0] < other[j, 0]:
             below = core.copy()
-            below[j, 1] = _before(other[j, 0], bool(whole[j]))
+            below[j, 1] = np.nextafter(other[j, 0], -np.inf)
             rest.append(below)
             core[j, 0] = other[j, 0]
         if core[j, 1] > other[j, 1]:
             above = core.copy()
-            above[j, 0] = _after(other[j, 1], bool(whole[j]))
+            above[j, 0] = np.nextafter(other[j, 1], np.inf)
             rest.append(above)
             core[j, 1] = other[j, 1]
     return rest

@@ -12,8 +12,6 @@ only have measured the second.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +20,10 @@ import numpy as np
 import topk
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
-from sim.reproduce.matching import NOISE, faster
-from sim.reproduce.topk_plots import plot_lines, write_csv
+from sim.reproduce.sheet import NOISE, Progress, Sheet, faster
 from topk.papers.interval.contract import Entries
 from topk.papers.predicate import construct
 
-DOCUMENT = "ibm04"
 MODERATE, LARGE = 5_000, 250_000
 L = 128
 SEED = 2004
@@ -70,15 +66,14 @@ def index_bytes(index: Any) -> int:
 # ---- Figure 5 -------------------------------------------------------------------------------------------
 
 
-def figure5(out: Path, progress: Callable[[str], None]) -> list[Claim]:
+def figure5(sheet: Sheet) -> None:
     """Storage against L: bitmaps and headers by the formulas the tests check, lists by decomposition."""
-    started = time.perf_counter()
     x, y = predicates(10_000, MODERATE, 500)
     rows: list[dict[str, object]] = []
     curves: dict[str, dict[float, float]] = {name: {} for name in ("SCI", "SCI-BC", "LCI", "LCI-BC", "LCI-BV")}
     for k in range(1, 9):
         longest = 1 << k
-        progress(f"Figure 5: L = {longest}")
+        sheet.progress(f"Figure 5: L = {longest}")
         for label in curves:
             s = construct.shape(label.startswith("LCI"), longest)
             pieces = _pieces(s, (y - x).astype(np.int64))
@@ -86,16 +81,15 @@ def figure5(out: Path, progress: Callable[[str], None]) -> list[Claim]:
             size = construct.storage(s, MODERATE, bitmap) + 8 * pieces
             curves[label][longest] = size / 2**20
             rows.append({"index": label, "L": longest, "bytes": size, "list_entries": pieces})
-    write_csv(out / "figure5.csv", rows)
-    plot_lines(
-        out / "figure5.png",
+    sheet.table("figure5", rows)
+    sheet.plot(
+        "figure5",
         curves,
         title="Figure 5: storage, R = 5,000, W = 500, n = 10,000",
         x="L",
         y="MB",
         log_x=True,
     )
-    seconds = time.perf_counter() - started
     at = [2.0**k for k in range(1, 9)]
     clip = [min(curves["SCI"][i] / curves["SCI-BC"][i], curves["LCI"][i] / curves["LCI-BC"][i]) for i in at]
     better = [curves["SCI"][i] / curves["LCI"][i] for i in at]
@@ -103,28 +97,26 @@ def figure5(out: Path, progress: Callable[[str], None]) -> list[Claim]:
     close = [curves["LCI-BC"][i] / curves["LCI-BV"][i] for i in at]
     others = {i: min(curves[label][i] for label in ("SCI", "SCI-BC", "LCI")) for i in at}
     best = sum(max(curves["LCI-BC"][i], curves["LCI-BV"][i]) <= others[i] for i in at)
-    return [
-        Claim("fig5-clipping", DOCUMENT, "Bitmap clipping is critically important in lowering storage",
-              "critically important",
-              f"{min(clip):.1f} to {max(clip):.1f}× less",
-              HOLDS if min(clip) >= 2 else OTHER_FACTOR if max(clip) >= 2 else FAILS,
-              "vectors shrink from R·(VCIs per value) bits to the covering segment", seconds, "figure5.png"),
-        Claim("fig5-lci", DOCUMENT, "LCI is generally more effective than SCI", "less storage",
-              f"SCI ÷ LCI {min(better):.2f} to {max(better):.1f}×",
-              HOLDS if sum(b >= 1 for b in better) >= 6 else FAILS,
-              "log2(L)+1 VCIs per value instead of L", seconds, "figure5.png"),
-        Claim("fig5-crossing", DOCUMENT, "SCI-BC needs less storage than LCI for L up to about 128", "L ≤ 128",
-              f"at L = {', '.join(f'{i:g}' for i in cross)}" if cross else "never",
-              HOLDS if set(at[:7]) <= set(cross) else OTHER_FACTOR if cross else FAILS,
-              "L²+1 bits against R·(log2 L+1); they cross where L² ≈ R·(log2 L+1), and headers shift it",
-              seconds, "figure5.png"),
-        Claim("fig5-best", DOCUMENT, "For a moderate R, LCI-BC and LCI-BV are hardly distinguishable and both the best",
-              "equal", f"LCI-BC ÷ LCI-BV {min(close):.2f} to {max(close):.2f}×; both the best at {best} of {len(at)} L",
-              FAILS if best < len(at) else HOLDS if max(close) < 1.5 else OTHER_FACTOR,
-              f"within {max(close[:6]):.2f}× up to L = 64; beyond, clipped vectors of L·(log2 L+1)+1 bits outgrow "
-              "lists and headers",
-              seconds, "figure5.png"),
-    ]  # fmt: skip
+    sheet.add("fig5-clipping", "Bitmap clipping is critically important in lowering storage",
+          "critically important",
+          f"{min(clip):.1f} to {max(clip):.1f}× less",
+          HOLDS if min(clip) >= 2 else OTHER_FACTOR if max(clip) >= 2 else FAILS,
+          "vectors shrink from R·(VCIs per value) bits to the covering segment", "figure5")  # fmt: skip
+    sheet.add("fig5-lci", "LCI is generally more effective than SCI", "less storage",
+          f"SCI ÷ LCI {min(better):.2f} to {max(better):.1f}×",
+          HOLDS if sum(b >= 1 for b in better) >= 6 else FAILS,
+          "log2(L)+1 VCIs per value instead of L", "figure5")  # fmt: skip
+    sheet.add("fig5-crossing", "SCI-BC needs less storage than LCI for L up to about 128", "L ≤ 128",
+          f"at L = {', '.join(f'{i:g}' for i in cross)}" if cross else "never",
+          HOLDS if set(at[:7]) <= set(cross) else OTHER_FACTOR if cross else FAILS,
+          "L²+1 bits against R·(log2 L+1); they cross where L² ≈ R·(log2 L+1), and headers shift it",
+          "figure5")  # fmt: skip
+    sheet.add("fig5-best", "For a moderate R, LCI-BC and LCI-BV are hardly distinguishable and both the best",
+          "equal", f"LCI-BC ÷ LCI-BV {min(close):.2f} to {max(close):.2f}×; both the best at {best} of {len(at)} L",
+          FAILS if best < len(at) else HOLDS if max(close) < 1.5 else OTHER_FACTOR,
+          f"within {max(close[:6]):.2f}× up to L = 64; beyond, clipped vectors of L·(log2 L+1)+1 bits outgrow "
+          "lists and headers",
+          "figure5")  # fmt: skip
 
 
 def _pieces(s: construct.Shape, widths: Any) -> int:
@@ -140,7 +132,7 @@ def _pieces(s: construct.Shape, widths: Any) -> int:
 
 
 def _sweep(
-    attribute_range: int, longest: int, sizes: tuple[int, ...], labels: list[str], progress: Callable[[str], None]
+    sheet: Sheet, attribute_range: int, longest: int, sizes: tuple[int, ...], labels: list[str]
 ) -> list[dict[str, object]]:
     rng = np.random.default_rng([SEED, attribute_range])
     rows: list[dict[str, object]] = []
@@ -150,9 +142,9 @@ def _sweep(
         indexes = {}
         for label in labels:
             if label == "Dlist" and (y - x + 1).sum() > _CELLS:
-                progress(f"R = {attribute_range:,}, n = {n:,}: {label} left out, it would need too much memory")
+                sheet.progress(f"R = {attribute_range:,}, n = {n:,}: {label} left out, it would need too much memory")
                 continue
-            progress(f"R = {attribute_range:,}, n = {n:,}: {label}")
+            sheet.progress(f"R = {attribute_range:,}, n = {n:,}: {label}")
             indexes[label] = make(LABELS[label], x, y, attribute_range, L)
             indexes[label].locate(values[0])
         sizes_found = {len(np.unique(ix.stabbed(values[1]))) for ix in indexes.values()}
@@ -177,36 +169,34 @@ def _curves(rows: list[dict[str, object]], column: str, scale: float = 1.0) -> d
     return curves
 
 
-def figures6and7(out: Path, quick: bool, progress: Callable[[str], None]) -> list[Claim]:
-    started = time.perf_counter()
-    moderate = tuple(1000 * 4**i for i in range(4)) if quick else tuple(1000 * 2**i for i in range(11))
-    large = moderate
-    rows = _sweep(MODERATE, 200, moderate, list(LABELS), progress)
-    wide = _sweep(LARGE, 200, large, ["LCI-BC", "LCI-BV", "LCI-BV(DT)", "IS-lists"], progress)
-    write_csv(out / "figures6and7.csv", rows + wide)
+def figures6and7(sheet: Sheet, quick: bool) -> None:
+    sizes = tuple(1000 * 4**i for i in range(4)) if quick else tuple(1000 * 2**i for i in range(11))
+    rows = _sweep(sheet, MODERATE, 200, sizes, list(LABELS))
+    wide = _sweep(sheet, LARGE, 200, sizes, ["LCI-BC", "LCI-BV", "LCI-BV(DT)", "IS-lists"])
+    sheet.table("figures6and7", rows + wide)
     for part, data, r in (("a", rows, MODERATE), ("b", wide, LARGE)):
         for column, what in (("locate_us", "locate"), ("all_us", "all")):
-            plot_lines(
-                out / f"figure6{part}-{what}.png",
+            sheet.plot(
+                f"figure6{part}-{what}",
                 _curves(data, column),
                 log_x=True,
                 title=f"Figure 6({part}): {what}, R = {r:,}",
                 x="n",
                 y="µs",
             )
-        plot_lines(
-            out / f"figure7{part}.png",
+        sheet.plot(
+            f"figure7{part}",
             _curves(data, "bytes", 2**20),
             title=f"Figure 7({part}): storage, R = {r:,}",
             x="n",
             y="MB",
             log_x=True,
         )
-    seconds = time.perf_counter() - started
-    return _time_claims(rows, wide, seconds) + _storage_claims(rows, wide, seconds)
+    _time_claims(sheet, rows, wide)
+    _storage_claims(sheet, rows, wide)
 
 
-def _time_claims(rows: list[dict[str, object]], wide: list[dict[str, object]], seconds: float) -> list[Claim]:
+def _time_claims(sheet: Sheet, rows: list[dict[str, object]], wide: list[dict[str, object]]) -> None:
     located, listed = _curves(rows, "locate_us"), _curves(rows, "all_us")
     far = _curves(wide, "all_us")
     first, last = min(located["LCI"]), max(located["LCI"])
@@ -218,50 +208,48 @@ def _time_claims(rows: list[dict[str, object]], wide: list[dict[str, object]], s
     clip = located["LCI-BC"][last] / located["LCI"][last]
     own = listed["IS-lists"][last] / listed["LCI-BV(DT)"][last]
     mixed = listed["IS-lists"][last] / located["LCI"][last]
-    return [
-        Claim("fig6-flat", DOCUMENT, "LCI and LCI-BC stay under 10 µs however large n is", "< 10 µs at 1,024,000",
-              f"locate at n = {last:,.0f}: LCI {located['LCI'][last]:.1f}, LCI-BC {located['LCI-BC'][last]:.1f} µs; "
-              f"{levelled[0]:.1f} and {levelled[1]:.1f}× from n = {last / 16:,.0f}; "
-              f"with the matches {listed['LCI'][last]:,.0f} µs",
-              HOLDS if max(located["LCI"][last], located["LCI-BC"][last]) < 10
-              else OTHER_FACTOR if max(levelled) < 1.5 else FAILS,
-              "true of finding the lists, whose number is bounded by the covering VCIs; reading them grows with n",
-              seconds, "figure6a-locate.png"),
-        Claim("fig6-islists", DOCUMENT, "IS-lists degrade quickly with n, LCI stays flat", "> 100 µs from n = 4,000",
-              f"all matches: IS-lists {grown['IS-lists']:.0f}×, LCI {grown['LCI']:.0f}× from n = {first:,.0f} "
-              f"to {last:,.0f}; "
-              f"locate: IS-lists {growth['IS-lists']:.1f}×, LCI {growth['LCI']:.1f}×",
-              FAILS if grown["LCI"] > grown["IS-lists"] / 4 else HOLDS,
-              "the paper compares finding lists (LCI) with returning matches (IS-lists), a ratio of "
-              f"{mixed:.0f}× here; "
-              f"like with like, both grow with the answer, and IS-lists ÷ LCI-BV(DT) is {own:.2f}×",
-              seconds, "figure6a-all.png"),
-        Claim("fig6-bc", DOCUMENT, "LCI-BC takes only a little longer than LCI", "slightly more", f"{clip:.2f}×",
-              FAILS if clip * (1 + NOISE) < 1 else HOLDS if clip <= 1.5 else OTHER_FACTOR,
-              "ours is the faster one: a full vector is R·(log2 L+1) bits, walked word by word, a clipped one "
-              "L·(log2 L+1)+1" if clip < 1 else "it adds C_min to every bit",
-              seconds, "figure6a-locate.png"),
-        Claim("fig6-table", DOCUMENT, "LCI-BV is slowed down by its divisions; the distance table removes that",
-              "BV ≫ BV(DT)", f"LCI-BV ÷ LCI-BV(DT) {table:.2f}×", faster(table, 2),
-              "the table holds 2L+log2 L of the L·(log2 L+1)+1 headers, so fewer are looked at and none divided",
-              seconds, "figure6a-locate.png"),
-        Claim("fig6-dt", DOCUMENT, "LCI-BV(DT) is even faster than LCI", "faster", f"LCI ÷ LCI-BV(DT) {against:.2f}×",
-              faster(against, 1 + NOISE),
-              "additions against scanning R·(log2 L+1) bits", seconds, "figure6a-locate.png"),
-        Claim("fig6-dlist", DOCUMENT, "Dlist is the best in matching time", "close to 0",
-              f"locate {located['Dlist'][max(located['Dlist'])]:.2f} µs, at n = {max(located['Dlist']):,.0f}",
-              HOLDS if all(us <= 1.05 * min(points[n] for points in located.values() if n in points)
-                             for n, us in located["Dlist"].items()) else FAILS,
-              "one list", seconds, "figure6a-locate.png"),
-        Claim("fig6b-islists", DOCUMENT, "At R = 250,000 IS-lists degrade more slowly", "lower rate",
-              f"all matches at n = {max(far['IS-lists']):,.0f}: {far['IS-lists'][max(far['IS-lists'])]:.1f} µs, "
-              f"against {listed['IS-lists'][last]:,.0f} at R = 5,000",
-              HOLDS if far["IS-lists"][max(far["IS-lists"])] < listed["IS-lists"][last] else FAILS,
-              "fewer predicates cover a value", seconds, "figure6b-all.png"),
-    ]  # fmt: skip
+    sheet.add("fig6-flat", "LCI and LCI-BC stay under 10 µs however large n is", "< 10 µs at 1,024,000",
+          f"locate at n = {last:,.0f}: LCI {located['LCI'][last]:.1f}, LCI-BC {located['LCI-BC'][last]:.1f} µs; "
+          f"{levelled[0]:.1f} and {levelled[1]:.1f}× from n = {last / 16:,.0f}; "
+          f"with the matches {listed['LCI'][last]:,.0f} µs",
+          HOLDS if max(located["LCI"][last], located["LCI-BC"][last]) < 10
+          else OTHER_FACTOR if max(levelled) < 1.5 else FAILS,
+          "true of finding the lists, whose number is bounded by the covering VCIs; reading them grows with n",
+          "figure6a-locate")  # fmt: skip
+    sheet.add("fig6-islists", "IS-lists degrade quickly with n, LCI stays flat", "> 100 µs from n = 4,000",
+          f"all matches: IS-lists {grown['IS-lists']:.0f}×, LCI {grown['LCI']:.0f}× from n = {first:,.0f} "
+          f"to {last:,.0f}; "
+          f"locate: IS-lists {growth['IS-lists']:.1f}×, LCI {growth['LCI']:.1f}×",
+          FAILS if grown["LCI"] > grown["IS-lists"] / 4 else HOLDS,
+          "the paper compares finding lists (LCI) with returning matches (IS-lists), a ratio of "
+          f"{mixed:.0f}× here; "
+          f"like with like, both grow with the answer, and IS-lists ÷ LCI-BV(DT) is {own:.2f}×",
+          "figure6a-all")  # fmt: skip
+    sheet.add("fig6-bc", "LCI-BC takes only a little longer than LCI", "slightly more", f"{clip:.2f}×",
+          FAILS if clip * (1 + NOISE) < 1 else HOLDS if clip <= 1.5 else OTHER_FACTOR,
+          "ours is the faster one: a full vector is R·(log2 L+1) bits, walked word by word, a clipped one "
+          "L·(log2 L+1)+1" if clip < 1 else "it adds C_min to every bit",
+          "figure6a-locate")  # fmt: skip
+    sheet.add("fig6-table", "LCI-BV is slowed down by its divisions; the distance table removes that",
+          "BV ≫ BV(DT)", f"LCI-BV ÷ LCI-BV(DT) {table:.2f}×", faster(table, 2),
+          "the table holds 2L+log2 L of the L·(log2 L+1)+1 headers, so fewer are looked at and none divided",
+          "figure6a-locate")  # fmt: skip
+    sheet.add("fig6-dt", "LCI-BV(DT) is even faster than LCI", "faster", f"LCI ÷ LCI-BV(DT) {against:.2f}×",
+          faster(against, 1 + NOISE),
+          "additions against scanning R·(log2 L+1) bits", "figure6a-locate")  # fmt: skip
+    sheet.add("fig6-dlist", "Dlist is the best in matching time", "close to 0",
+          f"locate {located['Dlist'][max(located['Dlist'])]:.2f} µs, at n = {max(located['Dlist']):,.0f}",
+          HOLDS if all(us <= 1.05 * min(points[n] for points in located.values() if n in points)
+                         for n, us in located["Dlist"].items()) else FAILS,
+          "one list", "figure6a-locate")  # fmt: skip
+    sheet.add("fig6b-islists", "At R = 250,000 IS-lists degrade more slowly", "lower rate",
+          f"all matches at n = {max(far['IS-lists']):,.0f}: {far['IS-lists'][max(far['IS-lists'])]:.1f} µs, "
+          f"against {listed['IS-lists'][last]:,.0f} at R = 5,000",
+          HOLDS if far["IS-lists"][max(far["IS-lists"])] < listed["IS-lists"][last] else FAILS,
+          "fewer predicates cover a value", "figure6b-all")  # fmt: skip
 
 
-def _storage_claims(rows: list[dict[str, object]], wide: list[dict[str, object]], seconds: float) -> list[Claim]:
+def _storage_claims(sheet: Sheet, rows: list[dict[str, object]], wide: list[dict[str, object]]) -> None:
     used, far = _curves(rows, "bytes"), _curves(wide, "bytes")
     sizes = sorted(used["LCI"])
     crossing = {
@@ -272,32 +260,32 @@ def _storage_claims(rows: list[dict[str, object]], wide: list[dict[str, object]]
     smaller = [n for n in sizes if max(used["LCI-BV(DT)"][n], used["LCI-BC"][n]) < used["IS-lists"][n]]
     far_small, far_last = min(far["IS-lists"]), max(far["IS-lists"])
     turned = [n for n in sorted(far["IS-lists"]) if far["LCI-BV(DT)"][n] < far["IS-lists"][n]]
-    return [
-        Claim("fig7-dlist", DOCUMENT, "Dlist's storage passes LCI's at about n = 32,000, IS-lists' at about 128,000",
-              "32,000 and 128,000", f"Dlist {passed['Dlist']}, IS-lists {passed['IS-lists']}",
-              HOLDS if crossing["Dlist"] == 32e3 and crossing["IS-lists"] == 128e3
-              else OTHER_FACTOR if all(crossing.values()) else FAILS,
-              "sizes of pointers and list cells move the crossings (ours: 4-byte headers, 8-byte cells)",
-              seconds, "figure7a.png"),
-        Claim("fig7-moderate", DOCUMENT,
-              "For a moderate R, LCI-BC and LCI-BV(DT) need less than IS-lists even for a small n",
-              "always less",
-              f"both less at n = {', '.join(f'{n:,.0f}' for n in smaller) or 'none'} of {len(sizes)} sizes",
-              HOLDS if len(smaller) == len(sizes) else FAILS,
-              "headers of R·(log2 L+1) VCIs are there from the start; our markers are 8-byte cells, not C++ objects",
-              seconds, "figure7a.png"),
-        Claim("fig7-large", DOCUMENT, "For a large R, IS-lists need less for a small n and cross over as n increases",
-              "crosses",
-              f"IS-lists ÷ LCI-BV(DT): {far['IS-lists'][far_small] / far['LCI-BV(DT)'][far_small]:.3f} at "
-              f"n = {far_small:,.0f}, {far['IS-lists'][far_last] / far['LCI-BV(DT)'][far_last]:.2f} "
-              f"at n = {far_last:,.0f}",
-              HOLDS if turned and far_small not in turned else FAILS,
-              "headers are paid once, markers per predicate" if turned else
-              f"the crossing lies beyond n = {far_last:,.0f}: the headers of 2,000,000 VCIs are paid first",
-              seconds, "figure7b.png"),
-    ]  # fmt: skip
+    sheet.add("fig7-dlist", "Dlist's storage passes LCI's at about n = 32,000, IS-lists' at about 128,000",
+          "32,000 and 128,000", f"Dlist {passed['Dlist']}, IS-lists {passed['IS-lists']}",
+          HOLDS if crossing["Dlist"] == 32e3 and crossing["IS-lists"] == 128e3
+          else OTHER_FACTOR if all(crossing.values()) else FAILS,
+          "sizes of pointers and list cells move the crossings (ours: 4-byte headers, 8-byte cells)",
+          "figure7a")  # fmt: skip
+    sheet.add("fig7-moderate",
+          "For a moderate R, LCI-BC and LCI-BV(DT) need less than IS-lists even for a small n",
+          "always less",
+          f"both less at n = {', '.join(f'{n:,.0f}' for n in smaller) or 'none'} of {len(sizes)} sizes",
+          HOLDS if len(smaller) == len(sizes) else FAILS,
+          "headers of R·(log2 L+1) VCIs are there from the start; our markers are 8-byte cells, not C++ objects",
+          "figure7a")  # fmt: skip
+    sheet.add("fig7-large", "For a large R, IS-lists need less for a small n and cross over as n increases",
+          "crosses",
+          f"IS-lists ÷ LCI-BV(DT): {far['IS-lists'][far_small] / far['LCI-BV(DT)'][far_small]:.3f} at "
+          f"n = {far_small:,.0f}, {far['IS-lists'][far_last] / far['LCI-BV(DT)'][far_last]:.2f} "
+          f"at n = {far_last:,.0f}",
+          HOLDS if turned and far_small not in turned else FAILS,
+          "headers are paid once, markers per predicate" if turned else
+          f"the crossing lies beyond n = {far_last:,.0f}: the headers of 2,000,000 VCIs are paid first",
+          "figure7b")  # fmt: skip
 
 
-def run(out: Path, quick: bool, progress: Callable[[str], None]) -> list[Claim]:
-    out.mkdir(parents=True, exist_ok=True)
-    return figure5(out, progress) + figures6and7(out, quick, progress)
+def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:
+    sheet = Sheet("ibm04", out, progress)
+    figure5(sheet)
+    figures6and7(sheet, quick)
+    return sheet.claims

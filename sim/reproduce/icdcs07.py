@@ -7,12 +7,10 @@ the closed forms (tested equal to it) beyond.
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,119 +21,97 @@ from sim.bench.boxes import WORKLOADS, split_queries
 from sim.reproduce import box_union
 from sim.reproduce import icdcs07_figures as figures
 from sim.reproduce.icdcs07_measure import Cost, Recall, cost_study, recall_study, surface_study
+from sim.reproduce.sheet import Progress, Sheet
 from sim.reproduce.string_attribute import StringAttribute
-
-DOCUMENT = "icdcs07"
-Progress = Callable[[str], None]
-
-
-class _Ledger:
-    """Collects claims and times each from the previous one on."""
-
-    def __init__(self) -> None:
-        self.claims: list[Claim] = []
-        self._since = time.perf_counter()
-
-    def note(
-        self, id: str, claim: str, published: str, measured: str, verdict: str, why: str = "", figure: str | None = None
-    ) -> None:
-        now = time.perf_counter()
-        self.claims.append(Claim(id, DOCUMENT, claim, published, measured, verdict, why, now - self._since, figure))
-        self._since = now
 
 
 def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:
     """All claims; data as CSV and plots in `out`."""
-    out.mkdir(parents=True, exist_ok=True)
-    ledger = _Ledger()
+    sheet = Sheet("icdcs07", out, progress)
     progress("worked examples")
-    _examples(ledger, figures.decompositions(out))
+    _examples(sheet, figures.decompositions(out))
     progress("bounds")
-    _bounds(ledger, out, quick)
+    _bounds(sheet, out, quick)
     studied = recall_study(quick, progress)
-    _table(out / "recall.csv", [asdict(row) | {"recall": row.recall} for row in studied])
+    sheet.table("recall", [asdict(row) | {"recall": row.recall} for row in studied])
     picture = figures.recalls(studied, out)
-    _advantages(ledger, studied, picture)
+    _advantages(sheet, studied, picture)
     progress("approximate against exact, in time")
-    _time_against_exact(ledger, quick)
+    _time_against_exact(sheet, quick)
     progress("curves, strings, unions")
-    _open_questions(ledger, studied, picture, out)
-    return ledger.claims
+    _open_questions(sheet, studied, picture, out)
+    return sheet.claims
 
 
-def _same(published: object, measured: object) -> str:
-    return HOLDS if published == measured else FAILS
-
-
-def _examples(ledger: _Ledger, picture: str) -> None:
+def _examples(sheet: Sheet, picture: str) -> None:
     answers = set()
     for name in covering.methods():
         index = covering.create(name, [[0, 100], [1980, 2010]])
         index.add("s1", [[0, 50], [1990, 2004]])
         answers.add(index.find_cover([[0, 30], [1998, 2000]]))
-    ledger.note(
+    sheet.statement(
         "covering-example",
         "price ∈ [0,50], year ∈ [1990,2004] covers price ∈ [0,30], year ∈ [1998,2000]",
         "covered",
         f"covered, by all {len(covering.methods())} methods" if answers == {"s1"} else f"answers {answers}",
-        _same({"s1"}, answers),
+        answers == {"s1"},
     )
-    _dominance(ledger)
+    _dominance(sheet)
     exact, near = (_probes_257(epsilon) for epsilon in (0.0, 0.01))
-    ledger.note(
+    sheet.statement(
         "385-runs",
         "257 × 257: exact search takes 385 runs, 99 % search a single one",
         "385 and 1",
         f"{exact} and {near} (index at work); closed form {theory.runs([257, 257], 9)}",
-        _same((385, 1), (exact, near)),
+        (exact, near) == (385, 1),
         figure=picture,
     )
     plan = theory.plan([5, 7], 3, 0.1)
     gammas = [f"{100 * plan.fraction(n):.1f}" for n in (1, 2, 3, plan.quota)]
-    ledger.note(
+    sheet.statement(
         "gamma-sequence",
         "5 × 7, ε = 10 %: γ after the 4 × 4 cube, after each 2 × 2 cube, and at the end",
         "45.7, 57.1, 68.6, 91.4 %",
         ", ".join(gammas) + f" % (after 1, 2, 3 and {plan.quota} cubes)",
-        _same(["45.7", "57.1", "68.6", "91.4"], gammas),
+        gammas == ["45.7", "57.1", "68.6", "91.4"],
         figure=picture,
     )
     sides = [side for side, _ in figures.cubes_of([0b1101, 0b0110], 4)]
     counts = [sides.count(side) for side in (8, 4, 2)]
-    ledger.note(
+    sheet.statement(
         "cubes-1101-0110",
         "sides 1101 × 0110 have 0 standard cubes of 8 × 8, 3 of 4 × 4 and 6 of 2 × 2",
         "0, 3, 6",
         ", ".join(map(str, counts)) + f"; and {sides.count(1)} unit cubes",
-        _same([0, 3, 6], counts),
+        counts == [0, 3, 6],
     )
     large = [
         max(c + side for side, corner in figures.cubes_of([7, 5], 3) if side >= s for c in corner[axis : axis + 1])
         for s in (4, 2)
         for axis in (0, 1)
     ]
-    ledger.note(
+    sheet.statement(
         "rounded-sides",
         "sides 111 × 101: cubes of 4 × 4 fill 100 × 100, with those of 2 × 2 they fill 110 × 100",
         "4 × 4, then 6 × 4",
         f"{large[0]} × {large[1]}, then {large[2]} × {large[3]}",
-        _same([4, 4, 6, 4], large),
+        large == [4, 4, 6, 4],
     )
 
 
-def _dominance(ledger: _Ledger) -> None:
+def _dominance(sheet: Sheet) -> None:
     rng = np.random.default_rng(0)
     first, second = (np.sort(rng.integers(0, 6, (20_000, 3, 2)), axis=2) for _ in range(2))
     contains = ((first[..., 0] <= second[..., 0]) & (second[..., 1] <= first[..., 1])).all(axis=1)
     sign = np.array([-1, 1])
     dominates = (first * sign >= second * sign).all(axis=(1, 2))
     differing = int((contains != dominates).sum())
-    ledger.note(
+    sheet.statement(
         "dominance",
         "rectangle containment reduces to point dominance",
         "equivalent",
         f"{differing} of {len(first):,} random pairs differ ({int(contains.sum())} contained)",
-        _same(0, differing),
+        differing == 0,
     )
 
 
@@ -146,19 +122,19 @@ def _probes_257(epsilon: float) -> int:
     return index.stats.runs
 
 
-def _bounds(ledger: _Ledger, out: Path, quick: bool) -> None:
+def _bounds(sheet: Sheet, out: Path, quick: bool) -> None:
     costs = cost_study(quick)
-    _table(out / "cubes.csv", [asdict(cost) for cost in costs])
+    sheet.table("cubes", [asdict(cost) for cost in costs])
     picture = figures.costs(costs, out)
     above = sum(cost.above_bound for cost in costs)
     tight = max(cost.approximate_cubes / cost.upper_bound for cost in costs)
-    ledger.note(
+    sheet.statement(
         "upper-bound",
         "approximate search costs at most log(D/ε)·(2^(α+1)·D/ε)^(D−1)",
         "an upper bound",
         f"{above} rectangles above it (constant 1); the closest median is {tight:.1%} of it",
-        HOLDS if above == 0 else FAILS,
-        "" if above == 0 else "the constant must be larger than 1",
+        above == 0,
+        "the constant must be larger than 1",
         picture,
     )
     rows = []
@@ -169,20 +145,20 @@ def _bounds(ledger: _Ledger, out: Path, quick: bool) -> None:
                 bound = float(theory.exact_lower_bound(d, theory.aspect_ratio(lengths), min(lengths)))
                 rows.append((d, alpha, b, theory.runs(lengths, b + alpha + 1), bound))
     missed = sum(runs < bound for *_, runs, bound in rows)
-    ledger.note(
+    sheet.statement(
         "lower-bound",
         "exact search needs (2^(α−1)·l_min)^(D−1) runs on some rectangle of every D and α",
         "a lower bound",
         f"{len(rows) - missed} of {len(rows)} constructed rectangles reach it; sides 100 × 011 have "
         f"{theory.runs([4, 3], 3)} runs",
-        HOLDS if missed == 0 else FAILS,
-        "" if missed == 0 else "the construction does not reach the bound everywhere",
+        missed == 0,
+        "the construction does not reach the bound everywhere",
         figures.lower_bounds(rows, out),
     )
-    _faster_in_counts(ledger, costs, picture)
+    _faster_in_counts(sheet, costs, picture)
 
 
-def _faster_in_counts(ledger: _Ledger, costs: Sequence[Cost], picture: str) -> None:
+def _faster_in_counts(sheet: Sheet, costs: Sequence[Cost], picture: str) -> None:
     def factor(d: int, alpha: int, epsilon: float) -> tuple[float, float]:
         row = next(c for c in costs if (c.dimensions, c.alpha, c.epsilon) == (d, alpha, epsilon))
         return row.exact_runs / row.approximate_cubes, row.approximate_cubes
@@ -192,7 +168,7 @@ def _faster_in_counts(ledger: _Ledger, costs: Sequence[Cost], picture: str) -> N
         (times, cubes), (_, wide) = factor(d, 0, 0.05), factor(d, 4, 0.05)
         all_less &= times > 1
         parts.append(f"D = {d}: {times:.3g}× fewer ({cubes:.3g} cubes; α = 4: {wide:.3g})")
-    ledger.note(
+    sheet.differs(
         "substantially-faster-counts",
         "even for small ε, approximate search is substantially cheaper than exact search (ε = 5 %, sides near 2^8)",
         "385 against 1 for a square",
@@ -203,32 +179,32 @@ def _faster_in_counts(ledger: _Ledger, costs: Sequence[Cost], picture: str) -> N
         picture,
     )
     growth = factor(2, 4, 0.05)[1] / factor(2, 0, 0.05)[1]
-    ledger.note(
+    sheet.statement(
         "aspect-ratio",
         "approximate search is much cheaper for rectangles with a good aspect ratio, not for all",
         "cost grows as 2^(α·(D−1))",
         f"D = 2, ε = 5 %: {growth:.3g}× the cubes at α = 4 against α = 0 (bound: 16×)",
-        HOLDS if growth > 1 else FAILS,
-        "" if growth > 1 else "no growth seen",
+        growth > 1,
+        "no growth seen",
         picture,
     )
 
 
-def _advantages(ledger: _Ledger, studied: Sequence[Recall], picture: str) -> None:
+def _advantages(sheet: Sheet, studied: Sequence[Recall], picture: str) -> None:
     wrong, checks = sum(row.wrong for row in studied), sum(row.checks for row in studied)
-    ledger.note(
+    sheet.statement(
         "safety",
         "a subscription is never held back if it is not covered",
         "safe",
         f"{wrong} wrong answers in {checks:,} checks over all ε, workloads and dimensions",
-        HOLDS if wrong == 0 else FAILS,
-        "" if wrong == 0 else "a hit was not verified",
+        wrong == 0,
+        "a hit was not verified",
         picture,
     )
     greedy = [r for r in studied if r.method == "zorder-emulated" and r.epsilon == 0.05 and r.covered >= 20]
     best, worst = max(greedy, key=lambda r: r.recall), min(greedy, key=lambda r: r.recall)
     good = sum(r.recall >= 0.9 for r in greedy)
-    ledger.note(
+    sheet.differs(
         "many-of-the-advantages",
         "approximate covering provides many of the advantages of exact covering (covers found at ε = 5 %)",
         "many",
@@ -241,7 +217,7 @@ def _advantages(ledger: _Ledger, studied: Sequence[Recall], picture: str) -> Non
     )
 
 
-def _time_against_exact(ledger: _Ledger, quick: bool) -> None:
+def _time_against_exact(sheet: Sheet, quick: bool) -> None:
     n = 10_000 if quick else 100_000
     parts, slower = [], 0
     for d in (1, 2, 3):
@@ -263,7 +239,7 @@ def _time_against_exact(ledger: _Ledger, quick: bool) -> None:
         slower += micros["zorder"] > micros["kdtree"]
         greedy, jumps, tree = (f"{micros[name]:.3g}" for name in ("zorder", "bigmin", "kdtree"))
         parts.append(f"d = {d}: greedy {greedy}, bigmin {jumps}, k-d tree {tree}")
-    ledger.note(
+    sheet.differs(
         "substantially-faster-time",
         "approximate search is substantially faster than exact search, as time per uncovered check (ε = 10 %)",
         "substantially faster",
@@ -274,7 +250,7 @@ def _time_against_exact(ledger: _Ledger, quick: bool) -> None:
     )
 
 
-def _open_questions(ledger: _Ledger, studied: Sequence[Recall], picture: str, out: Path) -> None:
+def _open_questions(sheet: Sheet, studied: Sequence[Recall], picture: str, out: Path) -> None:
     exact = {(row.workload, row.attributes): row for row in studied if row.method == "kdtree" and row.epsilon == 0.0}
     pairs = [
         (row, exact[row.workload, row.attributes])
@@ -283,7 +259,7 @@ def _open_questions(ledger: _Ledger, studied: Sequence[Recall], picture: str, ou
     ]
     saved = float(np.median([1 - row.probes / full.probes for row, full in pairs]))
     lost = float(np.median([1 - row.recall for row, _ in pairs]))
-    ledger.note(
+    sheet.differs(
         "open-kd-trees",
         "future work: does approximation help other structures such as k-d trees? (ε = 10 %)",
         "open",
@@ -293,24 +269,24 @@ def _open_questions(ledger: _Ledger, studied: Sequence[Recall], picture: str, ou
         "corner, where the covers are",
         picture,
     )
-    _strings(ledger)
+    _strings(sheet)
     rows = surface_study()
     sides, z, h = (np.array(column) for column in zip(*rows, strict=True))
     spread = (h / sides).max() / (h / sides).min()
-    ledger.note(
+    sheet.differs(
         "hilbert-surface",
         "Hilbert curve: the average number of runs is proportional to the surface (Moon et al., cited)",
         "proportional",
         f"squares of side 2–32 anywhere in 64 × 64: {(h / sides).mean():.2f} runs per cell of side, the same within "
         f"{spread - 1:.0%} for all sides; Z curve {(z / sides).mean():.2f}",
         HOLDS if spread < 1.25 else OTHER_FACTOR,
-        "" if spread < 1.25 else "the ratio of runs to surface varies with the side",
+        "the ratio of runs to surface varies with the side",
         figures.hilbert_runs(rows, out),
     )
-    _unions(ledger)
+    _unions(sheet)
 
 
-def _strings(ledger: _Ledger) -> None:
+def _strings(sheet: Sheet) -> None:
     rng = np.random.default_rng(4)
     words = ["".join(rng.choice(list("abc"), rng.integers(0, 9))) for _ in range(300)]
     attribute = StringAttribute(2)
@@ -324,18 +300,18 @@ def _strings(ledger: _Ledger) -> None:
             differing += found is None or not word.startswith(words[found])
     strict = [w for w in words if w and not any(w[:-1].startswith(p) for p in words)]
     differing += sum(index.find_cover(attribute.prefix(w[:-1])) is not None for w in strict)
-    ledger.note(
+    sheet.statement(
         "open-strings",
         "future work: covering structures for string subscriptions",
         "open",
         f"prefix and equality predicates as boxes over base-257 chunks: {differing} wrong answers for "
         f"{len(words)} prefixes",
-        HOLDS if differing == 0 else FAILS,
-        "" if differing == 0 else "prefix intervals do not nest",
+        differing == 0,
+        "prefix intervals do not nest",
     )
 
 
-def _unions(ledger: _Ledger) -> None:
+def _unions(sheet: Sheet) -> None:
     rng = np.random.default_rng(5)
     covered = agreed = denied = 0
     for seed in range(200):
@@ -346,7 +322,7 @@ def _unions(ledger: _Ledger) -> None:
         covered += exact
         agreed += exact == sampled
         denied += exact and not sampled
-    ledger.note(
+    sheet.add(
         "union",
         "covering by a union of subscriptions, Monte Carlo (Ouksel et al., related work)",
         "probabilistic",
@@ -354,10 +330,3 @@ def _unions(ledger: _Ledger) -> None:
         HOLDS if denied == 0 and agreed >= 195 else OTHER_FACTOR,
         "the sampled test may call a box with a small hole covered, with the stated probability; off by default",
     )
-
-
-def _table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)

@@ -46,7 +46,7 @@ def decompositions(out: Path) -> str:
         axis.set_aspect("equal")
         axis.set_title(f"{lengths[0]} × {lengths[1]}: {len(cubes_of(lengths, bits))} standard cubes")
     axes[1].set_xlabel("the 257 × 257 example, at an eighth of its size")
-    return _save(figure, out, "decomposition.png")
+    return _save(figure, out, "decomposition")
 
 
 def costs(measured: Sequence[Cost], out: Path) -> str:
@@ -64,7 +64,7 @@ def costs(measured: Sequence[Cost], out: Path) -> str:
         axis.axhline(4096, color="grey", linewidth=0.5)
     axes[0][0].set_ylabel("standard cubes (grey: the probe cap)")
     axes[0][-1].legend(fontsize=6)
-    return _save(figure, out, "cubes_over_epsilon.png")
+    return _save(figure, out, "cubes_over_epsilon")
 
 
 def recalls(measured: Sequence[Recall], out: Path) -> str:
@@ -83,7 +83,7 @@ def recalls(measured: Sequence[Recall], out: Path) -> str:
         axis.set(xscale="log", xlabel="ε (left end: 0)", title=f"d = {d}", ylim=(-0.02, 1.02))
     axes[0][0].set_ylabel("covers found (dots: greedy Z order, crosses: k-d tree)")
     axes[0][0].legend(fontsize=7)
-    return _save(figure, out, "recall_over_epsilon.png")
+    return _save(figure, out, "recall_over_epsilon")
 
 
 def lower_bounds(rows: Sequence[tuple[int, int, int, int, float]], out: Path) -> str:
@@ -96,7 +96,7 @@ def lower_bounds(rows: Sequence[tuple[int, int, int, int, float]], out: Path) ->
     axis.plot(span, span, "k--", linewidth=0.8, label="the bound itself")
     axis.set(xscale="log", yscale="log", xlabel="lower bound (2^(α−1)·l_min)^(D−1)", ylabel="runs of exact search")
     axis.legend()
-    return _save(figure, out, "lower_bound.png")
+    return _save(figure, out, "lower_bound")
 
 
 def hilbert_runs(rows: Sequence[tuple[int, float, float]], out: Path) -> str:
@@ -106,11 +106,11 @@ def hilbert_runs(rows: Sequence[tuple[int, float, float]], out: Path) -> str:
     axis.plot([r[0] for r in rows], [r[2] for r in rows], label="Hilbert curve", linewidth=0.9)
     axis.set(xlabel="side of the square", ylabel="runs, mean over positions")
     axis.legend()
-    return _save(figure, out, "runs_z_hilbert.png")
+    return _save(figure, out, "runs_z_hilbert")
 
 
 def _save(figure: plt.Figure, out: Path, name: str) -> str:
     figure.tight_layout()
-    figure.savefig(out / name, dpi=130)
+    figure.savefig(out / f"{name}.png", dpi=130)
     plt.close(figure)
     return name

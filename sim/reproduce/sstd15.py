@@ -17,7 +17,7 @@ from typing import Any
 
 from analysis.report.claims import Claim
 from sim.bench.timing import mean_least
-from sim.reproduce.matching import Progress, Sheet, next_best
+from sim.reproduce.sheet import Progress, Sheet, next_best
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
 from topk.places.ri_tree import RITree

@@ -6,10 +6,9 @@ UTF-8 bytes are read as digits 1 … 256 of base 257, with 0 for "ended"; six di
 numbers is comparison of the strings. A predicate is then a box over the chunks:
 
 - starts with p: points in the chunks that p fills, an interval in the one it ends in, unbounded after;
-- equals s: a point in every chunk. s must be shorter than all chunks together, so that its end is seen;
-- between a and b, inclusive: one interval, exact where both have the same chunks before their last.
+- equals s: a point in every chunk. s must be shorter than all chunks together, so that its end is seen.
 
-Hence "ab*" covers "abc*" and "= abcd", by box containment, in every method of this package.
+Hence "ab*" covers "abc*" and "= abcd", by box containment, in every covering method.
 
 Event values longer than the chunks are cut. That is right for every predicate above, since a prefix is no
 longer than the chunks, and an equality is seen to end before they do.
@@ -72,23 +71,6 @@ class StringAttribute:
             )
         box = np.stack([self._filled(data, 0), self._filled(data, _BASE - 1)], axis=1)
         box[-(-len(data) // DIGITS) :] = [-np.inf, np.inf]
-        return box
-
-    def between(self, low: str, high: str) -> Floats:
-        """The box of `low ≤ value ≤ high` in byte order, where a box can say it."""
-        first, last = low.encode(), high.encode()
-        if first > last:
-            raise CoverlayError(f"{low!r} comes after {high!r}; give the smaller one first")
-        most = max(1, -(-max(len(first), len(last)) // DIGITS))
-        shared = DIGITS * (most - 1)
-        if most > self.chunks or first[:shared] != last[:shared] or len(last) >= most * DIGITS:
-            raise CoverlayError(
-                f"the range from {low!r} to {high!r} is no box: bounds longer than {DIGITS - 1} bytes must share "
-                f"all chunks of {DIGITS} bytes before their last, and fit {self.chunks} chunks"
-            )
-        box = np.tile([-np.inf, np.inf], (self.chunks, 1))
-        box[: most - 1] = np.stack([self._filled(first, 0), self._filled(first, 0)], axis=1)[: most - 1]
-        box[most - 1] = [self._filled(first, 0)[most - 1], self._filled(last, 0)[most - 1]]
         return box
 
     def _filled(self, data: bytes, filler: int) -> Floats:

@@ -7,6 +7,7 @@ import pytest
 from analysis.report.claims import FAILS, HOLDS
 from sim.bench import covering as bench
 from sim.reproduce import icdcs07
+from sim.reproduce.sheet import Sheet
 
 
 def test_bench_rows_and_verdicts():
@@ -27,10 +28,10 @@ def test_bench_rows_and_verdicts():
 
 
 def test_worked_examples_of_the_slides(tmp_path):
-    ledger = icdcs07._Ledger()
-    icdcs07._examples(ledger, "none.png")
-    assert [claim.verdict for claim in ledger.claims] == [HOLDS] * 6
-    assert {claim.id for claim in ledger.claims} >= {"385-runs", "gamma-sequence", "cubes-1101-0110"}
+    sheet = Sheet("icdcs07", tmp_path, lambda _: None)
+    icdcs07._examples(sheet, "none")
+    assert [claim.verdict for claim in sheet.claims] == [HOLDS] * 6
+    assert {claim.id for claim in sheet.claims} >= {"385-runs", "gamma-sequence", "cubes-1101-0110"}
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.report.claims import FAILS, HOLDS
-from sim.reproduce.matching import Sheet
+from sim.reproduce.sheet import Sheet
 from sim.reproduce.sstd15 import RI, RT, SCAN, SWEEPS, TAS, planned, report
 from sim.workloads.located import Located, located_events, located_workload
 

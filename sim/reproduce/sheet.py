@@ -1,7 +1,8 @@
-"""What the two matching reproductions share: sweeps, times in turns, and how a factor becomes a verdict."""
+"""What the reproductions share: sweeps, line plots, CSV files, claims, and how a factor becomes a verdict."""
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,6 @@ from typing import Any
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
 from sim.bench.timing import mean_least
 from sim.reproduce import POINTS
-from sim.reproduce.topk_plots import plot_lines, write_csv
 
 _NEAR = 0.75  # a published factor counts as met from this share of it on
 NOISE = 0.15  # times of two runs differ by up to this share: a smaller difference shows nothing
@@ -47,6 +47,7 @@ class Sheet:
         self.document = document
         self.smaller = smaller
         self.out = out
+        out.mkdir(parents=True, exist_ok=True)
         self.progress = progress
         self.claims: list[Claim] = []
         self._started = time.perf_counter()
@@ -83,6 +84,46 @@ class Sheet:
         file.write_text(json.dumps(result))
         return result
 
+    def table(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Write rows as CSV."""
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        with (self.out / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def plot(
+        self,
+        name: str,
+        series: Mapping[str, Mapping[float, float]],
+        *,
+        title: str,
+        x: str,
+        y: str,
+        log_x: bool = False,
+        ticks: Mapping[float, str] | None = None,
+    ) -> None:
+        """One line per name, from x to y; `ticks` names the values of x that are no numbers."""
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(figsize=(7, 4.5))
+        for label, points in series.items():
+            at = sorted(points)
+            axes.plot(at, [points[p] for p in at], marker="o", label=label)
+        axes.set(title=title, xlabel=x, ylabel=y, yscale="log")
+        if log_x:
+            axes.set_xscale("log", base=2)
+        if ticks is not None:
+            axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+        figure.tight_layout()
+        figure.savefig(self.out / f"{name}.png", dpi=120)
+        pyplot.close(figure)
+
     def draw(
         self,
         figure: str,
@@ -94,36 +135,38 @@ class Sheet:
         """Write milliseconds per event by method and x as CSV, and draw them."""
         values = list(dict.fromkeys(value for times in series.values() for value in times))
         rows = [{x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series]
-        write_csv(self.out / f"{figure}.csv", rows)
+        self.table(figure, rows)
         wide = min(values) > 0.0 and max(values) >= _WIDE * min(values)
-        plot_lines(self.out / f"{figure}.png", series, title=title, x=x, y="ms per event", log_x=wide, ticks=ticks)
+        self.plot(figure, series, title=title, x=x, y="ms per event", log_x=wide, ticks=ticks)
 
-    def factor(
-        self, id: str, claim: str, published: float, measured: float, why: str, *, unit: str = "×", figure: str = ""
-    ) -> None:
+    def factor(self, id: str, claim: str, published: float, measured: float, why: str, figure: str = "") -> None:
         """A claim that something is `published` times better (1 is no better)."""
-        verdict = faster(measured, published)
-        self._add(id, claim, f"{published:.3g}{unit}", f"{measured:.3g}{unit}", verdict, why, figure)
+        self.differs(id, claim, f"{published:.3g}×", f"{measured:.3g}×", faster(measured, published), why, figure)
 
-    def gain(self, id: str, claim: str, published: float, measured: float, why: str, *, figure: str = "") -> None:
+    def gain(self, id: str, claim: str, published: float, measured: float, why: str, figure: str = "") -> None:
         """A claim that time falls by a share; both in per cent."""
         worse = OTHER_FACTOR if measured > 100.0 * NOISE else FAILS
         verdict = HOLDS if measured >= _NEAR * published else worse
-        self._add(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
+        self.differs(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
 
     def statement(
-        self, id: str, claim: str, published: str, measured: str, true: bool, why: str, figure: str = ""
+        self, id: str, claim: str, published: str, measured: str, true: bool, why: str = "", figure: str = ""
     ) -> None:
-        self._add(id, claim, published, measured, HOLDS if true else FAILS, why, figure)
+        why = why or "our program no longer gives the published answer"
+        self.differs(id, claim, published, measured, HOLDS if true else FAILS, why, figure)
 
-    def _add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str) -> None:
-        now = time.perf_counter()
-        picture = str(self.out / f"{figure}.png") if figure else None
+    def differs(
+        self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str = ""
+    ) -> None:
+        """A claim whose `why` says what differs; it is left out where the claim holds."""
         reason = "" if verdict == HOLDS else f"{self.smaller}; {why}" if self.smaller else why
-        self.claims.append(
-            Claim(id, self.document, claim, published, measured, verdict, reason, now - self._started, picture)
-        )
-        self._started = now
+        self.add(id, claim, published, measured, verdict, reason, figure)
+
+    def add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str = "") -> None:
+        """A claim, timed from the previous one on; `figure` names a picture of ours."""
+        now, picture = time.perf_counter(), f"{figure}.png" if figure else None
+        seconds, self._started = now - self._started, now
+        self.claims.append(Claim(id, self.document, claim, published, measured, verdict, why, seconds, picture))
 
 
 def saved(series: Mapping[str, Mapping[float, float]], slow: str, fast: str) -> float:
