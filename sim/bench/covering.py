@@ -12,17 +12,15 @@ answers. The greedy methods are approximate and poset is quadratic to build: the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import covering
+from sim.bench import Progress, Row
 from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
 from sim.bench.covering_peers import LIBRARIES, PEERS
-
-Row = dict[str, Any]
-Progress = Callable[[str], None]
 
 EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
 SMALL_ONLY = ("poset", "zorder")  # measured where they can be built or can finish

@@ -16,11 +16,11 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from broker import trace
+from sim.bench import Progress, Row
 from sim.experiment.engines import ENGINES
 from sim.experiment.plan import Run, load, plan
 from sim.experiment.runner import overlay_of, settings_of, workload_of
@@ -33,7 +33,6 @@ TURNS = 5  # of the compiled engine; SimPy takes half a minute once
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 CASES = (1, 3, 4)  # of the strategies experiment: simple, covering lazy, covering active
 SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 15.0, 1.2e6, 2.4, 180.0, 8e9, 1.7
-Row = dict[str, object]
 
 
 def _prepared(run: Run) -> tuple[Any, ...]:
@@ -61,7 +60,7 @@ def _turns(run: Run, engine: str) -> tuple[float, float, int, set[str]]:
     return statistics.median(turn[0] for turn in turns), turns[0][0], turns[0][1], {turn[2] for turn in turns}
 
 
-def engines(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+def engines(quick: bool, progress: Progress) -> list[Row]:
     subscriptions = SUBSCRIPTIONS // 10 if quick else SUBSCRIPTIONS
     small = load("strategies", {"seeds": [1], "workload.subscriptions": 50, "workload.events": 5}).runs
     runs = load("strategies", {"seeds": [1], "workload.subscriptions": subscriptions}).runs
@@ -91,7 +90,7 @@ def engines(quick: bool, progress: Callable[[str], None]) -> list[Row]:
     return [*rows, _control_alone(subscriptions, progress)]
 
 
-def _control_alone(subscriptions: int, progress: Callable[[str], None]) -> Row:
+def _control_alone(subscriptions: int, progress: Progress) -> Row:
     """The case without covering again, and nothing published."""
     progress("control traffic alone")
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}
@@ -107,7 +106,7 @@ def _control_alone(subscriptions: int, progress: Callable[[str], None]) -> Row:
     }
 
 
-def bulk(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+def bulk(quick: bool, progress: Progress) -> list[Row]:
     sizes = tuple(size // 50 for size in SIZES) if quick else SIZES
     rows: list[Row] = []
     for size in sizes:
@@ -115,7 +114,7 @@ def bulk(quick: bool, progress: Callable[[str], None]) -> list[Row]:
         # A fresh process: peak memory never falls within one.
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             entries, messages, seconds, peak = pool.apply(_bulk_size, (size,))
-        before = float(str(rows[-1]["seconds"])) if rows else None
+        before = rows[-1]["seconds"] if rows else None
         rows.append(
             {
                 "case": "bulk loading, 1000 brokers, exact covering, zipf d = 2",
@@ -152,7 +151,7 @@ def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> Run:
     return load("scale", settings).runs[0]
 
 
-def sweep(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+def sweep(quick: bool, progress: Progress) -> list[Row]:
     runs = RUNS // 4 if quick else RUNS
     settings = {"seeds": list(range(runs)), "overlay.brokers": 30, "workload.subscriptions": 1000}
     data = {key: value for key, value in load("demo", settings).data.items() if key != "case"}
@@ -187,29 +186,29 @@ def verdicts(rows: list[Row]) -> list[Row]:
         judged.append({"target": target, "measured": measured, "met": met if full else None})
 
     for row in rows:
-        seconds, case = float(str(row.get("seconds", 0.0))), str(row["case"])
-        size = int(str(row.get("subscriptions", 0)))
+        seconds, case = row.get("seconds", 0.0), str(row["case"])
+        size = row.get("subscriptions", 0)
         full = size >= SUBSCRIPTIONS
         if row["engine"] == "compiled" and "same_trace" in row:
-            ratio, first = float(str(row["ratio"])), float(str(row["first_seconds"])) / seconds  # in fresh memory
+            ratio, first = row["ratio"], row["first_seconds"] / seconds  # in fresh memory
             same = "same trace" if row["same_trace"] else "ANOTHER TRACE"
             met = ratio >= SPEED_UP and bool(row["same_trace"])
             measured = f"{ratio:.1f}× (first turn {ratio / first:.1f}×), {same}"
             target = f"{case}: at least {SPEED_UP:g}× SimPy, same trace"
             judge(target, measured, met, full or not row["same_trace"])
         elif case.endswith("no events"):
-            rate, first = float(str(row["messages_per_s"])), float(str(row["first_seconds"])) / seconds
+            rate, first = row["messages_per_s"], row["first_seconds"] / seconds
             measured = f"{rate:.3g}/s (first turn {rate / first:.3g}/s)"
             judge(f"{case}: at least {CONTROL_RATE:.2g} messages/s", measured, rate >= CONTROL_RATE, full)
         elif row.get("times_the_half") is not None:
-            times = float(str(row["times_the_half"]))
+            times = row["times_the_half"]
             target = f"{size} subscriptions: less than {DOUBLING:g}× half as many"
             judge(target, f"{times:.2f}×", times < DOUBLING, size >= SIZES[0])
         elif row.get("jobs") == 2:
-            ratio, full = float(str(row["ratio"])), int(str(row["runs"])) >= RUNS
+            ratio, full = row["ratio"], row["runs"] >= RUNS
             judge(f"{case}: at least {TWO_JOBS:g}× faster with 2 jobs", f"{ratio:.2f}×", ratio >= TWO_JOBS, full)
         if size >= SIZES[-1]:
-            peak = float(str(row["peak_bytes"]))
+            peak = row["peak_bytes"]
             target = f"{case}, 1M: under {BULK_SECONDS:g} s and {BULK_BYTES / 1e9:g} GB"
             met = seconds < BULK_SECONDS and peak < BULK_BYTES
             judge(target, f"{seconds:.1f} s, {peak / 1e9:.2f} GB", met, True)

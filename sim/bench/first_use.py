@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-Row = dict[str, object]
+from sim.bench import Progress, Row
+
 ENGINE_SECONDS, METHOD_SECONDS = 25.0, 10.0
 ENTRIES = 2000  # enough for indexes to build what they build only when large
-ENGINES: dict[str, dict[str, object]] = {
+ENGINES: dict[str, Row] = {
     "simple": {"routing.strategy": "simple"},
     "covering": {"routing.strategy": "covering"},
     "zorder-emulated": {"routing.strategy": "covering", "covering.method": "zorder-emulated"},
@@ -38,7 +39,7 @@ def parts(quick: bool) -> list[tuple[str, str]]:
     return found
 
 
-def first_use(quick: bool, progress: Callable[[str], None]) -> list[Row]:
+def first_use(quick: bool, progress: Progress) -> list[Row]:
     rows: list[Row] = []
     for family, name in parts(quick):
         progress(f"first use of {family} {name}")
@@ -55,7 +56,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
     for row in rows:
         if "cpu_seconds" not in row:
             continue
-        seconds, case = float(str(row["cpu_seconds"])), str(row["case"])
+        seconds, case = row["cpu_seconds"], str(row["case"])
         most = ENGINE_SECONDS if case.startswith("first use, engine") else METHOD_SECONDS
         target = f"{case}: at most {most:g} s of CPU to compile"
         judged.append({"target": target, "measured": f"{seconds:.1f} s", "met": seconds <= most})
@@ -77,10 +78,10 @@ def _engine(name: str) -> Callable[[], object]:
     from sim.experiment.runner import simulate
 
     small = {"overlay.brokers": 5, "workload.subscriptions": 50, "workload.events": 5, "run.engine": "compiled"}
-    data: dict[str, object] = {"name": "first use"}
+    data: Row = {"name": "first use"}
     for key, value in {**small, **ENGINES[name]}.items():
         section, _, option = key.partition(".")
-        data.setdefault(section, {})[option] = value  # type: ignore[index]
+        data.setdefault(section, {})[option] = value
     run = plan(data).runs[0]
     return lambda: simulate(run)
 

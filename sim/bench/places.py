@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from sim.bench import Progress, Row
 from sim.bench.timing import mean_least
 from sim.workloads.located import Located, located_workload
 from topk.places import PlacedCatalogue, PlacedIndex, build
@@ -18,13 +19,14 @@ from topk.places.ri_tree import RITree
 from topk.places.rt_tree import RTTree
 
 K = 5
+SCAN, MATCHING = "scan (numba)", "matching"
 SETS = ("places, uniform", "places, zipf")
 _EVENTS = 20
 _ROUNDS = 3
 _BATCH = 10  # times the events: long enough to keep all cores busy
 
 
-def run(count: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def run(count: int, progress: Progress) -> list[Row]:
     rows = []
     for data in SETS:
         said = f"{data}, {count} expressions"
@@ -41,14 +43,14 @@ def run(count: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
         each = mean_least({tree.name: partial(tree.top_many, k=K)}, [many], _ROUNDS)[tree.name] / len(many)
         sizes = {name: index.overhead / count for name, (index, _) in built.items()}
         for name, (_, taken) in built.items():
-            rows.append(_row(data, count, name, single[name], single["scan"], taken, sizes[name]))
-        rows.append(_row(data, count, f"{tree.name}, batch", each, single["scan"], seconds, sizes[tree.name]))
+            rows.append(measured(data, count, MATCHING, name, single[name], single["scan"], taken, sizes[name]))
+        rows.append(
+            measured(data, count, MATCHING, f"{tree.name}, batch", each, single["scan"], seconds, sizes[tree.name])
+        )
     return rows
 
 
-def _built(
-    catalogue: PlacedCatalogue, said: str, progress: Callable[[str], None]
-) -> dict[str, tuple[PlacedIndex, float]]:
+def _built(catalogue: PlacedCatalogue, said: str, progress: Progress) -> dict[str, tuple[PlacedIndex, float]]:
     """Every method with the seconds that it took to build."""
     built: dict[str, tuple[PlacedIndex, float]] = {}
     for name in ("scan", "tas", RITree.name):
@@ -64,16 +66,17 @@ def _asker(index: PlacedIndex) -> Callable[[Any], Any]:
     return lambda event: index.top(event.event, event.place, K)
 
 
-def _row(
-    data: str, count: int, method: str, seconds: float, scan: float, build: float, overhead: float
-) -> dict[str, object]:
+def measured(
+    data: str, count: int, events: str, method: str, seconds: float, scan: float, build: float, size: float | None
+) -> Row:
+    """A row of the table; `size` is in bytes per subscription beyond the catalogue."""
     return {
         "data": data,
         "subscriptions": count,
-        "events": "matching",
-        "method": "scan (numba)" if method == "scan" else method,
+        "events": events,
+        "method": SCAN if method == "scan" else method,
         "us_per_event": round(seconds * 1e6, 1),
         "times_scan": round(scan / seconds, 2),
         "build_s": round(build, 2),
-        "bytes_per_subscription": round(overhead),
+        "bytes_per_subscription": None if size is None else round(size),
     }

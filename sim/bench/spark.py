@@ -24,7 +24,7 @@ from analysis.spark.aggregate import metric_values
 from analysis.spark.session import session, stop
 from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError
-from sim.bench import spark_trace
+from sim.bench import Progress, Row, spark_trace
 from sim.bench.spark_peers import duckdb
 
 CORES = 2
@@ -37,7 +37,7 @@ CLOSE = 1e-6  # relative; sums are taken in different orders and units
 _WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
 
 
-def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def run(quick: bool, progress: Progress) -> list[Row]:
     peers: dict[str, Callable[[Path], pd.DataFrame]] = {"DuckDB": partial(duckdb, cores=CORES, memory="6GB")}
     peers = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name.lower()) is not None}
     with tempfile.TemporaryDirectory() as folder:
@@ -90,10 +90,8 @@ def compare(ours: pd.DataFrame, theirs: pd.DataFrame, name: str) -> None:
                 raise CoverlayError(f"Spark and {name} disagree: {metric} of run {run} is {value} and {found}")
 
 
-def _rows(
-    rows: int, nbytes: int, metrics: int, startup: float, times: dict[str, list[float]]
-) -> list[dict[str, object]]:
-    def row(engine: str, what: str, seconds: float) -> dict[str, object]:
+def _rows(rows: int, nbytes: int, metrics: int, startup: float, times: dict[str, list[float]]) -> list[Row]:
+    def row(engine: str, what: str, seconds: float) -> Row:
         base = min(times["DuckDB"]) if times.get("DuckDB") else None
         return {
             "engine": engine,
@@ -111,9 +109,8 @@ def _rows(
     return [{"engine": "Spark", "what": "start-up", "seconds": startup}, *found]
 
 
-def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def verdicts(rows: list[Row]) -> list[Row]:
     ratio = next((row["times_duckdb"] for row in rows if (row["engine"], row["what"]) == ("Spark", "later")), None)
     if ratio is None:
         return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": "DuckDB is not installed", "met": None}]
-    measured = float(str(ratio))
-    return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": f"{measured:.1f}×", "met": measured <= TARGET}]
+    return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": f"{ratio:.1f}×", "met": ratio <= TARGET}]

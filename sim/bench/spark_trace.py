@@ -9,7 +9,6 @@ files are written by the code that writes real traces.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from broker import trace
 from broker.trace.schema import CLIENT, NOBODY, SCHEMAS, to_table
+from sim.bench import Progress
 
 BROKERS = 100
 RUNS = 4  # two points, two seeds each
@@ -29,7 +29,7 @@ K = 5
 _CHECKS = np.array(["forwarded", "suppressed", "exposed", "retracted"])
 
 
-def write(out: Path, rows: int, progress: Callable[[str], None]) -> int:
+def write(out: Path, rows: int, progress: Progress) -> int:
     """Write the runs of the sweep below `out`; says how many rows there are."""
     written = 0
     for number in range(RUNS):

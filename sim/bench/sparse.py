@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from sim.bench import places
+from sim.bench import Progress, Row, places
 from sim.bench.sparse_peers import PEERS
 from sim.bench.timing import mean_least
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like, unmatched
 from topk import sparse
 
 K = 5
-SCAN, OURS, STAR = "scan (numba)", "pivot", "be-star"
+SCAN, OURS, STAR = places.SCAN, "pivot", "be-star"
 EVEN, DENSE = ("uniform", "zipf"), ("author", "title")
-MATCHING, NOTHING = "matching", "nothing matches"
+MATCHING, NOTHING = places.MATCHING, "nothing matches"
 FULL, FULL_PLACES = 1_000_000, 2_000_000
 _DENSE_SIZE = {"author": 0.76, "title": 0.25}  # of a million: the published sizes (Table III)
 _EVENTS = 50
@@ -29,9 +29,6 @@ _PEER_EVENTS = 3
 _ROUNDS, _PEER_ROUNDS = 5, 2
 _BATCH = 25  # times the events: long enough to keep all cores busy
 _ALL_TREES = 100_000  # expressions up to which all the papers' structures are built; above, BE*-Tree's two
-
-Progress = Callable[[str], None]
-Row = dict[str, object]
 
 
 class Built(NamedTuple):
@@ -128,16 +125,7 @@ def _peers(
 
 
 def _row(workload: Expressions, data: str, case: str, method: str, seconds: float, scan: float, made: Built) -> Row:
-    return {
-        "data": data,
-        "subscriptions": len(workload.catalogue),
-        "events": case,
-        "method": method,
-        "us_per_event": round(seconds * 1e6, 1),
-        "times_scan": round(scan / seconds, 2),
-        "build_s": round(made.seconds, 2),
-        "bytes_per_subscription": None if made.size is None else round(made.size),
-    }
+    return places.measured(data, len(workload.catalogue), case, method, seconds, scan, made.seconds, made.size)
 
 
 class Aim(NamedTuple):
@@ -184,8 +172,8 @@ def verdicts(rows: list[Row]) -> list[Row]:
             sizes = [row for row in rows if (row["data"], row["method"], row["events"]) == wanted]
             if not sizes:
                 continue
-            row = max(sizes, key=lambda row: int(str(row["subscriptions"])))
-            measured, size = float(str(row[aim.field])), int(str(row["subscriptions"]))
+            row = max(sizes, key=lambda row: row["subscriptions"])
+            measured, size = row[aim.field], row["subscriptions"]
             found.append({
                 "target": f"{aim.said}: {data}, {size}, {aim.events}",
                 "asked": f"{'≥' if aim.at_least else '≤'} {aim.asked:g}{aim.unit} at {aim.size(data)}",

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import topk
+from sim.bench import Progress, Row
 from sim.bench.timing import mean_least
 from sim.bench.topk_aspects import intervals, scale, space, upkeep
 from sim.bench.topk_common import OURS, K, asking, paced, workload
@@ -35,12 +36,12 @@ SCAN = "branch-free scan, score order"
 _EVENTS, _BATCH = 20_000, 1000  # as many as the quickest answers while it warms up; of these a batch
 
 
-def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
     rng = np.random.default_rng(17)
     lo, hi, scores, values = workload(kind, n, _EVENTS, rng)
     order = np.lexsort((np.arange(n), -scores))
     catalogue = topk.Catalogue.from_boxes(lo, hi, scores)
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[str, Row] = {}
     single: dict[str, Callable[[Any], Any]] = {}
     batch: dict[str, Callable[[Any], Any]] = {}
     values_list = values.tolist()
@@ -101,19 +102,19 @@ def one_dimension(kind: str, n: int, progress: Callable[[str], None]) -> list[di
     return list(rows.values())
 
 
-def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> dict[str, object]:
+def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> Row:
     ends = np.concatenate((lo, hi))
     times = mean_least({"sort": lambda _: np.sort(ends), "build": lambda _: topk.create(OURS, catalogue)}, [0], 25)
     return {"build_ms": times["build"] * 1e3, "build_over_sort": times["build"] / times["sort"]}
 
 
-def several_dimensions(d: int, n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def several_dimensions(d: int, n: int, progress: Progress) -> list[Row]:
     rng = np.random.default_rng(23)
     points = regional_zipf(rng, n + 1000, d)
     half = zipf_lengths(rng, n, d)
     catalogue = topk.Catalogue.from_boxes(points[:n] - half, points[:n] + half, 1 - half)
     events = points[n:]
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for semantics in topk.SEMANTICS:
         indexes = {}
         for name in ("scan", OURS):
@@ -138,15 +139,15 @@ def several_dimensions(d: int, n: int, progress: Callable[[str], None]) -> list[
             row["us_single"] = times[str(row["method"])] * 1e6
             if row["method"] == OURS:
                 row["us_batch"] = batch / len(events) * 1e6
-        ours = float(str(rows[-1]["us_single"]))
+        ours = rows[-1]["us_single"]
         for row in rows[-2:]:
-            row["times_ours"] = float(str(row["us_single"])) / ours
+            row["times_ours"] = row["us_single"] / ours
     return rows
 
 
-def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def run(quick: bool, progress: Progress) -> list[Row]:
     sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for n in sizes:
         for kind in ("paper", "paper, elsewhere", "short", "wide"):
             rows += one_dimension(kind, n, progress)
@@ -158,16 +159,16 @@ def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]
     return rows + upkeep(5_000 if quick else 50_000, progress)
 
 
-def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    largest = max(int(str(r["n"])) for r in rows if r["case"] == "paper")
+def verdicts(rows: list[Row]) -> list[Row]:
+    largest = max(r["n"] for r in rows if r["case"] == "paper")
 
     def of(case: str, method: str | None = None) -> list[dict[str, Any]]:
         return [r for r in rows if r["case"] == case and r["n"] == largest and method in (None, r["method"])]
 
-    def verdict(target: str, value: float, least: float, suffix: str = "×") -> dict[str, object]:
+    def verdict(target: str, value: float, least: float, suffix: str = "×") -> Row:
         return {"target": target, "measured": f"{value:.2f}{suffix}", "met": value >= least}
 
-    def at_most(target: str, value: float, most: float) -> dict[str, object]:
+    def at_most(target: str, value: float, most: float) -> Row:
         return {"target": target, "measured": f"{value:.2f}×", "met": value <= most}
 
     out = []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import topk
+from sim.bench import Progress, Row
 from sim.bench.timing import mean_least
 from sim.bench.topk_common import OURS, ROUNDS, K, asking, paced, workload
 from topk.papers.interval.contract import Entries
@@ -17,12 +18,12 @@ from topk.papers.interval.ir_tree import IRTree
 from topk.papers.interval.sopt_rtree import SoptRTree
 
 
-def intervals(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def intervals(n: int, progress: Progress) -> list[Row]:
     """Events that are intervals, on the paper's subscriptions: a hundredth and a millionth of the domain wide."""
     rng = np.random.default_rng(29)
     lo, hi, scores, values = workload("paper, elsewhere", n, 200, rng)
     catalogue = topk.Catalogue.from_boxes(lo, hi, scores)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     indexes = {}
     for name in ("scan", OURS, "scored-rtree", "sopt-rtree", "ir-tree", "segment-tree"):
         progress(f"interval events, n = {n:,}: building {name}")
@@ -47,9 +48,9 @@ def _meeting(search: Callable[[Any, Any, int], Any]) -> Callable[[Any], Any]:
     return lambda event: search(event[0], event[1], K)
 
 
-def scale(sizes: tuple[int, ...], progress: Callable[[str], None]) -> list[dict[str, object]]:
+def scale(sizes: tuple[int, ...], progress: Progress) -> list[Row]:
     """Our index at every size: build, bytes, peak of the build, µs per query."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for n in sizes:
         progress(f"{OURS} at n = {n:,}")
         lo, hi, scores, values = workload("short", n, 1000, np.random.default_rng(31))
@@ -79,11 +80,11 @@ def scale(sizes: tuple[int, ...], progress: Callable[[str], None]) -> list[dict[
     return rows
 
 
-def upkeep(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def upkeep(n: int, progress: Progress) -> list[Row]:
     """Amortised µs per insertion, deletion and score update, n of them one by one into an empty index."""
     rng = np.random.default_rng(5)
     lo, hi, scores, _ = workload("paper", n, 1, rng)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for name in ("scan", "ir-tree", "sopt-rtree", OURS):
         progress(f"upkeep of {name}, n = {n:,}")
         for warm in (True, False):  # once small, for the compiler
@@ -116,7 +117,7 @@ def upkeep(n: int, progress: Callable[[str], None]) -> list[dict[str, object]]:
     return rows
 
 
-def space(n: int) -> list[dict[str, object]]:
+def space(n: int) -> list[Row]:
     """Bytes of the two recommended trees against the interval data they hold."""
     rng = np.random.default_rng(3)
     lo, hi, scores, _ = workload("paper", n, 1, rng)

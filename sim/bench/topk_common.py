@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.bench import Progress
 from sim.bench.timing import mean_least
 from sim.bench.topk_peers import snap
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
@@ -32,9 +33,7 @@ def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[
     return snap(start * 0.05), snap(1 - 0.05 * rng.random(n)), rng.random(n), snap(rng.random(events))
 
 
-def paced(
-    tasks: dict[str, Callable[[Any], Any]], events: list[Any], progress: Callable[[str], None]
-) -> dict[str, float]:
+def paced(tasks: dict[str, Callable[[Any], Any]], events: list[Any], progress: Progress) -> dict[str, float]:
     """Seconds per event. Slow methods answer fewer of the events, fast ones more often."""
     seconds: dict[str, float] = {}
     paces: dict[tuple[int, int], dict[str, Callable[[Any], Any]]] = {}

@@ -17,7 +17,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import engines, first_use
+from sim.bench import Progress, Row, engines, first_use
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -85,16 +85,16 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
     return processed, env.now
 
 
-def run(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def run(quick: bool, progress: Progress) -> list[Row]:
     rows = transport(quick, progress)
     for part in (first_use.first_use, engines.engines, engines.bulk, engines.sweep):
         rows += part(quick, progress)
     return rows
 
 
-def transport(quick: bool, progress: Callable[[str], None]) -> list[dict[str, object]]:
+def transport(quick: bool, progress: Progress) -> list[Row]:
     hops = 100 if quick else 500
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for case, service in (("no service time", 0.0), ("with service time", SERVICE)):
         best: dict[str, float] = {}
         counts = {}
@@ -119,7 +119,7 @@ def transport(quick: bool, progress: Callable[[str], None]) -> list[dict[str, ob
     return rows
 
 
-def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def verdicts(rows: list[Row]) -> list[Row]:
     return (
         first_use.verdicts(rows)
         + engines.verdicts(rows)
@@ -127,7 +127,7 @@ def verdicts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
             {
                 "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
                 "measured": f"{row['ratio']:.1f}×",
-                "met": float(str(row["ratio"])) >= TARGET,
+                "met": row["ratio"] >= TARGET,
             }
             for row in rows
             if row["engine"] == "coverlay transport"

@@ -19,8 +19,9 @@ import numpy as np
 
 import topk
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from sim.bench import Progress, Row
 from sim.bench.timing import mean_least
-from sim.reproduce.sheet import NOISE, Progress, Sheet, faster
+from sim.reproduce.sheet import NOISE, Sheet, faster
 from topk.papers.interval.contract import Entries
 from topk.papers.predicate import construct
 
@@ -69,7 +70,7 @@ def index_bytes(index: Any) -> int:
 def figure5(sheet: Sheet) -> None:
     """Storage against L: bitmaps and headers by the formulas the tests check, lists by decomposition."""
     x, y = predicates(10_000, MODERATE, 500)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     curves: dict[str, dict[float, float]] = {name: {} for name in ("SCI", "SCI-BC", "LCI", "LCI-BC", "LCI-BV")}
     for k in range(1, 9):
         longest = 1 << k
@@ -131,11 +132,9 @@ def _pieces(s: construct.Shape, widths: Any) -> int:
 # ---- Figures 6 and 7 ------------------------------------------------------------------------------------
 
 
-def _sweep(
-    sheet: Sheet, attribute_range: int, longest: int, sizes: tuple[int, ...], labels: list[str]
-) -> list[dict[str, object]]:
+def _sweep(sheet: Sheet, attribute_range: int, longest: int, sizes: tuple[int, ...], labels: list[str]) -> list[Row]:
     rng = np.random.default_rng([SEED, attribute_range])
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for n in sizes:
         x, y = predicates(n, attribute_range, longest)
         values = rng.integers(1, attribute_range + 1, 200).astype(float)
@@ -162,10 +161,10 @@ def _sweep(
     return rows
 
 
-def _curves(rows: list[dict[str, object]], column: str, scale: float = 1.0) -> dict[str, dict[float, float]]:
+def _curves(rows: list[Row], column: str, scale: float = 1.0) -> dict[str, dict[float, float]]:
     curves: dict[str, dict[float, float]] = {}
     for row in rows:
-        curves.setdefault(str(row["index"]), {})[float(str(row["n"]))] = float(str(row[column])) / scale
+        curves.setdefault(row["index"], {})[row["n"]] = row[column] / scale
     return curves
 
 
@@ -196,7 +195,7 @@ def figures6and7(sheet: Sheet, quick: bool) -> None:
     _storage_claims(sheet, rows, wide)
 
 
-def _time_claims(sheet: Sheet, rows: list[dict[str, object]], wide: list[dict[str, object]]) -> None:
+def _time_claims(sheet: Sheet, rows: list[Row], wide: list[Row]) -> None:
     located, listed = _curves(rows, "locate_us"), _curves(rows, "all_us")
     far = _curves(wide, "all_us")
     first, last = min(located["LCI"]), max(located["LCI"])
@@ -249,7 +248,7 @@ def _time_claims(sheet: Sheet, rows: list[dict[str, object]], wide: list[dict[st
           "fewer predicates cover a value", "figure6b-all")  # fmt: skip
 
 
-def _storage_claims(sheet: Sheet, rows: list[dict[str, object]], wide: list[dict[str, object]]) -> None:
+def _storage_claims(sheet: Sheet, rows: list[Row], wide: list[Row]) -> None:
     used, far = _curves(rows, "bytes"), _curves(wide, "bytes")
     sizes = sorted(used["LCI"])
     crossing = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ import covering
 from covering.curve import theory
 from covering.curve.hilbert_keys import to_hilbert
 from covering.curve.keys import interleave
+from sim.bench import Progress
 from sim.bench.boxes import WORKLOADS, Boxes
 
 EPSILONS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -70,7 +70,7 @@ def recall(method: str, workload: str, d: int, epsilon: float, stored: Boxes, as
     )
 
 
-def recall_study(quick: bool, progress: Callable[[str], None]) -> list[Recall]:
+def recall_study(quick: bool, progress: Progress) -> list[Recall]:
     """The greedy search (emulated, so that no cap interferes) and the k-d tree, over ε, d and workloads."""
     n, checks = (2000, 200) if quick else (20_000, 1000)
     result = []

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.claims import Claim
-from sim.reproduce.sheet import NOISE, Asks, Progress, Sheet, most_saved, saved
+from sim.bench import Progress
+from sim.reproduce.sheet import NOISE, Asks, Sheet, most_saved, saved
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like
 from topk.sparse import build
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from sim.bench import Progress
 from sim.bench.timing import mean_least
 from sim.reproduce import POINTS
 
@@ -18,7 +19,6 @@ NOISE = 0.15  # times of two runs differ by up to this share: a smaller differen
 
 _WIDE = 30.0  # an axis that spans this factor is logarithmic
 
-Progress = Callable[[str], None]
 Asks = Mapping[str, Callable[[Any], Any]]
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.claims import Claim
+from sim.bench import Progress
 from sim.bench.timing import mean_least
-from sim.reproduce.sheet import Progress, Sheet, next_best
+from sim.reproduce.sheet import Sheet, next_best
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
 from topk.places.ri_tree import RITree

@@ -18,8 +18,9 @@ import numpy as np
 
 import topk
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from sim.bench import Progress, Row
 from sim.bench.timing import mean_least
-from sim.reproduce.sheet import NOISE, Progress, Sheet, faster, leads
+from sim.reproduce.sheet import NOISE, Sheet, faster, leads
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.papers.interval.contract import Entries
 
@@ -55,14 +56,14 @@ def _entries(data: Data) -> Entries:
 
 def table2(sheet: Sheet, quick: bool) -> None:
     sizes = (10_000, 20_000, 50_000, 100_000) if quick else (100_000, 200_000, 500_000, 1_000_000)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for n in sizes:
         entries = _entries(generate(n, 1, 1))
         for label, name in NAMES.items():
             sheet.progress(f"Table 2: {label}, n = {n:,}")
             rows.append({"index": label, "n": n, "bytes": topk.interval_indexes()[name](entries).nbytes})
     sheet.table("table2", rows)
-    used = {label: {float(str(r["n"])): float(str(r["bytes"])) for r in rows if r["index"] == label} for label in NAMES}
+    used = {label: {r["n"]: r["bytes"] for r in rows if r["index"] == label} for label in NAMES}
     sheet.plot("table2", used, title="Table 2: bytes per index", x="subscriptions", y="bytes")
     last = float(sizes[-1])
     rest = [used[label][last] for label in NAMES if label != "Segment"]
@@ -119,7 +120,7 @@ def figure6(sheet: Sheet, quick: bool) -> None:
     worst = {c: max(curves[x][c] for x in NAMES) / curves["SOPT-R"][c] for c in calls}
     fastest = {c: min(NAMES, key=lambda x: curves[x][c]) for c in calls}
     interval_last = all(max(NAMES, key=lambda x: curves[x][c]) == "Interval" for c in few)
-    holes = [float(str(r["nodes"])) / float(str(r["getnext"])) for r in rows if r["index"] == "R"]
+    holes = [r["nodes"] / r["getnext"] for r in rows if r["index"] == "R"]
     behind = [curves["R"][c] / curves["SOPT-R"][c] for c in calls]
     close = [curves["Segment"][c] / curves["IR"][c] for c in calls]
     sheet.add(
@@ -206,7 +207,7 @@ def _topping(index: topk.TopKIndex) -> Callable[[Any], Any]:
 
 def figures7and8(sheet: Sheet, quick: bool) -> None:
     n = 30_000 if quick else 1_000_000
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     curves: dict[str, dict[float, float]] = {label: {} for label in (*NAMES, "slices (ours)")}
     for d in (1, 2, 3, 4, 8):
         events = 30 if quick else (100 if d <= 4 else 20)
@@ -225,7 +226,7 @@ def figures7and8(sheet: Sheet, quick: bool) -> None:
     least = {d: min(relative[x][d] for x in NAMES if x != "SOPT-R" and d in relative[x]) for d in (1, 2, 3, 4)}
     spread = {d: gain[d] if d in gain else max(relative[x][d] for x in NAMES if d in relative[x]) for d in (1, 8)}
     ir = [relative["IR"][d] for d in (1, 2, 3, 4)]
-    fetched = {int(str(r["d"])): float(str(r["getnexts"])) for r in rows if r["index"] == "SOPT-R"}
+    fetched = {r["d"]: r["getnexts"] for r in rows if r["index"] == "SOPT-R"}
     fits = 8 in curves["Segment"]
     sheet.add(
         "fig8-benefit", "For 1 to 4 dimensions SOPT-R offers benefits from 16× to 1.5× over the others",
@@ -260,7 +261,7 @@ def figures7and8(sheet: Sheet, quick: bool) -> None:
 def figure9(sheet: Sheet, quick: bool) -> None:
     n = 30_000 if quick else 500_000
     skews = (0.25, 0.75, 1.5) if quick else (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     curves: dict[str, dict[float, float]] = {label: {} for label in NAMES}
     for skew in skews:
         for label, result in _relaxed_times(sheet, "Figure 9", n, 4, 30, skew, NAMES).items():
@@ -270,11 +271,8 @@ def figure9(sheet: Sheet, quick: bool) -> None:
     title = f"Figure 9: 4 dimensions, n = {n:,}"
     sheet.plot("figure9", curves, title=title, x="skew_length", y="ms per query")
     change = {label: points[skews[-1]] / points[skews[0]] for label, points in curves.items()}
-    nodes = {
-        label: [float(str(r["nodes"])) / float(str(r["getnexts"])) for r in rows if r["index"] == label]
-        for label in ("R", "SOPT-R")
-    }
-    fetched = [float(str(r["getnexts"])) for r in rows if r["index"] == "SOPT-R"]
+    nodes = {label: [r["nodes"] / r["getnexts"] for r in rows if r["index"] == label] for label in ("R", "SOPT-R")}
+    fetched = [r["getnexts"] for r in rows if r["index"] == "SOPT-R"]
     others = all(change[label] < 1 for label in NAMES if label != "R")
     sheet.add(
         "fig9-overlap", "With less overlap all indexes become faster, except scored R-trees",

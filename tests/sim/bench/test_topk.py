@@ -11,6 +11,7 @@ from sim.bench import topk as bench
 from sim.bench import topk_aspects, topk_common
 from sim.bench.topk_peers import PEERS
 from sim.reproduce import ibm04, vldb08
+from sim.reproduce.sheet import Sheet
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 
 
@@ -58,8 +59,9 @@ def test_bench_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_storage_figure_of_ibm04(tmp_path: Path) -> None:
-    claims = ibm04.figure5(tmp_path, quiet)
-    assert [c.id for c in claims] == ["fig5-clipping", "fig5-lci", "fig5-crossing", "fig5-best"]
+    sheet = Sheet("ibm04", tmp_path, quiet)
+    ibm04.figure5(sheet)
+    assert [c.id for c in sheet.claims] == ["fig5-clipping", "fig5-lci", "fig5-crossing", "fig5-best"]
     assert (tmp_path / "figure5.png").stat().st_size > 1000
     # The lists are counted by arithmetic: as many cells as a real index uses.
     x, y = ibm04.predicates(300, 200, 40)
@@ -70,7 +72,8 @@ def test_storage_figure_of_ibm04(tmp_path: Path) -> None:
 
 
 def test_table2_of_vldb08(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    claims = vldb08.table2(tmp_path, True, quiet)
-    by_id = {c.id: c for c in claims}
+    sheet = Sheet("vldb08", tmp_path, quiet)
+    vldb08.table2(sheet, True)
+    by_id = {c.id: c for c in sheet.claims}
     assert by_id["table2-ir"].verdict == "holds"
     assert (tmp_path / "table2.csv").read_text().count("\n") == 21
