@@ -13,18 +13,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+import topk
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
 from broker.ranking import Ranking, make_ranking
 from broker.trace.recorder import Recorder
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, NOBODY, PUBLISHER_DOWN
 from broker.transport import Link, LinkModel
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
@@ -41,40 +42,33 @@ class Settings:
     routing: RoutingOptions
     strategy: str = "covering"
     active: bool = False
-    advertisements: str = "none"  # simple or covering: how advertisements themselves are routed
+    advertisements: Literal["none", "simple", "covering"] = "none"  # how advertisements themselves are routed
     ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
     kind: str = "boxes"  # what "the k best" means and the family of the matcher, see ranking.py
-    matcher: str = "scan"
+    matcher: str = topk.AUTO
     matcher_options: Mapping[str, Any] = field(default_factory=dict)
     place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
     max_distance: float | None = None  # degrees at which nearness ends; None: the diagonal of the map
-    semantics: str = "exact"
     k: int | None = None
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     queue_capacity: int | None = None
-    overflow: str = "drop"  # what a full queue does to events: drop, shed or hold
+    overflow: Literal["drop", "shed", "hold"] = "drop"  # what a full queue does to events
     links: LinkModel = field(default_factory=LinkModel)
-    trees: str = "spanning"  # or per-source
+    trees: Literal["spanning", "per-source"] = "spanning"
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
     epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
     epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @cached_property
     def ranking(self) -> Ranking:
-        return make_ranking(
-            self.kind,
-            self.matcher,
-            self.routing.domain,
-            self.semantics,
-            self.matcher_options,
-            self.place,
-            self.max_distance,
-        )
+        routing, place, furthest = self.routing, self.place, self.max_distance
+        semantics, options = routing.semantics, self.matcher_options
+        return make_ranking(self.kind, self.matcher, routing.domain, semantics, options, place, furthest)
 
     @property
     def instant(self) -> bool:
         """Nothing ever waits: brokers take no time, and links no more than their latency."""
-        return self.service.get("kind", "none") == "none" and self.links == LinkModel()
+        return self.service.get("kind", "none") == "none" and self.links.only_latency
 
     @property
     def exact_routing(self) -> RoutingOptions:
@@ -217,8 +211,7 @@ class Network:
         """Publish now; a publisher whose broker has no room waits until it has."""
         server = self.brokers[broker].server
         if not self.outages.is_up(broker):
-            row = (self.env.now, "publisher-down", broker, CLIENT, message.event)
-            self.recorder.rows["faults"].append(row)
+            self.outages.record(PUBLISHER_DOWN, broker, CLIENT, message.event)
         elif not server.arrive(message):
             server.wait(partial(self._offer, broker, message))
 

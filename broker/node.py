@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication, Sync
 from broker.tables import LocalTable
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
 from broker.transport import Link, Server, service_model
 from broker.tree_state import Plane
 from routing.filter import Filter
@@ -169,9 +169,7 @@ class Broker:
 
     def _drop(self, message: Message) -> None:
         assert isinstance(message, Publication)
-        self.network.recorder.rows["faults"].append(
-            (self.network.env.now, "queue-full", self.number, message.source, message.event)
-        )
+        self.network.outages.record(QUEUE_FULL, self.number, message.source, message.event)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

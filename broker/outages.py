@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication
 from broker.recovery import start_marker
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, CONVERGED, CRASH, CRASHED, CUT, HEAL, LINK_DOWN, NOBODY, RESTART
 from coverlay import CoverlayError
 from routing.ledger import Kind
 
@@ -40,7 +40,7 @@ class Outages:
         self.must_exist(broker)
         if broker in self.crashed:
             raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
-        self._begin("crash", broker, NOBODY)
+        self._begin(CRASH, broker, NOBODY)
         self.crashed[broker] = keep_state
         if not all(plane.recovery.complete for plane in self.network.brokers[broker].planes.values()):
             self._half_recovered.add(broker)
@@ -54,7 +54,7 @@ class Outages:
             raise CoverlayError(f"broker {broker} cannot restart at {self.network.env.now:g} ms: it is not down")
         kept = self.crashed.pop(broker)
         network, node = self.network, self.network.brokers[broker]
-        self._record("restart", broker, NOBODY)
+        self.record(RESTART, broker, NOBODY)
         operation = network.new_operation("restart", NOBODY, broker)
         repeated = self._repeat.pop(broker, [])
         amnesia = not kept or broker in self._half_recovered
@@ -76,7 +76,7 @@ class Outages:
         link = self.must_be_linked(broker, neighbour)
         if link in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: it is down")
-        self._begin("cut", *link)
+        self._begin(CUT, *link)
         self.cuts.add(link)
         self._refresh(*link)
 
@@ -85,7 +85,7 @@ class Outages:
         if link not in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not down")
         self.cuts.remove(link)
-        self._record("heal", *link)
+        self.record(HEAL, *link)
         self._refresh(*link)
 
     # ── consequences ───────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +99,7 @@ class Outages:
 
     def lost_on_link(self, broker: int, neighbour: int, message: Message) -> None:
         if isinstance(message, Publication):
-            self._record("link-down", broker, neighbour, message.event)
+            self.record(LINK_DOWN, broker, neighbour, message.event)
         else:
             self.network.operation_processed(message.operation)
 
@@ -107,11 +107,11 @@ class Outages:
         """Called when the last message under way was processed: are we whole again?"""
         if self._unsettled and not self.crashed and not self.cuts:
             self._unsettled = False
-            self._record("converged", NOBODY, NOBODY)
+            self.record(CONVERGED, NOBODY, NOBODY)
 
     def _lost_in_crash(self, broker: int, message: Message) -> None:
         if isinstance(message, Publication):
-            self._record("crashed", broker, message.source, message.event)
+            self.record(CRASHED, broker, message.source, message.event)
         elif isinstance(message, Control) and message.source == CLIENT:
             self.repeat_later(broker, message)
         else:
@@ -164,9 +164,9 @@ class Outages:
 
     def _begin(self, kind: str, broker: int, neighbour: int) -> None:
         self._unsettled = True
-        self._record(kind, broker, neighbour)
+        self.record(kind, broker, neighbour)
 
-    def _record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
+    def record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
         self.network.recorder.rows["faults"].append((self.network.env.now, kind, broker, neighbour, event))
 
     def must_exist(self, broker: int) -> None:

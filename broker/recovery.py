@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.messages import Sync
+from broker.trace.sampling import mixed
 from broker.trace.schema import CLIENT
 from routing.filter import Filter
 from routing.ledger import Kind, LinkLedger
@@ -32,27 +33,18 @@ if TYPE_CHECKING:
     from broker.tree_state import Plane
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
-_MASK = (1 << 64) - 1
-
-
-def _mixed(identity: int) -> int:
-    """A 64-bit hash whose high bits choose the bucket (the finaliser of SplitMix64)."""
-    value = (identity + 0x9E3779B97F4A7C15) & _MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-    return value ^ (value >> 31)
 
 
 def bucket_of(identity: int, buckets: int) -> int:
-    return _mixed(identity) % buckets
+    return mixed(identity) % buckets
 
 
 def digests(filters: Mapping[int, Filter], buckets: int) -> tuple[int, ...]:
     """Per bucket, a number that tells sets of ids and their filters apart but for a chance of about 2⁻⁶³."""
     sums = [0] * buckets
     for identity, filter in filters.items():
-        value = _mixed(identity)
-        sums[value % buckets] ^= _mixed(value ^ filter.digest)
+        value = mixed(identity)
+        sums[value % buckets] ^= mixed(value ^ filter.digest)
     return tuple(total >> 1 for total in sums)  # fits a signed word
 
 

@@ -56,11 +56,16 @@ class LinkModel:
     bandwidth: float | None = None  # bytes per millisecond; None: transmission takes no time
     jitter: float = 0.0  # up to this much more latency per message
     loss: float = 0.0  # the chance that a transmission is lost and has to be repeated
-    retransmit_after: float = 0.0  # milliseconds until the sender notices
+    retransmit_after: float = 50.0  # milliseconds until the sender notices
 
     @property
     def is_random(self) -> bool:
         return self.jitter > 0 or self.loss > 0
+
+    @property
+    def only_latency(self) -> bool:
+        """Messages take the latency of their link and no more."""
+        return self.bandwidth is None and not self.is_random
 
 
 class Link(Generic[M]):

@@ -48,8 +48,8 @@ class Plane:
     def forget(self) -> None:
         """Start with empty tables and ledgers: at first, and after a crash that took the memory."""
         settings, dimensions = self.broker.network.settings, len(self.broker.network.settings.routing.domain)
-        self.tables = {n: LinkTable(settings.semantics) for n in self.neighbours}
-        self.adverts = {n: AdvertTable(dimensions, settings.semantics) for n in [CLIENT, *self.neighbours]}
+        self.tables = {n: LinkTable(settings.routing.semantics) for n in self.neighbours}
+        self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
 

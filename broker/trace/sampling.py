@@ -30,16 +30,26 @@ SAMPLED: dict[str, tuple[str, dict[str, float]]] = {
 }
 
 
+_WORD = (1 << 64) - 1
+
+
+def mixed(number: Any) -> Any:
+    """A 64-bit hash of an int, or of each of an array of uint64: neighbouring numbers land far apart.
+
+    The finaliser of SplitMix64.
+    """
+    number = (number + 0x9E3779B97F4A7C15) & _WORD
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _WORD
+    return number ^ (number >> 31)
+
+
 def is_kept(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     """Which of these subscriptions or events belong to the sample."""
     if share >= 1.0:
         return np.ones(len(numbers), dtype=np.bool_)
-    # The finaliser of SplitMix64: neighbouring numbers land far apart.
-    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
+    kept: NDArray[np.bool_] = (mixed(numbers.astype(np.uint64)) >> 11).astype(np.float64) < share * 2.0**53
+    return kept
 
 
 def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) -> dict[str, pa.Table]:

@@ -36,6 +36,12 @@ from broker.trace.disk import replaced_folder
 CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
 NOBODY = -1  # in place of a subscription: there is no witness
 
+# Kinds of faults: what fails, what repairs it, when all brokers agree again, and how a copy of an event is lost.
+CRASH, CUT = FAILURES = ("crash", "cut")
+RESTART, HEAL = REPAIRS = ("restart", "heal")
+CONVERGED = "converged"
+QUEUE_FULL, LINK_DOWN, CRASHED, PUBLISHER_DOWN = LOST = ("queue-full", "link-down", "crashed", "publisher-down")
+
 _label = pa.dictionary(pa.int8(), pa.string())
 
 
@@ -150,9 +156,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "faults": _schema(
         time=pa.float64(),
-        # crash, restart, cut, heal, converged (whole again); and per lost copy of an event: queue-full,
-        # link-down, crashed (waited in the queue), publisher-down
-        kind=_label,
+        kind=_label,  # of FAILURES, REPAIRS, CONVERGED, and per lost copy of an event of LOST
         broker=pa.int32(),
         neighbour=pa.int32(),
         event=pa.int64(),  # the event that was dropped, or NOBODY

@@ -13,9 +13,8 @@ import pandas as pd
 from analysis.spark.metrics.covering import CHECKS
 from analysis.spark.metrics.delivery import PERCENTS
 from analysis.spark.metrics.traffic import KINDS
-from analysis.spark.metrics.truth import LOST
 from broker.trace.buckets import EXPONENT_BIAS, PARTS, SUBBITS
-from broker.trace.schema import CLIENT, LOSSES, MUST_BE_ZERO
+from broker.trace.schema import CLIENT, FAILURES, LOSSES, LOST, MUST_BE_ZERO
 
 # The middle of a bucket, see broker/trace/buckets.py.
 _MIDDLE = f"if(b = 0, 0, (1 + ((b & {PARTS - 1}) + 0.5) / {PARTS}) * pow(2, (b >> {SUBBITS}) - {EXPONENT_BIAS}))"
@@ -103,7 +102,8 @@ DUCKDB_JOBS = {
         convergence_p95, avg(finished - time) filter (kind = 'unsubscribe') unsubscribe_mean,
         avg(messages) filter (kind in ('subscribe', 'preload')) messages_per_subscribe
         from operations join p using (run) group by run""",
-    "faults": f"""select run, count_if(kind in ('crash', 'cut')) failures, count_if(kind in ({_words(LOST)})) dropped
+    "faults": f"""select run, count_if(kind in ({_words(FAILURES)})) failures,
+        count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",
     "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))},
         deliveries / nullif(deliveries + missed + missed_transient + missed_dropped + missed_fault, 0) delivery_ratio,

@@ -141,11 +141,11 @@ class Engine:
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
         emulated = run["first_method"][0] == r.EMULATED
         self._curve = np.stack([quantiser.offset, quantiser.scale]) if emulated else None
-        run["relaxed"] = settings.semantics == "relaxed"
+        run["relaxed"] = routing.semantics == "relaxed"
 
     def _set_transport(self, stream: Stream) -> None:
         links, service, run = self.settings.links, dict(self.settings.service), self._run
-        run["only_latency"] = not links.is_random and links.bandwidth is None
+        run["only_latency"] = links.only_latency
         run["bandwidth"], run["jitter"] = links.bandwidth or 0.0, links.jitter
         kind = service.get("kind", "none")
         run["service"] = _SERVICES[kind]
@@ -179,7 +179,7 @@ class Engine:
         subscriptions = np.zeros(count, r.SUBSCRIPTION)
         subscriptions["home"], subscriptions["node"] = self.homes, -1
         subscriptions["score"] = workload.scores
-        if self.settings.semantics == "relaxed" and count:
+        if self.settings.routing.semantics == "relaxed" and count:
             subscriptions["group"] = _numbered(workload.mentioned)
         if self._run["strategy"][0] == r.IDENTITY and count:
             # Equal Filter.key and group; + 0.0 makes −0 and 0 the same.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from broker import trace
 from broker.network import overlay_rows
+from broker.trace.schema import QUEUE_FULL
 from coverlay import kernel
 from sim.compiled.records import KINDS, OUTCOMES, PUBLICATION
 from sim.compiled.state import Arrays
@@ -132,4 +133,4 @@ def _operations(engine: Engine) -> dict[str, Any]:
 
 def _faults(rows: NDArray[Any]) -> dict[str, Any]:
     """Only full queues lose anything here."""
-    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), ("queue-full",))}
+    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), (QUEUE_FULL,))}

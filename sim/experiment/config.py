@@ -17,9 +17,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 import covering
+from broker.network import Settings
 from broker.ranking import kind_of, make_ranking
-from broker.transport import service_model
+from broker.transport import LinkModel, service_model
 from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
+from routing.contract import RoutingOptions
 from routing.options import reject_unknown
 from routing.overlay.graph import overlay_options
 from routing.overlay.latency import latency_model
@@ -87,10 +89,11 @@ class OverlaySection(OpenSection):
 
 
 class LinksSection(Section):
-    bandwidth: Annotated[float, Field(gt=0)] | None = None  # bytes per millisecond
-    jitter: Annotated[float, Field(ge=0)] = 0.0  # milliseconds
-    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0  # chance that a transmission has to be repeated
-    retransmit_after: Annotated[float, Field(ge=0), NoEffect(reasons.nothing_lost)] = 50.0  # milliseconds
+    bandwidth: Annotated[float, Field(gt=0)] | None = LinkModel.bandwidth  # bytes per millisecond
+    jitter: Annotated[float, Field(ge=0)] = LinkModel.jitter  # milliseconds
+    loss: Annotated[float, Field(ge=0, lt=1)] = LinkModel.loss  # chance that a transmission has to be repeated
+    # Milliseconds.
+    retransmit_after: Annotated[float, Field(ge=0), NoEffect(reasons.nothing_lost)] = LinkModel.retransmit_after
 
 
 class BrokerSection(Section):
@@ -98,7 +101,7 @@ class BrokerSection(Section):
     # Messages waiting before events find no room; absent: unbounded.
     queue: Annotated[Positive | None, NoEffect(reasons.no_service_time)] = None
     # What then happens to an event.
-    overflow: Annotated[Literal["drop", "shed", "hold"], NoEffect(reasons.no_limited_queue)] = "drop"
+    overflow: Annotated[Literal["drop", "shed", "hold"], NoEffect(reasons.no_limited_queue)] = Settings.overflow
 
     @property
     def immediate(self) -> bool:
@@ -148,14 +151,14 @@ class ArrivalsSection(OpenSection):
 
 
 class RoutingSection(Section):
-    strategy: str = "covering"
+    strategy: str = Settings.strategy
     mode: Annotated[Literal["lazy", "active"], NoEffect(reasons.no_search, unless="lazy")] = "lazy"
-    advertisements: Literal["none", "simple", "covering"] = "none"
-    trees: Literal["spanning", "per-source"] = "spanning"
+    advertisements: Literal["none", "simple", "covering"] = Settings.advertisements
+    trees: Literal["spanning", "per-source"] = Settings.trees
     # Of `hierarchical` and of levels; absent: the middle of the tree.
     root: Annotated[Count | None, NoEffect(reasons.no_root)] = None
     # Share of a merger that nobody asked for.
-    merge_waste: Annotated[Share, NoEffect(reasons.no_merging, unless=0.0)] = 0.0
+    merge_waste: Annotated[Share, NoEffect(reasons.no_merging, unless=0.0)] = RoutingOptions.merge_waste
 
     @field_validator("strategy")
     @classmethod
@@ -173,10 +176,10 @@ class RoutingSection(Section):
 
 class CoveringSection(OpenSection):
     option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.no_search)}
-    method: Annotated[str, NoEffect(reasons.no_search)] = "auto"
-    epsilon: Annotated[Share, NoEffect(reasons.epsilon_by_level, unless=0.0)] = 0.0
+    method: Annotated[str, NoEffect(reasons.no_search)] = RoutingOptions.method
+    epsilon: Annotated[Share, NoEffect(reasons.epsilon_by_level, unless=0.0)] = RoutingOptions.epsilon
     # Beside an approximate search, ask what an exact one would have said.
-    recall: Annotated[bool, NoEffect(reasons.nothing_missed)] = True
+    recall: Annotated[bool, NoEffect(reasons.nothing_missed)] = Settings.ask_exact
     # By distance from the root; the last holds for all below.
     epsilon_per_level: Annotated[list[Share], NoEffect(reasons.exact_search, unless=[])] = []
     # "3-7" = 0.1, both directions.
@@ -210,10 +213,10 @@ class CoveringSection(OpenSection):
 
 class MatchingSection(OpenSection):
     option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.compiled)}
-    kind: str = "boxes"  # what the k best are, see broker/ranking.py; unless given, what the method is for
-    method: Annotated[str, NoEffect(reasons.compiled, unless="auto")] = "auto"
-    semantics: Literal["exact", "relaxed"] = "exact"
-    k: Positive | None = None
+    kind: str = Settings.kind  # what the k best are, see broker/ranking.py; unless given, what the method is for
+    method: Annotated[str, NoEffect(reasons.compiled, unless=Settings.matcher)] = Settings.matcher
+    semantics: Literal["exact", "relaxed"] = RoutingOptions.semantics
+    k: Positive | None = Settings.k
     # Of places, in degrees; absent: the map's diagonal.
     max_distance: Annotated[Annotated[float, Field(gt=0)] | None, NoEffect(reasons.no_places)] = None
 
@@ -221,7 +224,7 @@ class MatchingSection(OpenSection):
     @classmethod
     def _infer_kind(cls, data: Any) -> Any:
         if isinstance(data, dict) and "kind" not in data and isinstance(data.get("method", ""), str):
-            return {**data, "kind": kind_of(data.get("method", "auto"))}
+            return {**data, "kind": kind_of(data.get("method", Settings.matcher))}
         return data
 
     @model_validator(mode="after")

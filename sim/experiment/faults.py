@@ -17,11 +17,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from broker.network import Network
+from broker.trace.schema import CRASH, CUT, FAILURES
 from coverlay import CoverlayError, quoted
 from sim.random_streams import Stream
 
@@ -32,7 +33,7 @@ REQUIRED = ("time", "kind", "broker")
 @dataclass(frozen=True)
 class Fault:
     time: float
-    kind: Literal["crash", "cut"]
+    kind: str  # CRASH or CUT
     broker: int
     neighbour: int  # −1 for a crash
     until: float  # inf: never repaired
@@ -40,7 +41,7 @@ class Fault:
 
     @property
     def target(self) -> tuple[int, int]:
-        return (self.broker, -1) if self.kind == "crash" else (min(self.ends), max(self.ends))
+        return (self.broker, -1) if self.kind == CRASH else (min(self.ends), max(self.ends))
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -61,8 +62,8 @@ def draw_faults(
     """A share of the brokers crashes, and a share of the links is cut, once each at a random time in `period`."""
     faults: list[Fault] = []
     for kind, targets, share in (
-        ("crash", [(b, -1) for b in range(brokers)], crash_fraction),
-        ("cut", links, cut_fraction),
+        (CRASH, [(b, -1) for b in range(brokers)], crash_fraction),
+        (CUT, links, cut_fraction),
     ):
         rng = stream(f"faults.{kind}")
         chosen = rng.permutation(len(targets))[: round(share * len(targets))]
@@ -70,7 +71,7 @@ def draw_faults(
         durations = downtime * rng.standard_exponential(len(chosen))
         for index, time, duration in zip(chosen.tolist(), times.tolist(), durations.tolist(), strict=True):
             broker, neighbour = targets[index]
-            faults.append(Fault(time, kind, broker, neighbour, time + duration, state == "kept"))  # type: ignore[arg-type]
+            faults.append(Fault(time, kind, broker, neighbour, time + duration, state == "kept"))
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
@@ -99,8 +100,8 @@ def read_faults(file: str) -> list[Fault]:
 
 def _fault(row: dict[str, Any], where: str) -> Fault:
     kind = row["kind"]
-    if kind not in ("crash", "cut"):
-        raise CoverlayError(f"{where}: kind is {quoted(kind)}; it must be crash or cut")
+    if kind not in FAILURES:
+        raise CoverlayError(f"{where}: kind is {quoted(kind)}; it must be {' or '.join(FAILURES)}")
     state = row.get("state") or "lost"
     if state not in ("lost", "kept"):
         raise CoverlayError(f"{where}: state is {quoted(state)}; it must be lost or kept")
@@ -108,7 +109,7 @@ def _fault(row: dict[str, Any], where: str) -> Fault:
     until = _number(row["until"], where, "until") if row.get("until") else math.inf
     if until <= time:
         raise CoverlayError(f"{where}: until is {until:g}; it must be after time, {time:g}")
-    neighbour = _whole(row.get("neighbour"), where, "neighbour") if kind == "cut" else -1
+    neighbour = _whole(row.get("neighbour"), where, "neighbour") if kind == CUT else -1
     return Fault(time, kind, _whole(row["broker"], where, "broker"), neighbour, until, state == "kept")
 
 
@@ -132,12 +133,12 @@ def check_faults(network: Network, faults: list[Fault]) -> None:
     """Refuse faults on what is not there, and a second fault before the first is repaired."""
     down: dict[tuple[int, int], float] = {}
     for fault in faults:
-        if fault.kind == "crash":
+        if fault.kind == CRASH:
             network.outages.must_exist(fault.broker)
         else:
             network.outages.must_be_linked(*fault.ends)
         if fault.time <= down.get(fault.target, -1.0):
-            what = f"broker {fault.broker}" if fault.kind == "crash" else f"link {fault.broker}-{fault.neighbour}"
+            what = f"broker {fault.broker}" if fault.kind == CRASH else f"link {fault.broker}-{fault.neighbour}"
             raise CoverlayError(f"{what} fails at {fault.time:g} ms while it is still down from an earlier fault")
         down[fault.target] = fault.until
 
@@ -151,7 +152,7 @@ def cause(network: Network, faults: list[Fault]) -> Iterator[Any]:
     for time, begins, fault in schedule:
         if time > network.env.now:
             yield network.env.timeout(time - network.env.now)
-        if fault.kind == "crash":
+        if fault.kind == CRASH:
             outages.crash(fault.broker, fault.keep_state) if begins else outages.restart(fault.broker)
         elif begins:
             outages.cut(*fault.ends)

@@ -29,7 +29,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL
 from sim.experiment.oracle_paths import (
     NEVER,
     Floats,
@@ -99,8 +99,8 @@ def judge(
     hops = _by_event(tables["publications"], ("target", "step", "source", "time", "published"), len(workload.events))
     delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
     faults = tables["faults"].to_pandas()
-    dropped = set(faults["event"][faults["kind"] == "queue-full"])
-    lost = set(faults["event"][faults["kind"].isin(["link-down", "crashed"])])  # copies that were in flight
+    dropped = set(faults["event"][faults["kind"] == QUEUE_FULL])
+    lost = set(faults["event"][faults["kind"].isin([LINK_DOWN, CRASHED])])  # copies that were in flight
     broken = _broken_times(faults)
     explains = _Explains(workload, invented, tables, semantics, strategy, root)
     strays = 0
@@ -147,9 +147,9 @@ def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
     broken: list[tuple[float, float]] = []
     since: float | None = None
     for time, kind in zip(faults["time"], faults["kind"], strict=True):
-        if kind in ("crash", "cut") and since is None:
+        if kind in FAILURES and since is None:
             since = time
-        elif kind == "converged" and since is not None:
+        elif kind == CONVERGED and since is not None:
             broken.append((since, time))
             since = None
     return broken if since is None else [*broken, (since, np.inf)]

@@ -101,7 +101,6 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         max_distance=matching.max_distance,
         matcher=matching.method,
         matcher_options=matching.options,
-        semantics=matching.semantics,
         k=matching.k,
         service=experiment.broker.service,
         queue_capacity=experiment.broker.queue,

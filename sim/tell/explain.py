@@ -12,17 +12,17 @@ import pandas as pd
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DOWN, QUEUE_FULL
 from coverlay import CoverlayError, quoted
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, shortest_paths
 
 # What happened to a lost copy of an event, in words.
 FAULTS = {
-    "queue-full": "dropped there: its queue was full",
-    "link-down": "lost: the link was down",
-    "crashed": "lost in the queue of a broker that crashed",
-    "publisher-down": "never published: its broker was down",
+    QUEUE_FULL: "dropped there: its queue was full",
+    LINK_DOWN: "lost: the link was down",
+    CRASHED: "lost in the queue of a broker that crashed",
+    PUBLISHER_DOWN: "never published: its broker was down",
 }
 
 

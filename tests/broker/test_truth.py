@@ -105,7 +105,6 @@ def build(strategy, method, epsilon, drawn) -> Network:
             strategy,
             drawn["active"],
             matcher="scan",
-            semantics=drawn["semantics"],
             k=drawn["k"],
             links=LinkModel(jitter=drawn["jitter"]),
             service=drawn["service"],
@@ -199,7 +198,7 @@ def assert_tables_as_if_rebuilt(network, alive, values):
                 rest.remove_edge(broker.number, neighbour)
                 behind = nx.node_connected_component(rest, neighbour)
                 there = {s: (home, f) for s, (home, f) in alive.items() if home in behind}
-                wanted = bool(expected(there, values, network.settings.semantics, None))
+                wanted = bool(expected(there, values, network.settings.routing.semantics, None))
                 assert table.matches(values) or not wanted or may_sleep
                 assert wanted or not table.matches(values) or may_promise_more
 
@@ -212,7 +211,7 @@ def assert_quiet_and_right(network, alive, broker, event, values):
     rows = [row for row in network.recorder.rows["deliveries"] if row[0] == event]
     delivered = [(row[1], row[7]) for row in rows]
     assert len(delivered) == len(set(delivered)), "delivered twice"
-    assert set(delivered) == expected(alive, values, network.settings.semantics, network.settings.k)
+    assert set(delivered) == expected(alive, values, network.settings.routing.semantics, network.settings.k)
 
 
 def break_or_mend(network, what, choice, keep_state):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from analysis.spark.metrics import counts
 from analysis.spark.metrics.definition import Job, Metric
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
+from broker.trace.schema import CONVERGED, FAILURES, REPAIRS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,9 +48,9 @@ def repair(faults: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     later = Window.partitionBy("run").orderBy("time").rangeBetween(0, Window.unboundedFollowing)
-    whole = F.min(F.when(F.col("kind") == "converged", F.col("time"))).over(later)
+    whole = F.min(F.when(F.col("kind") == CONVERGED, F.col("time"))).over(later)
     lasted = F.col("whole") - F.col("time")
-    failed, repaired = F.col("kind").isin("crash", "cut"), F.col("kind").isin("restart", "heal")
+    failed, repaired = F.col("kind").isin(*FAILURES), F.col("kind").isin(*REPAIRS)
     return (
         faults.withColumn("whole", whole)
         .groupBy("run")

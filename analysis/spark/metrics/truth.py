@@ -12,14 +12,10 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from analysis.spark.metrics.definition import Job, Metric
-from broker.trace.schema import LOSSES, MUST_BE_ZERO
+from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-# The faults that lose one copy of an event each.
-LOST = ("queue-full", "link-down", "crashed", "publisher-down")
 
 
 def truth(run: DataFrame) -> DataFrame:
