@@ -34,9 +34,7 @@ class RoutingOptions:
     """What a strategy needs to know; one object for the whole network."""
 
     domain: NDArray[np.float64]
-    semantics: Literal["exact", "relaxed"] = (
-        "exact"  # relaxed matching needs a narrower notion of covering, see group_of
-    )
+    semantics: Literal["exact", "relaxed"] = "exact"  # relaxed: a narrower notion of covering, see group_of
     method: str = "auto"
     epsilon: float = 0.0
     method_options: Mapping[str, Any] = field(default_factory=dict)
