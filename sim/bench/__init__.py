@@ -1,4 +1,4 @@
-"""Benchmarks: our methods beside their peers, in one run, as ratios.
+"""Benchmarks: our methods against their peers, in one run, as ratios.
 
 A module listed here has `run(quick, progress) -> rows` (a list of dicts, one per line of the table) and
 `verdicts(rows) -> rows` (what was aimed at, what was measured, whether it was met). Modules are imported

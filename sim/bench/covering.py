@@ -1,4 +1,4 @@
-"""`coverlay bench covering`: every exact method of ours beside its peers, in one run, as ratios.
+"""`coverlay bench covering`: every exact method of ours against its peers, in one run, as ratios.
 
 Cases: `uncovered` and `covered` queries over a static set; `mixed` (50 % queries, 25 % additions, 25 %
 removals, queries uncovered); `adversarial` (every entry fails in exactly one bound). Times are

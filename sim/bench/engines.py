@@ -1,9 +1,9 @@
-"""The two engines beside each other, bulk loading up to a million subscriptions, and a sweep on one and two cores.
+"""The two engines against each other, bulk loading up to a million subscriptions, and a sweep on one and two cores.
 
 Engines: the shipped `strategies` experiment at 50 brokers and 20,000 subscriptions, each supported case on both; the
 time is from the built workload to the finished trace tables, the same for both, and the hashes must agree. The
 compiled engine is done in a third of a second, which a busy host or fresh memory easily lengthens by half; so it runs
-TURNS times, the median counts, and the first time stands beside it. Bulk: a random tree of 1,000 brokers, exact
+TURNS times, the median counts, and the first time is shown too. Bulk: a random tree of 1,000 brokers, exact
 covering, Zipf in two attributes, until all tables are complete; every size in a process of its own, so that its peak
 memory is its own. Compiling is paid before, by a small run.
 """
@@ -21,12 +21,11 @@ from typing import Any
 
 from broker import trace
 from sim.bench import Progress, Row
-from sim.experiment.engines import ENGINES
-from sim.experiment.plan import Run, load, plan
-from sim.experiment.runner import overlay_of, settings_of, workload_of
+from sim.experiment.engines import ENGINES, Ready, compiled_engine
+from sim.experiment.plan import PlannedRun, load, plan
+from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
-from sim.workloads.arrivals import schedule
 
 SUBSCRIPTIONS, RUNS = 20_000, 64  # what the targets of engines and sweeps are meant for; less is not judged
 TURNS = 5  # of the compiled engine; SimPy takes half a minute once
@@ -35,26 +34,22 @@ CASES = (1, 3, 4)  # of the strategies experiment: simple, covering lazy, coveri
 SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 15.0, 1.2e6, 2.4, 180.0, 8e9, 1.7
 
 
-def _prepared(run: Run) -> tuple[Any, ...]:
+def _ready(run: PlannedRun) -> Ready:
     experiment, stream = run.experiment, streams(run.seed)
-    overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
-    timeline = schedule(
-        experiment.arrivals.kind, stream, workload, overlay.brokers, map=overlay.map, **experiment.arrivals.options
-    )
-    return experiment, overlay, workload, timeline, settings_of(experiment, workload), stream
+    return ready_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
 
 
-def _timed(run: Run, engine: str) -> tuple[float, int, str]:
+def _timed(run: PlannedRun, engine: str) -> tuple[float, int, str]:
     """Seconds, messages and trace hash of a run, from the built workload to its tables."""
-    prepared = _prepared(run)
+    ready = _ready(run)
     gc.collect()  # or one engine would clear away after the other
     started = time.perf_counter()
-    tables = ENGINES[engine](*prepared).tables
+    tables = ENGINES[engine](ready).tables
     seconds = time.perf_counter() - started
     return seconds, tables["control"].num_rows + tables["publications"].num_rows, trace.trace_hash(tables)
 
 
-def _turns(run: Run, engine: str) -> tuple[float, float, int, set[str]]:
+def _turns(run: PlannedRun, engine: str) -> tuple[float, float, int, set[str]]:
     """Median and first of the seconds of some turns, messages, and the hashes that came out."""
     turns = [_timed(run, engine) for _ in range(1 if engine == "simpy" else TURNS)]
     return statistics.median(turn[0] for turn in turns), turns[0][0], turns[0][1], {turn[2] for turn in turns}
@@ -132,20 +127,17 @@ def bulk(quick: bool, progress: Progress) -> list[Row]:
 
 
 def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
-    from sim.compiled.engine import Engine
-
     for count in (200, subscriptions):  # the first one pays for compiling
-        run = scale_run(count)
-        experiment, overlay, workload, timeline, settings, stream = _prepared(run)
+        ready = _ready(scale_run(count))
         started = time.perf_counter()
-        engine = Engine(overlay, settings, workload, timeline, experiment.run.samples, stream)
+        engine = compiled_engine(ready)
         seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     messages = int(engine.arrays.operations["messages"].sum())
     return int(engine.arrays.wires["entries"].sum()), messages, seconds, peak
 
 
-def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> Run:
+def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> PlannedRun:
     """One run of the shipped `scale` experiment at another size."""
     settings = {"workload.subscriptions": subscriptions, "overlay.brokers": brokers, "seeds": [1], **changes}
     return load("scale", settings).runs[0]

@@ -1,4 +1,4 @@
-"""Spark's aggregation of a large trace beside DuckDB, the honest peer on one machine.
+"""Spark's aggregation of a large trace against DuckDB, the honest peer on one machine.
 
 The trace is written once (spark_trace.py); then every metric of every run is computed by the same Spark jobs that
 `coverlay analyze` runs, and by DuckDB (spark_peers.py) from the same files on the same number of cores. Numbers must

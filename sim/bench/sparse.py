@@ -1,4 +1,4 @@
-"""Ranked matching of Boolean expressions and of places: ours beside a full numba scan and what others would use.
+"""Ranked matching of Boolean expressions and of places: ours against a full numba scan and what others would use.
 
 All methods of a line get the same events in turns and must give the same answer; times are per single call, top-5.
 Every set is measured with events that match .1 % of it (author- and title-like events: one of the expressions) and
@@ -49,7 +49,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 
 
 def expressions(count: int, progress: Progress) -> list[Row]:
-    """All sets of about so many expressions."""
+    """All sets of about `count` expressions."""
     rows: list[Row] = []
     trees = (STAR, "be-star-batch") if count > _ALL_TREES else (STAR, "be-star-batch", "be-tree", "k-index")
     for data in EVEN:

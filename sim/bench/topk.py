@@ -1,4 +1,4 @@
-"""Top-k stabbing beside its peers, in one run: build, bytes, µs per query alone and in a batch, ratio.
+"""Top-k stabbing against its peers, in one run: build, bytes, µs per query alone and in a batch, ratio.
 
 Four workloads. "paper": the regional Zipf generator of VLDB 2008, score = 1 − half-length, a third matches,
 events from the same regions as the subscriptions. "paper, elsewhere": the same subscriptions, events from

@@ -1,4 +1,4 @@
-"""Top-k stabbing with what one would otherwise use: each peer finds the matches, the same top-k goes on top.
+"""Top-k stabbing with what one would otherwise use: each peer finds the matches, the same code then takes the k best.
 
 A peer gets intervals in descending score order, so that a smaller position is a better score, and returns
 the positions of the k best. The bench's coordinates are multiples of 2⁻³⁰, so that integer libraries see

@@ -1,4 +1,4 @@
-"""How many messages per second the SimPy transport carries, beside the obvious way to write it.
+"""How many messages per second the SimPy transport carries, against the obvious way to write it.
 
 What else `coverlay bench engine` measures: first_use.py, engines.py.
 

@@ -30,11 +30,12 @@ run mine.toml --out out/mine --resume"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
 
+VERBS = {"list": "list_names"}  # verbs whose function has another name
 COMPILING = ("demo", "run", "reproduce", "bench", "calibrate", "capacity")  # verbs that run kernels
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Examples keep their lines, and names of verbs stand beside what they do."""
+    """Examples keep their lines, and names of verbs are on the line of what they do."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=24)
@@ -50,32 +51,26 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"coverlay {__version__}")
     commands = top.add_subparsers(dest="verb", metavar="VERB")
 
-    def verb(name: str, help: str, examples: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
-            name,
-            help=help,
-            description=f"{help[0].upper()}{help[1:]}.",
-            epilog="examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n")),
-            formatter_class=_Help,
-        )
+    def verb(name: str, help: str, examples: str, folder: bool = False) -> argparse.ArgumentParser:
+        said = f"{help[0].upper()}{help[1:]}."
+        epilog = "examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n"))
+        made = commands.add_parser(name, help=help, description=said, epilog=epilog, formatter_class=_Help)
+        made.set_defaults(verb_function=getattr(verbs, VERBS.get(name, name)))
+        if folder:
+            made.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+        return made
 
     demo = verb("demo", "a small experiment end to end: simulate, aggregate on Spark, table, report", "demo")
     _run_options(demo, "out/demo")
-    demo.set_defaults(verb_function=verbs.demo)
 
     run = verb("run", "simulate an experiment, aggregate it on Spark, write the report", RUN_EXAMPLES)
     run.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
     _run_options(run, None)
-    run.set_defaults(verb_function=verbs.run)
 
-    analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo")
-    analyze.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo", folder=True)
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
-    analyze.set_defaults(verb_function=verbs.analyze)
 
-    report = verb("report", "only the report page of an aggregated output folder", "report out/demo")
-    report.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
-    report.set_defaults(verb_function=verbs.report)
+    verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
 
     reproduce = verb(
         "reproduce",
@@ -94,30 +89,22 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--resume", action="store_true", help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)"
     )
-    reproduce.set_defaults(verb_function=verbs.reproduce)
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
     bench.add_argument("family", choices=[*verbs.benchmarks(), "all"], help="what to measure, or all of it")
     bench.add_argument("--quick", action="store_true", help="smaller sizes")
     bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
-    bench.set_defaults(verb_function=verbs.bench)
 
     listing = verb("list", "what there is to choose from", "list\nlist experiments")
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
-    listing.set_defaults(verb_function=verbs.list_names)
 
-    verify = verb(
-        "verify", "are the traces still what was written? digests and trace hashes, recomputed", "verify out/demo"
-    )
-    verify.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
-    verify.set_defaults(verb_function=verbs.verify)
+    intact = "are the traces still what was written? digests and trace hashes, recomputed"
+    verb("verify", intact, "verify out/demo", folder=True)
 
-    explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES)
-    explain.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+    explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES, True)
     explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
     explain.add_argument("--subscription", type=int, metavar="S", help="follow the event towards this subscriber")
     explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
-    explain.set_defaults(verb_function=verbs.explain)
     return top
 
 

@@ -13,18 +13,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -56,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     forced = ["run.force=true"] if options.force else []
     plan = load(options.experiment, [*options.settings, *forced])
     for note in plan.notes:
-        _err.print(f"note: {note}", markup=False)
+        _complain(f"note: {note}")
     out = options.out or Path("out") / Path(options.experiment).stem
     find_java()  # refuses now what would fail after the last run
     started = time.perf_counter()
@@ -65,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             plan, out, jobs=options.jobs, resume=options.resume, spark_master=options.spark, progress=update
         )
     for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
-        _err.print(f"note: {warning}", markup=False)
+        _complain(f"note: {warning}")
     kept = f", {result.kept} kept from before" if result.kept else ""
     _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
     _report_failures(result, options.experiment, options.settings)
@@ -73,12 +63,12 @@ def run(options: argparse.Namespace) -> int:
         return 2 if all(failure.is_input for failure in result.failures) else 1
     _tell(plan, out)
     write_bounds(plan, out)
-    _aggregate_and_report(out, options.spark)
+    _aggregate(out, options.spark)
+    options.folder = out
+    report(options)
     for wrong in result.wrong:
-        _err.print(
-            f"run {wrong.run_id} broke a guarantee: {wrong.broken}; see coverlay explain {out} --run {wrong.run_id}",
-            style="red",
-        )
+        where = f"see coverlay explain {out} --run {wrong.run_id}"
+        _complain(f"run {wrong.run_id} broke a guarantee: {wrong.broken}; {where}", style="red")
     if result.wrong or any(not failure.is_input for failure in result.failures):
         return 1
     return 2 if result.failures else 0
@@ -91,7 +81,7 @@ def _tell(plan: Any, out: Path) -> None:
         from sim.tell.story import tell
 
         for line in ("", *tell(plan, out, count), ""):
-            _out.print(line, markup=False, highlight=False)
+            _say(line)
 
 
 def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
@@ -102,35 +92,28 @@ def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
     for failures in causes.values():
         first, others = failures[0], len(failures) - 1
         alike = f" ({others} more runs failed in the same way)" if others else ""
-        _err.print(f"run failed: {first}{alike}", style="red", markup=False, highlight=False)
-        _err.print(f"  repeat it with: {first.repeat_command(experiment, settings)}", markup=False, highlight=False)
+        _complain(f"run failed: {first}{alike}", style="red")
+        _complain(f"  repeat it with: {first.repeat_command(experiment, settings)}")
 
 
-def _aggregate_and_report(out: Path, master: str | None) -> None:
-    from analysis.report.page import write_report
+def _aggregate(folder: Path, master: str | None) -> None:
     from analysis.spark.aggregate import analyze as aggregate
 
     with _status("aggregating on Spark") as say:
-        summary = aggregate(out, master, say)
+        summary = aggregate(folder, master, say)
     _print_summary(summary)
-    page = write_report(out)
-    _out.print(f"report: {page}", markup=False, highlight=False)
 
 
 def analyze(options: argparse.Namespace) -> int:
-    from analysis.spark.aggregate import analyze as aggregate
-
-    with _status("aggregating on Spark") as say:
-        summary = aggregate(options.folder, options.master, say)
-    _print_summary(summary)
-    _out.print(f"results: {options.folder / 'results'}", markup=False, highlight=False)
+    _aggregate(options.folder, options.master)
+    _say(f"results: {options.folder / 'results'}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import write_report
 
-    _out.print(f"report: {write_report(options.folder)}", markup=False, highlight=False)
+    _say(f"report: {write_report(options.folder)}")
     return 0
 
 
@@ -145,15 +128,15 @@ def _print_summary(summary: Any) -> None:
     found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
         title = f"{advice.title}: " if advice.title else ""
-        _out.print(f"{title}{advice.sentence}", markup=False, highlight=False)
+        _say(f"{title}{advice.sentence}")
     if len(found) > MOST_ADVICE:
-        _out.print(f"… and {len(found) - MOST_ADVICE} more in the report", markup=False, highlight=False)
+        _say(f"… and {len(found) - MOST_ADVICE} more in the report")
     for case in cases:
-        _out.print(f"{case.title}: {case.sentence}", markup=False, highlight=False)
+        _say(f"{case.title}: {case.sentence}")
     if cases:
-        _out.print(overall(cases), markup=False, highlight=False)
+        _say(overall(cases))
     for warning in summary.warnings:
-        _err.print(f"note: {warning}", markup=False, highlight=False)
+        _complain(f"note: {warning}")
 
 
 # ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────
@@ -181,7 +164,7 @@ def reproduce(options: argparse.Namespace) -> int:
     page = write_claims(claims, options.out, time.perf_counter() - started)
     headers = ["document", "claim", "published", "measured", "verdict"]
     _print_table(headers, [[c.document, c.claim, c.published, c.measured, c.verdict] for c in claims])
-    _out.print(f"claims: {page}", markup=False, highlight=False)
+    _say(f"claims: {page}")
     return 0
 
 
@@ -223,10 +206,10 @@ def verify(options: argparse.Namespace) -> int:
     with _progress("checking runs") as update:
         verdict = verify_runs(options.folder, update)
     for sentence in verdict.wrong:
-        _err.print(f"wrong: {sentence}", style="red", markup=False, highlight=False)
+        _complain(f"wrong: {sentence}", style="red")
     for note in verdict.notes:
-        _err.print(f"note: {note}", markup=False, highlight=False)
-    _out.print(str(verdict), markup=False, highlight=False)
+        _complain(f"note: {note}")
+    _say(str(verdict))
     return 2 if verdict.wrong else 0
 
 
@@ -234,11 +217,19 @@ def explain(options: argparse.Namespace) -> int:
     from sim.tell.explain import explain as explain_event
 
     for line in explain_event(options.folder, options.event, options.subscription, options.run):
-        _out.print(line, markup=False, highlight=False)
+        _say(line)
     return 0
 
 
 # ── terminal ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _say(line: str) -> None:
+    _out.print(line, markup=False, highlight=False)
+
+
+def _complain(line: str, style: str | None = None) -> None:
+    _err.print(line, style=style, markup=False, highlight=False)
 
 
 def _print_table(headers: list[str], rows: list[list[str]]) -> None:
@@ -254,10 +245,10 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-class _RateColumn(ProgressColumn):
+class _RateColumn(bars.ProgressColumn):
     """Runs per second, or per minute where that is less than one."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: bars.Task) -> Text:
         if task.speed is None:
             return Text("–")
         return Text(f"{task.speed:.1f} runs/s" if task.speed >= 1 else f"{60 * task.speed:.1f} runs/min")
@@ -266,15 +257,9 @@ class _RateColumn(ProgressColumn):
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and remaining time on a terminal; nothing elsewhere."""
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _RateColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+    times = _RateColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
+    columns = bars.TextColumn(what), bars.BarColumn(), bars.MofNCompleteColumn(), *times
+    with bars.Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -282,7 +267,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def _status(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner that says what is being done on a terminal; nothing elsewhere."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
+    columns = bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.TimeElapsedColumn()
+    with bars.Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
         task = progress.add_task(what)
         yield lambda now: progress.update(task, description=f"{what}: {now}")

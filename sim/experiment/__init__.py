@@ -1,1 +1,9 @@
-""" """
+"""Experiments, from a TOML file to the traces of all its runs.
+
+config (sections and keys), effects and reasons (keys without effect), dotted (`covering.epsilon`)
+plan      file, `--set` and sweep → list of runs; points: the combinations of a sweep
+sweep     all runs of a plan, on cores or a Spark cluster; runner: one run
+engines   SimPy or compiled; faults: what fails when
+oracle    what must have been delivered, by brute force; oracle_paths: the way of an event
+predict   how large a run will be
+"""

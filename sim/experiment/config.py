@@ -1,11 +1,11 @@
-"""Experiment files: what may stand in them, checked in full before anything runs.
+"""Experiment files: what they may contain, checked in full before anything runs.
 
 Sections hold the settings that every kind shares plus the options of the chosen kind (`overlay.degree`,
 `covering.probe_cap`, …). Options are checked against the kind itself, so a misspelt or foreign one is
 reported with its path like any other mistake. All mistakes come in one message.
 
-Beside a key that matters only in company of others stands why it would not (`NoEffect`, see sim/experiment/effects.py
-and sim/experiment/reasons.py).
+A key that matters only together with others declares why it would not (`NoEffect`, see effects.py and reasons.py).
+Defaults that brokers have too are read from their settings.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class RoutingSection(Section):
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
         if self.trees == "per-source" and self.strategy == "hierarchical":
-            raise CoverlayError('trees = "per-source" has one root per source: no hierarchical beside it')
+            raise CoverlayError('trees = "per-source" has one root per source: it cannot be combined with hierarchical')
         return self
 
 
@@ -295,8 +295,8 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the outcome of a run but the seed, defaults included."""
-        beside: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes", "force"}}
-        return self.model_dump(by_alias=True, exclude=beside, exclude_none=True)
+        others: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes", "force"}}
+        return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
 
 
 def parse(data: dict[str, Any], where: str) -> Experiment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,21 @@ from sim.experiment.faults import Fault, cause, check_faults, draw_faults, publi
 from sim.random_streams import Stream
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
+
+if TYPE_CHECKING:
+    from sim.compiled.engine import Engine
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All that an engine needs for a run."""
+
+    experiment: Experiment
+    overlay: Overlay
+    workload: Workload
+    timeline: Timeline
+    settings: Settings
+    stream: Stream
 
 
 @dataclass(frozen=True)
@@ -52,39 +67,32 @@ def engine_for(experiment: Experiment, workload: Workload) -> str:
     raise CoverlayError(f'run.engine = "compiled" does not support {what}; use "simpy", or "auto" to let it choose')
 
 
-def run_compiled(
-    experiment: Experiment,
-    overlay: Overlay,
-    workload: Workload,
-    timeline: Timeline,
-    settings: Settings,
-    stream: Stream,
-) -> Ran:
-    from sim.compiled.engine import Engine
+def run_compiled(ready: Ready) -> Ran:
     from sim.compiled.trace import tables_of
 
-    engine = Engine(overlay, settings, workload, timeline, experiment.run.samples, stream)
+    engine = compiled_engine(ready)
     engine.run()
     topology, local = engine.topology, engine.arrays.brokers["local"]
     simple = _simple_entries(topology.trees, local.tolist())
     return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
 
 
-def run_simpy(
-    experiment: Experiment,
-    overlay: Overlay,
-    workload: Workload,
-    timeline: Timeline,
-    settings: Settings,
-    stream: Stream,
-) -> Ran:
-    network = Network(overlay, settings, stream)
+def compiled_engine(ready: Ready) -> Engine:
+    from sim.compiled.engine import Engine
+
+    samples = ready.experiment.run.samples
+    return Engine(ready.overlay, ready.settings, ready.workload, ready.timeline, samples, ready.stream)
+
+
+def run_simpy(ready: Ready) -> Ran:
+    experiment, workload, timeline = ready.experiment, ready.workload, ready.timeline
+    network = Network(ready.overlay, ready.settings, ready.stream)
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
     for subscription, broker in enumerate(timeline.preloaded.tolist()):
         network.preload(broker, subscription, filter_of(workload, subscription))
     network.env.process(_clients(network, workload, timeline))
-    faults = faults_of(experiment, stream, network, timeline)
+    faults = faults_of(experiment, ready.stream, network, timeline)
     check_faults(network, faults)
     network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
@@ -136,13 +144,8 @@ def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterat
     first = len(timeline.preloaded)
     filters = [filter_of(workload, row) for row in range(first, len(workload.lo))]
     env = network.env
-    for when, kind, index, broker in zip(
-        timeline.time.tolist(),
-        timeline.kind.tolist(),
-        timeline.index.tolist(),
-        timeline.broker.tolist(),
-        strict=True,
-    ):
+    steps = (column.tolist() for column in (timeline.time, timeline.kind, timeline.index, timeline.broker))
+    for when, kind, index, broker in zip(*steps, strict=True):
         if when > env.now:
             yield env.timeout(when - env.now)
         if kind == SUBSCRIBE:

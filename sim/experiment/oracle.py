@@ -10,7 +10,7 @@ shares no code with the brokers' matching, covering or routing. For every event 
   discarded a copy of the event, the *fault*'s when anything was down or under repair meanwhile, and otherwise
   an error of the routing: `missed`, which must be 0.
 
-A subscription is settled once its own messages and those of every coverer that stands for it have been
+A subscription is settled once its own messages and those of every coverer that represents it have been
 processed. A coverer may be younger: a later, wider request can overtake a subscription at a broker and hold it
 back there while the coverer itself still travels. Coverers have coverers, so this is a closure. From then on
 make-before-break keeps a representative in every table, whatever joins or leaves.

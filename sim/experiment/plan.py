@@ -6,8 +6,8 @@
     [[case]]                         named settings that belong together; each is crossed with [sweep]
     "routing.strategy" = "simple"
 
-A setting given beside the file wins over all of it: a swept key is fixed to it. Settings without effect at a point
-(effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
+A setting given in addition to the file wins over all of it: a swept key is fixed to it. Settings without effect at a
+point (effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
 Every run of the sweep is checked before the first one starts.
 """
 
@@ -34,7 +34,7 @@ RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One seed at one point of a sweep."""
 
     experiment: Experiment
@@ -63,7 +63,7 @@ class Plan:
 
     name: str
     data: dict[str, Any]
-    runs: list[Run]
+    runs: list[PlannedRun]
     notes: tuple[str, ...] = ()  # what the user should know: settings without effect, keys no longer swept
 
 
@@ -115,7 +115,7 @@ def plan(
     runs = []
     for point in different.values():
         inputs, ignored = input_digests(point.experiment, digests), tuple(item.key for item in point.idle)
-        runs += [Run(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
+        runs += [PlannedRun(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
     return Plan(base["name"], changed, runs, tuple(notes))
 
 
@@ -198,25 +198,18 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
         return _toml(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise CoverlayError(f"{name} is not a TOML file: {error}") from None
-    except _NotToml as error:
+    except ValueError as error:  # UnicodeDecodeError is one
         raise CoverlayError(f"{name} is not a TOML file: {error}") from None
     except OSError as error:
         raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
 
 
-class _NotToml(Exception):
-    """What is wrong with a text that should be TOML."""
-
-
 def _toml(text: str) -> dict[str, Any]:
+    """Raises ValueError: a TOMLDecodeError, or another one for integers of thousands of digits."""
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise _NotToml("its brackets are nested too deeply") from None
-    except ValueError as error:  # TOMLDecodeError is one; integers of thousands of digits raise another
-        raise _NotToml(str(error)) from None
+        raise ValueError("its brackets are nested too deeply") from None
 
 
 def _parse_setting(setting: str) -> tuple[str, Any]:
@@ -225,13 +218,13 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
         raise CoverlayError(f"--set takes key=value, e.g. covering.epsilon=0.1; given: {quoted(setting)}")
     try:
         value = _toml(f"value = {text.strip()}")["value"]
-    except _NotToml:
+    except ValueError:
         value = text.strip()  # a bare word is a string
     return key.strip(), value
 
 
 def _resolve_files(data: dict[str, Any], folder: Path) -> None:
-    """Files named in an experiment, its sweep and its cases lie beside it, unless their path is absolute."""
+    """Files named in an experiment, its sweep and its cases are in its folder, unless their path is absolute."""
 
     def resolved(value: Any) -> Any:
         return str((folder / value).resolve()) if isinstance(value, str) else value

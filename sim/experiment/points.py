@@ -50,7 +50,7 @@ def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], 
 def superfluous(points: list[Point], settings: Mapping[str, Any], where: str) -> tuple[list[str], list[str]]:
     """Notes about settings without effect at some points, and those of no point; an error if that is a mistake.
 
-    Where settings were given beside the file, they may leave keys of the file without effect: that is only noted.
+    Settings given in addition to the file may leave keys of the file without effect: that is only noted.
     """
     used = frozenset().union(*(point.used for point in points))
     found: dict[str, list[Idle]] = {}

@@ -204,7 +204,7 @@ class _Flow:
 
 
 def _trees(experiment: Experiment, overlay: Overlay) -> tuple[list[Tree], float]:
-    """The trees to look at, and how many each stands for."""
+    """The trees to look at, and how many each represents."""
     if experiment.routing.trees == "spanning":
         return [spanning(overlay, experiment.routing.root)], 1.0
     few = np.unique(np.linspace(0, overlay.brokers - 1, SOURCES).astype(int)).tolist()
@@ -216,7 +216,7 @@ def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]
     from sim.experiment.runner import workload_of
 
     section = experiment.workload
-    if section.subscriptions_file is not None or section.events_file is not None:
+    if section.from_files:
         whole = workload_of(experiment, stream)
         subscriptions, events = len(whole.lo), len(whole.events)
         return _first(whole), subscriptions, events
@@ -226,17 +226,9 @@ def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]
 
 
 def _first(whole: Workload) -> Workload:
-    rows, events = slice(0, SAMPLE), slice(0, EVENTS)
-    return Workload(
-        whole.schema,
-        whole.lo[rows],
-        whole.hi[rows],
-        whole.mentioned[rows],
-        whole.scores[rows],
-        whole.weights[rows],
-        whole.events[events],
-        {row: residue for row, residue in whole.residues.items() if row < SAMPLE},
-    )
+    columns: Any = {name: getattr(whole, name)[:SAMPLE] for name in ("lo", "hi", "mentioned", "scores", "weights")}
+    residues = {row: residue for row, residue in whole.residues.items() if row < SAMPLE}
+    return Workload(schema=whole.schema, **columns, events=whole.events[:EVENTS], residues=residues)
 
 
 def _lives(

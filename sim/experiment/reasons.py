@@ -1,4 +1,4 @@
-"""Why a setting has no effect: what `sim/experiment/config.py` declares beside its keys.
+"""Why a setting has no effect: what `sim/experiment/config.py` declares with its keys.
 
 Each function looks at a whole experiment and answers with a clause, or None where the setting counts there.
 """
@@ -20,7 +20,7 @@ def overlay_from_file(e: Experiment) -> str | None:
 
 
 def overlay_generated(e: Experiment) -> str | None:
-    return "it goes with overlay.file" if e.overlay.file is None else None
+    return "it is for overlay.file" if e.overlay.file is None else None
 
 
 def workload_from_files(e: Experiment) -> str | None:

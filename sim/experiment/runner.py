@@ -24,9 +24,9 @@ from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from sim.experiment import oracle
 from sim.experiment.config import Experiment
 from sim.experiment.effects import idle, input_digests
-from sim.experiment.engines import ENGINES, engine_for
+from sim.experiment.engines import ENGINES, Ready, engine_for
 from sim.experiment.faults import check_faults, read_faults
-from sim.experiment.plan import Run
+from sim.experiment.plan import PlannedRun
 from sim.experiment.predict import predict
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
@@ -64,16 +64,10 @@ def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
 
 def workload_of(experiment: Experiment, stream: Stream) -> Workload:
     section = experiment.workload
-    if section.subscriptions_file is not None or section.events_file is not None:
+    if section.from_files:
         return load_workload(section.subscriptions_file, section.events_file, experiment.schema_)
-    return generate(
-        section.kind,
-        stream,
-        attributes=section.attributes,
-        subscriptions=section.subscriptions,
-        events=section.events,
-        **section.options,
-    )
+    size = {"attributes": section.attributes, "subscriptions": section.subscriptions, "events": section.events}
+    return generate(section.kind, stream, **size, **section.options)
 
 
 def settings_of(experiment: Experiment, workload: Workload) -> Settings:
@@ -109,7 +103,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
 
 
-def refuse_oversized(run: Run, subscriptions: int, events: int, brokers: int) -> None:
+def refuse_oversized(run: PlannedRun, subscriptions: int, events: int, brokers: int) -> None:
     """A run that is predicted to exceed `run.limit_bytes` is not begun, unless forced."""
     experiment, section = run.experiment, run.experiment.run
     trees = brokers if experiment.routing.trees == "per-source" else 1
@@ -130,7 +124,12 @@ def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, over
     return schedule(section.kind, stream, workload, overlay.brokers, map=overlay.map, **section.options)
 
 
-def check_files(runs: list[Run]) -> None:
+def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> Ready:
+    timeline = timeline_of(experiment, stream, workload, overlay)
+    return Ready(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
+
+
+def check_files(runs: list[PlannedRun]) -> None:
     """Find what is wrong with input files before the first run: a sweep may reach the file in question hours later."""
     seen = set()
     for run in runs:
@@ -171,7 +170,7 @@ def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
     return tuple(f"{item.key} has no effect: {item.reason}" for item in idle(chosen) if item.misleads)
 
 
-def _refuse_changed_files(run: Run) -> Mapping[str, str]:
+def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
     """The digests of the input files, which must be those of the time when the run got its name."""
     found = input_digests(run.experiment)
     changed = [key for key, digest in run.inputs.items() if found[key] != digest]
@@ -180,18 +179,16 @@ def _refuse_changed_files(run: Run) -> Mapping[str, str]:
     return found
 
 
-def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
+def simulate(run: PlannedRun) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
     started = time.perf_counter()
     inputs = _refuse_changed_files(run)
     experiment, stream = run.experiment, streams(run.seed)
-    overlay = overlay_of(experiment, stream)
-    workload = workload_of(experiment, stream)
+    overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
-    timeline = timeline_of(experiment, stream, workload, overlay)
-    settings, engine = settings_of(experiment, workload), engine_for(experiment, workload)
-    late = late_faults(experiment, timeline)
-    ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, stream)
+    ready, engine = ready_of(experiment, overlay, workload, stream), engine_for(experiment, workload)
+    late, settings = late_faults(experiment, ready.timeline), ready.settings
+    ran = ENGINES[engine](ready)
     tables = ran.tables
     matching = experiment.matching
     verdict = oracle.judge(
@@ -222,9 +219,8 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "subscriptions": len(workload.lo),
         "active": ran.active,
         "events": len(workload.events),
-        "control_messages": _sent_before(tables)
-        + int((tables["control"].column("source").to_numpy() != trace.CLIENT).sum()),
-        "event_messages": int((tables["publications"].column("source").to_numpy() != trace.CLIENT).sum()),
+        "control_messages": _sent_before(tables) + _over_links(tables["control"]),
+        "event_messages": _over_links(tables["publications"]),
         "deliveries": delivered,
         "simple_entries": ran.simple_entries,
         **vars(verdict),
@@ -236,13 +232,17 @@ def simulate(run: Run) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     return tables, (*overlay.warnings, *workload.warnings, *_without_effect(experiment, engine), *late)
 
 
+def _over_links(messages: pa.Table) -> int:
+    return int((messages.column("source").to_numpy() != trace.CLIENT).sum())
+
+
 def _sent_before(tables: Mapping[str, pa.Table]) -> int:
     """Messages by which subscriptions spread before time 0: they are counted per request and not traced."""
     operations = tables["operations"].select(["kind", "messages"]).to_pandas()
     return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 
 
-def execute(run: Run, out: Path) -> Outcome:
+def execute(run: PlannedRun, out: Path) -> Outcome:
     """Simulate a run and write its folder, atomically."""
     tables, warnings = simulate(run)
     folder = out / "runs" / f"run={run.run_id}"

@@ -26,7 +26,7 @@ from pathlib import Path
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
-from sim.experiment.plan import Plan, Run, to_toml, toml_value
+from sim.experiment.plan import Plan, PlannedRun, to_toml, toml_value
 from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
@@ -36,7 +36,7 @@ DIED = "its process died, most likely because the machine's memory did not suffi
 
 @dataclass(frozen=True)
 class Failure:
-    run: Run
+    run: PlannedRun
     message: str
     is_input: bool  # a mistake in what the user gave, as opposed to one of ours
     unwritable: bool = False  # so would be the rest of the sweep
@@ -105,7 +105,7 @@ def run_sweep(
 
 
 def _attempts(
-    runs: list[Run], out: Path, jobs: int, spark_master: str | None, lock: int
+    runs: list[PlannedRun], out: Path, jobs: int, spark_master: str | None, lock: int
 ) -> Generator[Attempt, None, None]:
     if spark_master is not None and runs:
         yield from _on_spark(runs, out, spark_master)
@@ -116,13 +116,13 @@ def _attempts(
         yield from _on_cores(runs, out, min(jobs, len(runs)), lock)
 
 
-def _on_cores(runs: list[Run], out: Path, jobs: int, lock: int) -> Iterator[Attempt]:
+def _on_cores(runs: list[PlannedRun], out: Path, jobs: int, lock: int) -> Iterator[Attempt]:
     """At most `jobs` runs are under way, so that when a process dies few come into question."""
     waiting = list(reversed(runs))
     while waiting:
-        suspects: list[Run] = []
+        suspects: list[PlannedRun] = []
         with _pool(jobs, lock) as pool:
-            under_way: dict[Future[Attempt], Run] = {}
+            under_way: dict[Future[Attempt], PlannedRun] = {}
             while (waiting and not suspects) or under_way:
                 while waiting and not suspects and len(under_way) < jobs:
                     run = waiting.pop()
@@ -141,7 +141,7 @@ def _on_cores(runs: list[Run], out: Path, jobs: int, lock: int) -> Iterator[Atte
             yield _alone(run, out, lock)
 
 
-def _alone(run: Run, out: Path, lock: int) -> Attempt:
+def _alone(run: PlannedRun, out: Path, lock: int) -> Attempt:
     """One run in a process of its own: if that dies, it was this run's fault."""
     with _pool(1, lock) as pool:
         try:
@@ -168,7 +168,7 @@ def _begin_worker(parent: int, lock: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
+def _on_spark(runs: list[PlannedRun], out: Path, master: str) -> Iterator[Attempt]:
     """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
 
     A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
@@ -179,7 +179,7 @@ def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
     context = session(master).sparkContext
     folder = out.resolve()
 
-    def submit(run: Run) -> Attempt:
+    def submit(run: PlannedRun) -> Attempt:
         try:
             found: list[Attempt] = context.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
         except Exception as error:  # py4j wraps whatever happened on the cluster
@@ -191,7 +191,7 @@ def _on_spark(runs: list[Run], out: Path, master: str) -> Iterator[Attempt]:
             yield future.result()
 
 
-def _attempt(run: Run, out: Path) -> Attempt:
+def _attempt(run: PlannedRun, out: Path) -> Attempt:
     try:
         return execute(run, out)
     except CannotWrite as error:
@@ -204,7 +204,7 @@ def _attempt(run: Run, out: Path) -> Attempt:
         return Failure(run, traceback.format_exc(), is_input=False)
 
 
-def _folder(out: Path, run: Run) -> Path:
+def _folder(out: Path, run: PlannedRun) -> Path:
     return out / "runs" / f"run={run.run_id}"
 
 

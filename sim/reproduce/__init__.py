@@ -1,7 +1,11 @@
 """Reproductions: a source document's tables and figures, with a verdict per claim.
 
-A module listed here has `run(out, quick, progress) -> list[analysis.claims.Claim]` and writes data and plots
-into `out`. Modules are imported only when used.
+A module listed here has `run(out, quick, progress) -> list[Claim]` and writes data and plots into `out`. Modules are
+imported only when used.
+
+sheet             what all share: claims, CSV files, plots, points that are not measured twice
+icdcs07_measure, icdcs07_figures, box_union, string_attribute     parts of icdcs07
+theory_bounds     what theory says about a sweep over ε, for the report
 """
 
 DOCUMENTS: dict[str, str] = {

@@ -87,7 +87,7 @@ def recalls(measured: Sequence[Recall], out: Path) -> str:
 
 
 def lower_bounds(rows: Sequence[tuple[int, int, int, int, float]], out: Path) -> str:
-    """Runs of the slides' worst rectangles beside the lower bound: (D, α, b, runs, bound)."""
+    """Runs of the slides' worst rectangles and the lower bound: (D, α, b, runs, bound)."""
     figure, axis = plt.subplots(figsize=(5, 4))
     for d in sorted({row[0] for row in rows}):
         some = [row for row in rows if row[0] == d]

@@ -84,7 +84,7 @@ def _macro(sheet: Sheet, base: Begen, large: int, quick: bool) -> dict[str, Any]
                               [(c, replace(base, cardinality=c)) for c in cardinalities]),
         "dimensions": _sweep(sheet, f"fig-6-dimensions-{d}", f"Dimensions, {d}", "dimensions",
                              [(c, replace(base, dimensions=c, subscriptions=large)) for c in dimensions]),
-        "clusters": _sweep(sheet, f"fig-7-clusters-{d}", f"Clusters ({_NONE} stands for none), {d}", "clusters",
+        "clusters": _sweep(sheet, f"fig-7-clusters-{d}", f"Clusters ({_NONE}: none), {d}", "clusters",
                            [(c or _NONE, replace(base, clusters=c)) for c in clusters]),
         "cluster-size": _sweep(sheet, f"fig-7-cluster-size-{d}", f"Cluster size, {d}", "cluster size",
                                [(c, replace(base, cluster_size=c)) for c in sizes]),

@@ -43,7 +43,7 @@ class Sheet:
     """The measurements of one document: rows, figures, and the time they took."""
 
     def __init__(self, document: str, out: Path, progress: Progress, smaller: str = "") -> None:
-        """`smaller` says how the sizes differ from the document's; it goes before every reason."""
+        """`smaller` says how the sizes differ from the document's; it precedes every reason."""
         self.document = document
         self.smaller = smaller
         self.out = out

@@ -1,9 +1,9 @@
-"""What theory says about the searches of a sweep over ε, for the report to set beside what was measured.
+"""What theory says about the searches of a sweep over ε, for the report to compare with what was measured.
 
 The slides bound the cost of one search by the shape of its region: a check of a subscription searches the region
 above its dominance point, with side lengths l_j in cells of the greedy methods' grid. Here the closed forms of
 covering/curve/theory.py are averaged over the regions of a workload's subscriptions (SAMPLE of them, evenly picked), so
-that they stand beside means per check:
+that they can be compared with means per check:
 
     exact_lower   (2^(α−1)·l_min)^(D−1)            the slides' Ω for exact search (for their worst rectangle)
     exact_runs    runs of the region                the least an exact search can do, region by region
@@ -28,16 +28,16 @@ from broker.trace.disk import replaced_file, writing
 from covering.curve import theory
 from covering.curve.keys import Quantiser, greedy_bits, mirror
 from sim.experiment.config import Experiment
-from sim.experiment.plan import Plan, Run
+from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT, workload_of
 from sim.random_streams import streams
 
-SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means hang on a few thin regions
+SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means depend on a few thin regions
 
 
 def write_bounds(plan: Plan, out: Path) -> None:
     """Write the bounds of every workload of a sweep over ε; nothing where ε is not swept."""
-    families: dict[str, list[Run]] = {}
+    families: dict[str, list[PlannedRun]] = {}
     for run in plan.runs:
         if run.experiment.routing.strategy == "covering":
             families.setdefault(family(run.point), []).append(run)

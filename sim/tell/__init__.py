@@ -1,1 +1,6 @@
-""" """
+"""Runs in words: what happened to an event, and why.
+
+explain   why an event did or did not reach a subscriber, hop by hop (`coverlay explain`)
+story     a few events of a run, told after `coverlay run`
+as_text   subscriptions and events of a workload in the language that clients write
+"""

@@ -178,11 +178,11 @@ def _why_not(
         return f"or rather {FAULTS[fault.kind]} at {fault.time:.3f} ms"
     decision = _standing(decisions, behind, here, subscription, time)
     if decision is None:
-        return "the subscription had not come this far yet, or no longer stood there"
+        return "the subscription had not come this far yet, or was no longer there"
     if decision.outcome == "dormant":
         return "the subscription was dormant: nothing advertised behind the link overlapped it"
     if decision.witness != NOBODY:
-        return f"neither it nor {decision.witness}, which stands for it here, matches the event"
+        return f"neither it nor {decision.witness}, which represents it here, matches the event"
     return "the subscription does not match the event"
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from broker.trace.schema import NOBODY
 from sim.experiment.oracle import Truth
-from sim.experiment.plan import Plan, Run
+from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import workload_of
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
@@ -39,7 +39,7 @@ def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
 class Story:
     """One run: its trace, and what its clients said."""
 
-    def __init__(self, run: Run, trace: RunTrace) -> None:
+    def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
         self.run, self.trace = run, trace
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
         matching = run.experiment.matching

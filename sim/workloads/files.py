@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from numpy.typing import NDArray
 from broker.language import Near, compile_subscription, parse_subscription
 from broker.language.predicates import DEFAULT_ALPHA
 from broker.language.schema import Attribute, Schema, continuous
-from covering.residue import Residue
 from coverlay import CoverlayError, quoted
 from sim.workloads.contract import Floats, Workload, from_filters
 
@@ -44,7 +44,7 @@ def load_workload(
 ) -> Workload:
     """Read a workload; without an events file it has no events."""
     if subscriptions_file is None:
-        raise CoverlayError("workload.events_file needs workload.subscriptions_file beside it")
+        raise CoverlayError("workload.events_file needs workload.subscriptions_file too")
     subscriptions = Table.read("workload.subscriptions_file", subscriptions_file)
     events = None if events_file is None else Table.read("workload.events_file", events_file)
     if schema_table is not None:
@@ -53,28 +53,13 @@ def load_workload(
         raise CoverlayError(f"{subscriptions.path} has a text column, which needs a [schema] table")
     else:
         schema = _inferred(subscriptions, events)
-    if "text" in subscriptions.columns:
-        lo, hi, mentioned, weights, scores, residues, near = _from_text(subscriptions, schema)
-    else:
-        lo, hi, mentioned, weights, scores = _from_bounds(subscriptions, schema)
-        residues, near = {}, _near(subscriptions, schema)
-    points, publishers, times, event_weights = _events(events, schema)
-    return Workload(
-        schema,
-        lo,
-        hi,
-        mentioned,
-        scores,
-        weights,
-        points,
-        residues,
-        subscriptions.brokers(),
-        publishers,
-        times,
-        _ids(subscriptions),
-        near,
-        event_weights,
-        tuple(_emptiness(subscriptions, "nobody subscribes")) + tuple(_emptiness(events, "nothing is published")),
+    asked = _from_text if "text" in subscriptions.columns else _from_bounds
+    return replace(
+        asked(subscriptions, schema),
+        homes=subscriptions.brokers(),
+        ids=_ids(subscriptions),
+        warnings=(*_emptiness(subscriptions, "nobody subscribes"), *_emptiness(events, "nothing is published")),
+        **_events(events, schema),
     )
 
 
@@ -220,7 +205,7 @@ def _broker(cell: Any) -> float:
 
 
 def _value(attribute: Attribute) -> Callable[[Any], float]:
-    """What an event cell of this attribute stands for."""
+    """The number that an event cell of this attribute means."""
     if attribute.kind == "categorical":
         return lambda cell: attribute.encode(str(cell))
     return lambda cell: attribute.encode(_number(cell))
@@ -256,7 +241,7 @@ def _bounds(table: Table, name: str) -> list[str]:
     return [name + part for part in ("_lo", "_hi") if name + part in table.columns]
 
 
-def _from_bounds(table: Table, schema: Schema) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats]:
+def _from_bounds(table: Table, schema: Schema) -> Workload:
     places = NEAR if schema.place is not None else ()
     table.only([name + part for name in schema.names for part in PARTS] + [*EXTRAS, *places])
     shape = (len(table), len(schema))
@@ -277,10 +262,12 @@ def _from_bounds(table: Table, schema: Schema) -> tuple[Floats, Floats, NDArray[
             raise table.error(row, f"{attribute.name}_lo", f"[{lo[row, j]:g}, {hi[row, j]:g}] can never match")
     mentioned = np.isfinite(lo) | np.isfinite(hi)
     scores = table.convert("score", _finite, 1.0) if "score" in table.columns else np.ones(len(table))
-    return lo + 0.0, hi + 0.0, mentioned, np.where(mentioned, weights, 0.0), scores
+    weights, nothing = np.where(mentioned, weights, 0.0), np.empty((0, len(schema)))
+    near = _near(table)
+    return Workload(schema, lo + 0.0, hi + 0.0, mentioned, scores, weights, nothing, near=near)
 
 
-def _near(table: Table, schema: Schema) -> Floats | None:
+def _near(table: Table) -> Floats | None:
     """Latitude, longitude and α by row; NaN where the row has no place."""
     given = [column for column in NEAR if column in table.columns]
     if not given:
@@ -303,9 +290,7 @@ def _near(table: Table, schema: Schema) -> Floats | None:
     return near
 
 
-def _from_text(
-    table: Table, schema: Schema
-) -> tuple[Floats, Floats, NDArray[np.bool_], Floats, Floats, dict[int, Residue], Floats | None]:
+def _from_text(table: Table, schema: Schema) -> Workload:
     table.only(["text", *EXTRAS])
     filters = []
     for row, text in enumerate(table.columns["text"]):
@@ -314,36 +299,31 @@ def _from_text(
         except CoverlayError as error:
             raise table.error(row, "text", str(error)) from None
     made = from_filters(schema, filters, np.empty((0, len(schema))))
-    scores = made.scores
-    if "score" in table.columns:  # the column wins where it has a value
-        given = np.array([cell is not None for cell in table.columns["score"]], dtype=np.bool_)
-        scores = np.where(given, table.convert("score", _finite, 0.0), scores)
-    return made.lo, made.hi, made.mentioned, made.weights, scores, dict(made.residues), made.near
+    if "score" not in table.columns:
+        return made
+    given = np.array([cell is not None for cell in table.columns["score"]], dtype=np.bool_)
+    return replace(made, scores=np.where(given, table.convert("score", _finite, 0.0), made.scores))
 
 
-def _events(
-    table: Table | None, schema: Schema
-) -> tuple[Floats, NDArray[np.int64] | None, Floats | None, Floats | None]:
-    """Points, brokers, times and weights, ordered by time where there are times."""
+def _events(table: Table | None, schema: Schema) -> dict[str, Any]:
+    """The columns of events, ordered by time where there are times."""
     if table is None:
-        return np.empty((0, len(schema))), None, None, None
+        return {"events": np.empty((0, len(schema)))}
     weighted = [name for name in schema.names if f"{name}_weight" in table.columns]
     table.only([*schema.names, *EVENT_EXTRAS, *(f"{name}_weight" for name in schema.names)])
     weights = np.ones((len(table), len(schema)))
     for name in weighted:
         weights[:, schema.index(name)] = table.convert(f"{name}_weight", _not_negative, 1.0)
-    own = weights if weighted else None
     points = np.full((len(table), len(schema)), np.nan)
     for j, attribute in enumerate(schema.attributes):
         if attribute.name in table.columns:
             points[:, j] = table.convert(attribute.name, _value(attribute), math.nan)
-    publishers = table.brokers()
+    columns = {"events": points, "publishers": table.brokers(), "event_weights": weights if weighted else None}
     if "time" not in table.columns:
-        return points, publishers, None, own
+        return columns
     times = table.convert("time", _not_negative, None)
     order = np.argsort(times, kind="stable")
-    publishers = None if publishers is None else publishers[order]
-    return points[order], publishers, times[order], None if own is None else own[order]
+    return {name: None if c is None else c[order] for name, c in {**columns, "times": times}.items()}
 
 
 def _ids(table: Table) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
-"""A job site: seekers describe the job they want, an offer goes to the best of those it suits.
+"""A job site: seekers describe the job they want, an offer is sent to the best of those it suits.
 
 Seekers name one or two professions, a least salary, where they would work, and offers must not ask for more
-experience than they have. Salaries and experience hang together in offers. The score is how well the site rates
+experience than they have. In offers, salary grows with experience. The score is how well the site rates
 the seeker; each broker tells its k best.
 """
 

@@ -2,10 +2,10 @@
 
 A scenario (stocks.py, ads.py, jobs.py, sensors.py) is a schema and two functions that write one subscription
 and one event in the words of the language; the compiler that reads users' files makes columns of them. Every row
-draws from its own line of uniform numbers, so that a prefix never changes (see base.py). `attributes` takes the
-first so many of the schema and forgets what rows say about the others.
+draws from its own line of uniform numbers, so that a prefix never changes (see contract.py). `attributes` keeps that
+many of the schema, from the first on, and drops what rows say about the others.
 
-Cost: some 50 µs per row, for the compiler; fine for the thousands of rows that people look at.
+Cost: about 50 µs per row, for the compiler; fine for the thousands of rows that people look at.
 """
 
 from __future__ import annotations

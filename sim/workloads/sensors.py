@@ -1,9 +1,9 @@
-"""Sensors with places: stations report what they measure where they stand, people ask about a region.
+"""Sensors with places: stations report what they measure and where, people ask about a region.
 
 A subscription names a quantity, a threshold, and a square around a city (from a neighbourhood to a county), so
 that wishes for the same city nest; some ask for any quantity of stations whose battery is low. Most would rather hear
 of stations near the middle of their city (`near`, Hu et al., SSTD 2015), which ranks where matching ranks by place.
-Stations stand around the same cities. Values have the unit of their quantity.
+Stations are around the same cities. Values have the unit of their quantity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CITIES = {
 }  # fmt: skip
 PLACES = tuple(CITIES.values())
 REACHES = (0.1, 0.2, 0.5, 1.0)  # degrees from the middle of a city to the edge of the square
-ALPHAS = (0.3, 0.5, 0.8)  # how much nearness counts beside the reading
+ALPHAS = (0.3, 0.5, 0.8)  # how much nearness counts against the reading
 STATIONS = 0.4  # degrees: the scatter of stations around a city
 
 SCHEMA = Schema(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker import trace
 from coverlay import CoverlayError
-from sim.experiment.plan import Run, load, plan, shipped
+from sim.experiment.plan import PlannedRun, load, plan, shipped
 from sim.experiment.runner import simulate, workload_of
 from sim.random_streams import streams
 
@@ -26,7 +26,7 @@ SMALL = {
 MOST_RUNS = 12  # of one shipped experiment; a sweep has many that differ little
 
 
-def refused(run: Run) -> str | None:
+def refused(run: PlannedRun) -> str | None:
     """What the refusal of a run must name, None for a run that must not be refused."""
     experiment = run.experiment
     if experiment.routing.strategy == "merging":
@@ -41,9 +41,9 @@ def refused(run: Run) -> str | None:
     return "exclude or list values" if workload_of(experiment, stream).residues else None
 
 
-def with_engine(run: Run, engine: str) -> Run:
+def with_engine(run: PlannedRun, engine: str) -> PlannedRun:
     section = run.experiment.run.model_copy(update={"engine": engine})
-    return Run(run.experiment.model_copy(update={"run": section}), run.seed, run.point)
+    return PlannedRun(run.experiment.model_copy(update={"run": section}), run.seed, run.point)
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -62,7 +62,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return found
 
 
-def assert_same(run: Run) -> dict[str, Any]:
+def assert_same(run: PlannedRun) -> dict[str, Any]:
     reference, _ = simulate(with_engine(run, "simpy"))
     compiled, _ = simulate(with_engine(run, "compiled"))
     one, other = (tables["run"].to_pylist()[0] for tables in (reference, compiled))

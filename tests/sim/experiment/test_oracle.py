@@ -14,7 +14,7 @@ from routing.filter import Filter
 from routing.ledger import LinkLedger
 from routing.overlay.graph import build_overlay
 from sim.experiment import oracle
-from sim.experiment.engines import ENGINES
+from sim.experiment.engines import ENGINES, Ready
 from sim.experiment.oracle_paths import mergers
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate, workload_of
@@ -175,7 +175,7 @@ def overtaken(engine: str, published: float):
     )
     experiment = plan({**DATA, "matching": {}}).runs[0].experiment
     settings = Settings(RoutingOptions(workload.schema.domain))
-    ran = ENGINES[engine](experiment, overlay, workload, timeline, settings, streams(1))
+    ran = ENGINES[engine](Ready(experiment, overlay, workload, timeline, settings, streams(1)))
     return workload, ran.tables
 
 
