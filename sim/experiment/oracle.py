@@ -33,7 +33,6 @@ from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN,
 from sim.experiment.oracle_paths import (
     NEVER,
     Floats,
-    Ways,
     columns,
     is_kind,
     mergers,
@@ -102,7 +101,8 @@ def judge(
     dropped = set(faults["event"][faults["kind"] == QUEUE_FULL])
     lost = set(faults["event"][faults["kind"].isin([LINK_DOWN, CRASHED])])  # copies that were in flight
     broken = _broken_times(faults)
-    explains = _Explains(workload, invented, tables, semantics, strategy, root)
+    count, merged = len(workload.lo), Truth(invented, semantics)
+    explained = ways(tables, count, count + len(invented.lo), strategy, root)
     strays = 0
     verdict = Verdict(wrong_times=wrong_times(tables, instant))
     for event in range(len(workload.events)):
@@ -112,34 +112,13 @@ def judge(
         published, ended = hops[event][0, 4], hops[event][:, 3].max()
         faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
         _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
-        strays += explains.strays(workload.events[event], scores, hops[event])
-    verdict.strays = strays if explains.judged else None
-    return verdict
-
-
-class _Explains:
-    """Which hops of an event something in a table explains."""
-
-    def __init__(
-        self,
-        workload: Workload,
-        invented: Workload,
-        tables: Mapping[str, pa.Table],
-        semantics: str,
-        strategy: str,
-        root: int | None,
-    ) -> None:
-        self._count, self._merged = len(workload.lo), len(invented.lo)
-        self._mergers = Truth(invented, semantics)
-        self.judged = not untraced(tables)
-        self._ways: Ways = ways(tables, self._count, self._count + self._merged, strategy, root)
-
-    def strays(self, values: Floats, scores: Floats, hops: Floats) -> int:
         matching = np.flatnonzero(~np.isnan(scores))
-        if self._merged:
-            also = np.flatnonzero(~np.isnan(self._mergers.scores(values)))
-            matching = np.concatenate([matching, self._count + also])
-        return self._ways.strays(matching, hops[:, :3])
+        if len(invented.lo):
+            also = np.flatnonzero(~np.isnan(merged.scores(workload.events[event])))
+            matching = np.concatenate([matching, count + also])
+        strays += explained.strays(matching, hops[event][:, :3])
+    verdict.strays = None if untraced(tables) else strays
+    return verdict
 
 
 def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
