@@ -71,24 +71,30 @@ def workload_of(experiment: Experiment, stream: Stream) -> Workload:
 
 
 def settings_of(experiment: Experiment, workload: Workload) -> Settings:
-    covering, matching = experiment.covering, experiment.matching
+    routing, covering, matching, broker = (
+        experiment.routing,
+        experiment.covering,
+        experiment.matching,
+        experiment.broker,
+    )
+    options = RoutingOptions(
+        workload.schema.domain,
+        matching.semantics,
+        covering.method,
+        covering.epsilon,
+        covering.options,
+        workload.schema.integral,
+        routing.merge_waste,
+    )
     return Settings(
-        routing=RoutingOptions(
-            domain=workload.schema.domain,
-            semantics=matching.semantics,
-            method=covering.method,
-            epsilon=covering.epsilon,
-            method_options=covering.options,
-            integral=workload.schema.integral,
-            merge_waste=experiment.routing.merge_waste,
-        ),
-        trees=experiment.routing.trees,
-        root=experiment.routing.root,
+        routing=options,
+        trees=routing.trees,
+        root=routing.root,
         epsilon_per_level=tuple(covering.epsilon_per_level),
         epsilon_per_link=covering.links(),
-        strategy=experiment.routing.strategy,
-        active=experiment.routing.mode == "active",
-        advertisements=experiment.routing.advertisements,
+        strategy=routing.strategy,
+        active=routing.mode == "active",
+        advertisements=routing.advertisements,
         ask_exact=covering.recall,
         kind=matching.kind,
         place=workload.schema.place,
@@ -96,9 +102,9 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         matcher=matching.method,
         matcher_options=matching.options,
         k=matching.k,
-        service=experiment.broker.service,
-        queue_capacity=experiment.broker.queue,
-        overflow=experiment.broker.overflow,
+        service=broker.service,
+        queue_capacity=broker.queue,
+        overflow=broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),
     )
 

@@ -10,7 +10,7 @@ arrivals            who does what when
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from coverlay import unknown_name
@@ -34,7 +34,7 @@ from sim.workloads.zipf import zipf
 
 __all__ = ["WORKLOADS", "Workload", "generate", "load_workload", "validate", "workload_options"]
 
-WORKLOADS: dict[str, Generator] = {
+WORKLOADS: dict[str, Callable[..., Generator]] = {
     "uniform": uniform,
     "zipf": zipf,
     "regional-zipf": regional,
@@ -64,7 +64,8 @@ def generate(
     counts = [whole("workload.attributes", attributes, 1)]
     counts += [whole("workload.subscriptions", subscriptions, 0), whole("workload.events", events, 0)]
     reject_unknown(f'workload kind "{kind}"', options, workload_options(kind))
-    return WORKLOADS[kind](stream, *counts, **checked("workload", PARAMETERS.get(kind, WORKLOADS[kind]), options))
+    draw = WORKLOADS[kind](**checked("workload", PARAMETERS.get(kind, WORKLOADS[kind]), options))
+    return draw(stream, *counts)
 
 
 def validate(kind: str, attributes: int, options: Mapping[str, Any]) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
-from sim.random_streams import Stream
-from sim.workloads.contract import Workload
+from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
 
@@ -45,7 +44,7 @@ AGES = ((13, 17), (18, 24), (25, 34), (35, 49), (50, 64), (65, 90), (18, 34), (2
 EVENING, DAYTIME = (18, 23), (9, 17)
 
 
-def ads(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.8) -> Workload:
+def ads(*, skew: NotNegative = 0.8) -> Generator:
     """`skew` is the Zipf parameter of interests and countries."""
     interests, countries = popularity(len(INTERESTS), skew), popularity(len(COUNTRIES), skew)
 
@@ -74,4 +73,4 @@ def ads(stream: Stream, attributes: int, subscriptions: int, events: int, *, ske
             visit["income"] = rounded(max(0.0, luck.around(40.0, 18.0)), 0.5)
         return {**visit, "device": luck.pick(DEVICES)}
 
-    return written(stream, SCHEMA, attributes, subscriptions, events, subscribe, publish)
+    return written(SCHEMA, subscribe, publish)

@@ -10,29 +10,28 @@ import numpy as np
 
 from routing.options import whole
 from sim.random_streams import Stream
-from sim.workloads.contract import Workload, boxes
+from sim.workloads.contract import Generator, Workload, boxes
 from sim.workloads.options import Share
 
 SPREAD = 0.5  # widths vary by this fraction around their mean
 
 
 def anisotropic(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
     *,
     narrow: Share = 0.02,
     wide: Share = 0.6,
     narrow_attributes: int | None = None,
-) -> Workload:
+) -> Generator:
     """`narrow` and `wide` are mean widths; by default the first half of the attributes, rounded up, is narrow."""
-    if narrow_attributes is None:
-        narrow_attributes = (attributes + 1) // 2
-    first = whole("workload.narrow_attributes", narrow_attributes, 0, attributes)
-    mean = np.where(np.arange(attributes) < first, narrow, wide)
-    shape = (subscriptions, attributes)
-    factor = 1.0 + SPREAD * (2.0 * stream("workload.widths").random(shape) - 1.0)
-    width = np.minimum(mean * factor, 1.0)
-    lo = (1.0 - width) * stream("workload.centres").random(shape)
-    return boxes(stream, lo, lo + width, stream("workload.events").random((events, attributes)))
+
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        wanted = (attributes + 1) // 2 if narrow_attributes is None else narrow_attributes
+        first = whole("workload.narrow_attributes", wanted, 0, attributes)
+        mean = np.where(np.arange(attributes) < first, narrow, wide)
+        shape = (subscriptions, attributes)
+        factor = 1.0 + SPREAD * (2.0 * stream("workload.widths").random(shape) - 1.0)
+        width = np.minimum(mean * factor, 1.0)
+        lo = (1.0 - width) * stream("workload.centres").random(shape)
+        return boxes(stream, lo, lo + width, stream("workload.events").random((events, attributes)))
+
+    return draw

@@ -105,22 +105,15 @@ def from_filters(schema: Schema, filters: Sequence[Filter], events: Floats) -> W
 
 
 def boxes(
-    stream: Stream,
-    lo: Floats,
-    hi: Floats,
-    events: Floats,
-    *,
-    weights: Floats | None = None,
-    scores: Floats | None = None,
+    stream: Stream, lo: Floats, hi: Floats, events: Floats, weights_and_scores: tuple[Floats, Floats] | None = None
 ) -> Workload:
-    """A workload of full boxes over [0, 1]^d; scores and weights are uniform in (0, 1] unless given."""
-    count, attributes = lo.shape
-    if weights is None:
-        weights = 1.0 - stream("workload.weights").random((count, attributes))
-    if scores is None:
-        scores = 1.0 - stream("workload.scores").random((count,))
-    mentioned = np.ones((count, attributes), dtype=np.bool_)
-    return Workload(Schema.uniform(attributes), lo, hi, mentioned, scores, weights, events)
+    """A workload of full boxes over [0, 1]^d; weights and scores are uniform in (0, 1] unless given."""
+    if weights_and_scores is None:
+        weights = 1.0 - stream("workload.weights").random(lo.shape)
+        weights_and_scores = weights, 1.0 - stream("workload.scores").random(len(lo))
+    weights, scores = weights_and_scores
+    mentioned = np.ones(lo.shape, dtype=np.bool_)
+    return Workload(Schema.uniform(lo.shape[1]), lo, hi, mentioned, scores, weights, events)
 
 
 def in_blocks(count: int, draw: Callable[[int], Any], columns: int) -> Floats:

@@ -21,43 +21,49 @@ from routing.options import whole
 from routing.overlay.map import span
 from sim.random_streams import Stream
 from sim.workloads.begen import Begen, begen
-from sim.workloads.contract import Workload
+from sim.workloads.contract import Generator, Workload
 from sim.workloads.located import Located, located_workload
 from topk.sparse import Event, SparseCatalogue
 
 MOST_CELLS = 50_000_000  # subscriptions × attributes; 25 bytes each
 
 
-def begen_boxes(stream: Stream, attributes: int, subscriptions: int, events: int, **options: Any) -> Workload:
+def begen_boxes(**options: Any) -> Generator:
     """Boolean expressions over many attributes (Sadoghi & Jacobsen, ICDE 2012, Table III); events have weights."""
-    _fits(subscriptions, attributes)
-    sizes = _sizes(Begen, options, attributes)
-    p = Begen(subscriptions, events, attributes, **sizes, **options)
-    if p.subscription_size > p.event_size:
-        raise CoverlayError(
-            f"workload.event_size is {p.event_size}; it must be at least subscription_size, which is "
-            f"{p.subscription_size}, or nothing matches"
-        )
-    made = begen(p, stream)
-    schema = Schema(tuple(integer(f"a{j}", 0, p.cardinality - 1) for j in range(attributes)))
-    return _dense(stream, schema, made.catalogue, list(made.events), weighted=True)
+
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        _fits(subscriptions, attributes)
+        p = Begen(subscriptions, events, attributes, **{**options, **_sizes(Begen, options, attributes)})
+        if p.subscription_size > p.event_size:
+            raise CoverlayError(
+                f"workload.event_size is {p.event_size}; it must be at least subscription_size, which is "
+                f"{p.subscription_size}, or nothing matches"
+            )
+        made = begen(p, stream)
+        schema = Schema(tuple(integer(f"a{j}", 0, p.cardinality - 1) for j in range(attributes)))
+        return _dense(stream, schema, made.catalogue, list(made.events), weighted=True)
+
+    return draw
 
 
-def located_boxes(stream: Stream, attributes: int, subscriptions: int, events: int, **options: Any) -> Workload:
+def located_boxes(**options: Any) -> Generator:
     """Expressions with a place (Hu et al., SSTD 2015, Table 4); the schema ends with latitude and longitude."""
-    _fits(subscriptions, attributes)
-    for name, most in (("latitude", 90.0), ("longitude", 180.0)):
-        if name in options:
-            options[name] = _span(name, options[name], most)
-    sizes = _sizes(Located, options, attributes)
-    p = Located(subscriptions, events, attributes, **sizes, **options)
-    made = located_workload(p, stream)
-    numbers = [integer(f"a{j}", 0, p.cardinality - 1) for j in range(attributes)]
-    place = [degrees("latitude", "latitude", *p.latitude), degrees("longitude", "longitude", *p.longitude)]
-    events_alone = [e.event for e in made.events]
-    workload = _dense(stream, Schema((*numbers, *place)), made.catalogue.expressions, events_alone)
-    workload.events[:, attributes:] = np.array([e.place for e in made.events]).reshape(-1, 2)
-    return replace(workload, near=np.column_stack([made.catalogue.places, made.catalogue.alpha]))
+
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        _fits(subscriptions, attributes)
+        for name, most in (("latitude", 90.0), ("longitude", 180.0)):
+            if name in options:
+                options[name] = _span(name, options[name], most)
+        p = Located(subscriptions, events, attributes, **{**options, **_sizes(Located, options, attributes)})
+        made = located_workload(p, stream)
+        numbers = [integer(f"a{j}", 0, p.cardinality - 1) for j in range(attributes)]
+        place = [degrees("latitude", "latitude", *p.latitude), degrees("longitude", "longitude", *p.longitude)]
+        events_alone = [e.event for e in made.events]
+        workload = _dense(stream, Schema((*numbers, *place)), made.catalogue.expressions, events_alone)
+        workload.events[:, attributes:] = np.array([e.place for e in made.events]).reshape(-1, 2)
+        return replace(workload, near=np.column_stack([made.catalogue.places, made.catalogue.alpha]))
+
+    return draw
 
 
 def _dense(
@@ -84,11 +90,11 @@ def _fits(subscriptions: int, attributes: int) -> None:
 
 
 def _sizes(parameters: type[Begen | Located], options: dict[str, Any], attributes: int) -> dict[str, Any]:
-    """Both sizes, taken out of the options if given; else the paper's, as far as there are attributes."""
+    """Both sizes, as given; else the paper's, as far as there are attributes."""
     sizes = {}
     for name in ("subscription_size", "event_size"):
         usual = min(getattr(parameters, name), attributes)
-        sizes[name] = whole(f"workload.{name}", options.pop(name, usual), 1, attributes)
+        sizes[name] = whole(f"workload.{name}", options.get(name, usual), 1, attributes)
     return sizes
 
 

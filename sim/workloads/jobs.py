@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, integer
-from sim.random_streams import Stream
-from sim.workloads.contract import Workload
+from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
@@ -36,7 +35,7 @@ SCHEMA = Schema(
 )
 
 
-def jobs(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.7) -> Workload:
+def jobs(*, skew: NotNegative = 0.7) -> Generator:
     """`skew` is the Zipf parameter of professions and cities."""
     professions, cities = popularity(len(NAMES), skew), popularity(len(CITIES), skew)
 
@@ -66,4 +65,4 @@ def jobs(stream: Stream, attributes: int, subscriptions: int, events: int, *, sk
         offer |= {"experience": years, "contract": CONTRACTS[0] if luck.chance(0.7) else luck.pick(CONTRACTS)}
         return {**offer, "workplace": luck.pick(PLACES)}
 
-    return written(stream, SCHEMA, attributes, subscriptions, events, subscribe, publish)
+    return written(SCHEMA, subscribe, publish)

@@ -16,7 +16,7 @@ from broker.language.schema import Schema, categorical, integer
 from covering.residue import Residue
 from coverlay import CoverlayError
 from sim.random_streams import Stream
-from sim.workloads.contract import Floats, Workload
+from sim.workloads.contract import Floats, Generator, Workload
 from sim.workloads.options import NotNegative, Several, Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
@@ -25,10 +25,6 @@ EQUALITY, ONE_SIDED, RANGE, UNMENTIONED = range(4)
 
 
 def mixture(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
     *,
     equality: NotNegative = 0.2,
     one_sided: NotNegative = 0.3,
@@ -38,39 +34,43 @@ def mixture(
     categories: Several = 20,
     skew: NotNegative = 1.0,
     levels: Several = 100,
-) -> Workload:
+) -> Generator:
     """Shares need not add up to 1: they are taken relative to their sum."""
-    if attributes < 2:
-        raise CoverlayError(
-            f'workload "mixture" has a topic and at least one number; attributes is {attributes}, give 2 or more'
-        )
-    popularity = np.cumsum(zipf_probabilities(categories, skew))
-    shares = np.array([equality, one_sided, range, unmentioned])
-    if not shares.sum() > 0:
-        raise CoverlayError(
-            "the workload shares equality, one_sided, range, unmentioned are all 0; at least one must be positive"
-        )
-    shares /= shares.sum()
 
-    topics = categorical("topic", [f"t{i}" for i in np.arange(categories)])
-    names = [integer(f"n{i}", 0, levels - 1) for i in np.arange(1, attributes)]
-    lo = np.full((subscriptions, attributes), -np.inf)
-    hi = np.full((subscriptions, attributes), np.inf)
-    mentioned = np.zeros((subscriptions, attributes), dtype=np.bool_)
-    _numbers(stream, shares, levels, lo[:, 1:], hi[:, 1:], mentioned[:, 1:])
-    asked = stream("workload.topics.kind").random((subscriptions, 2))
-    mentioned[:, 0] = (asked[:, 0] >= shares[UNMENTIONED]) | ~mentioned.any(axis=1)
-    topic = rank(popularity, stream("workload.topics").random(subscriptions))
-    unlike = mentioned[:, 0] & (asked[:, 1] < different)
-    residues = _topics(topic, mentioned[:, 0], unlike, categories, lo, hi)
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        if attributes < 2:
+            raise CoverlayError(
+                f'workload "mixture" has a topic and at least one number; attributes is {attributes}, give 2 or more'
+            )
+        popularity = np.cumsum(zipf_probabilities(categories, skew))
+        shares = np.array([equality, one_sided, range, unmentioned])
+        if not shares.sum() > 0:
+            raise CoverlayError(
+                "the workload shares equality, one_sided, range, unmentioned are all 0; at least one must be positive"
+            )
+        shares /= shares.sum()
 
-    topics_written = rank(popularity, stream("workload.events.topics").random(events))
-    numbers_written = stream("workload.events").integers(0, levels, (events, attributes - 1))
-    weights = np.where(mentioned, 1.0 - stream("workload.weights").random(lo.shape), 0.0)
-    scores = 1.0 - stream("workload.scores").random(subscriptions)
-    written = np.column_stack([topics_written, numbers_written]).astype(np.float64)
-    schema = Schema((topics, *names))
-    return Workload(schema, lo, hi, mentioned, scores, weights, written, residues)
+        topics = categorical("topic", [f"t{i}" for i in np.arange(categories)])
+        names = [integer(f"n{i}", 0, levels - 1) for i in np.arange(1, attributes)]
+        lo = np.full((subscriptions, attributes), -np.inf)
+        hi = np.full((subscriptions, attributes), np.inf)
+        mentioned = np.zeros((subscriptions, attributes), dtype=np.bool_)
+        _numbers(stream, shares, levels, lo[:, 1:], hi[:, 1:], mentioned[:, 1:])
+        asked = stream("workload.topics.kind").random((subscriptions, 2))
+        mentioned[:, 0] = (asked[:, 0] >= shares[UNMENTIONED]) | ~mentioned.any(axis=1)
+        topic = rank(popularity, stream("workload.topics").random(subscriptions))
+        unlike = mentioned[:, 0] & (asked[:, 1] < different)
+        residues = _topics(topic, mentioned[:, 0], unlike, categories, lo, hi)
+
+        topics_written = rank(popularity, stream("workload.events.topics").random(events))
+        numbers_written = stream("workload.events").integers(0, levels, (events, attributes - 1))
+        weights = np.where(mentioned, 1.0 - stream("workload.weights").random(lo.shape), 0.0)
+        scores = 1.0 - stream("workload.scores").random(subscriptions)
+        written = np.column_stack([topics_written, numbers_written]).astype(np.float64)
+        schema = Schema((topics, *names))
+        return Workload(schema, lo, hi, mentioned, scores, weights, written, residues)
+
+    return draw
 
 
 def _numbers(stream: Stream, shares: Floats, levels: int, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_]) -> None:

@@ -11,16 +11,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from sim.random_streams import Stream
-from sim.workloads.contract import Floats, Workload, boxes, in_blocks
+from sim.workloads.contract import Floats, Generator, Workload, boxes, in_blocks
 from sim.workloads.options import Count, NotNegative, Range, Several
 from sim.workloads.regional_zipf import draw_points, draw_regions, zipf_lengths
 
 
 def regional(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
     *,
     regions: Count = 10,
     cells: Several = 100,
@@ -28,18 +24,22 @@ def regional(
     skew_across: NotNegative = 0.0,
     skew_within: NotNegative = 1.0,
     skew_length: NotNegative = 0.75,
-) -> Workload:
+) -> Generator:
     """`volume` is the size of a region in cells, by default a twentieth of all."""
     shape: dict[str, Any] = {"regions": regions, "cells": cells, "volume": volume, "skew_across": skew_across}
-    places = draw_regions(stream("workload.regions"), attributes, **shape)
 
-    def points(what: str, count: int) -> Floats:
-        rng = stream(f"workload.{what}")
-        return in_blocks(count, lambda n: draw_points(rng, n, places, skew_within=skew_within), attributes)
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        places = draw_regions(stream("workload.regions"), attributes, **shape)
 
-    middle = points("centres", subscriptions)
-    rng = stream("workload.widths")
-    length = in_blocks(subscriptions, lambda n: zipf_lengths(rng, n, attributes, skew_length), attributes)
-    weights = 1.0 - length
-    scores = weights.sum(axis=1)
-    return boxes(stream, middle - length, middle + length, points("events", events), weights=weights, scores=scores)
+        def points(what: str, count: int) -> Floats:
+            rng = stream(f"workload.{what}")
+            return in_blocks(count, lambda n: draw_points(rng, n, places, skew_within=skew_within), attributes)
+
+        middle = points("centres", subscriptions)
+        rng = stream("workload.widths")
+        length = in_blocks(subscriptions, lambda n: zipf_lengths(rng, n, attributes, skew_length), attributes)
+        weights = 1.0 - length
+        ranked = weights, weights.sum(axis=1)
+        return boxes(stream, middle - length, middle + length, points("events", events), ranked)
+
+    return draw

@@ -20,7 +20,7 @@ from broker.language import Operator, Predicate, Subscription, compile_subscript
 from broker.language.schema import Schema, Value
 from coverlay import CoverlayError
 from sim.random_streams import Stream
-from sim.workloads.contract import Floats, Workload, from_filters
+from sim.workloads.contract import Floats, Generator, Workload, from_filters
 from sim.workloads.regional_zipf import zipf_probabilities
 
 T = TypeVar("T")
@@ -79,25 +79,23 @@ def one_of(name: str, values: Sequence[Value], weight: float = 1.0) -> Predicate
 
 
 def written(
-    stream: Stream,
-    schema: Schema,
-    attributes: int,
-    subscriptions: int,
-    events: int,
-    subscribe: Callable[[Luck], Subscription],
-    publish: Callable[[Luck], Mapping[str, Value]],
-) -> Workload:
-    """The workload of a scenario: `subscribe` and `publish` write one row each."""
-    if attributes > len(schema):
-        names = ", ".join(schema.names)
-        raise CoverlayError(f"workload.attributes is {attributes}; this scenario has {len(schema)}: {names}")
-    schema = Schema(schema.attributes[:attributes])
-    asked = [subscribe(Luck(line)) for line in stream("workload.subscriptions").random((subscriptions, LINE))]
-    happened = [publish(Luck(line)) for line in stream("workload.events").random((events, LINE))]
-    points = np.full((events, attributes), np.nan)
-    for row, values in enumerate(happened):
-        points[row] = schema.encode({name: value for name, value in values.items() if name in schema.names})
-    return compiled(schema, [_about(subscription, schema) for subscription in asked], points)
+    schema: Schema, subscribe: Callable[[Luck], Subscription], publish: Callable[[Luck], Mapping[str, Value]]
+) -> Generator:
+    """A scenario: `subscribe` and `publish` write one row each."""
+
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        if attributes > len(schema):
+            names = ", ".join(schema.names)
+            raise CoverlayError(f"workload.attributes is {attributes}; this scenario has {len(schema)}: {names}")
+        kept = Schema(schema.attributes[:attributes])
+        asked = [subscribe(Luck(line)) for line in stream("workload.subscriptions").random((subscriptions, LINE))]
+        happened = [publish(Luck(line)) for line in stream("workload.events").random((events, LINE))]
+        points = np.full((events, attributes), np.nan)
+        for row, values in enumerate(happened):
+            points[row] = kept.encode({name: value for name, value in values.items() if name in kept.names})
+        return compiled(kept, [_about(subscription, kept) for subscription in asked], points)
+
+    return draw
 
 
 def _about(subscription: Subscription, schema: Schema) -> Subscription:

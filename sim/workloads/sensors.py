@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from broker.language import Near, Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, degrees, integer
-from sim.random_streams import Stream
-from sim.workloads.contract import Workload
+from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, between, one_of, popularity, rounded, written
 
@@ -44,7 +43,7 @@ SCHEMA = Schema(
 )
 
 
-def sensors(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 0.8) -> Workload:
+def sensors(*, skew: NotNegative = 0.8) -> Generator:
     """`skew` is the Zipf parameter of the cities."""
     law = popularity(len(PLACES), skew)
 
@@ -76,4 +75,4 @@ def sensors(stream: Stream, attributes: int, subscriptions: int, events: int, *,
             "longitude": round(luck.around(longitude, STATIONS), 4),
         }
 
-    return written(stream, SCHEMA, attributes, subscriptions, events, subscribe, publish)
+    return written(SCHEMA, subscribe, publish)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
-from sim.random_streams import Stream
-from sim.workloads.contract import Workload
+from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
 
@@ -39,7 +38,7 @@ SCHEMA = Schema(
 TIERS = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
-def stocks(stream: Stream, attributes: int, subscriptions: int, events: int, *, skew: NotNegative = 1.0) -> Workload:
+def stocks(*, skew: NotNegative = 1.0) -> Generator:
     """`skew` is the Zipf parameter of the symbols' popularity."""
     law = popularity(len(SYMBOLS), skew)
 
@@ -71,4 +70,4 @@ def stocks(stream: Stream, attributes: int, subscriptions: int, events: int, *, 
         quote: dict[str, Value] = {"symbol": symbol, "sector": sector, "price": price, "change": change}
         return {**quote, "volume": volume, "exchange": luck.pick(EXCHANGES)}
 
-    return written(stream, SCHEMA, attributes, subscriptions, events, subscribe, publish)
+    return written(SCHEMA, subscribe, publish)

@@ -12,17 +12,21 @@ from typing import Any
 from coverlay import CoverlayError, quoted
 from routing.options import number
 from sim.random_streams import Stream
-from sim.workloads.contract import Workload, boxes
+from sim.workloads.contract import Generator, Workload, boxes
 
 WIDTHS = {"narrow": (0.0, 0.05), "wide": (0.0, 1.0)}
 
 
-def uniform(stream: Stream, attributes: int, subscriptions: int, events: int, *, width: Any = "narrow") -> Workload:
+def uniform(*, width: Any = "narrow") -> Generator:
     low, high = width_range(width)
-    shape = (subscriptions, attributes)
-    wide = low + (high - low) * stream("workload.widths").random(shape)
-    lo = (1.0 - wide) * stream("workload.centres").random(shape)
-    return boxes(stream, lo, lo + wide, stream("workload.events").random((events, attributes)))
+
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        shape = (subscriptions, attributes)
+        wide = low + (high - low) * stream("workload.widths").random(shape)
+        lo = (1.0 - wide) * stream("workload.centres").random(shape)
+        return boxes(stream, lo, lo + wide, stream("workload.events").random((events, attributes)))
+
+    return draw
 
 
 def width_range(width: Any) -> tuple[float, float]:

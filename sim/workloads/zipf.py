@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.random_streams import Stream
-from sim.workloads.contract import Floats, Workload, boxes
+from sim.workloads.contract import Floats, Generator, Workload, boxes
 from sim.workloads.options import Count, NotNegative, Share
 from sim.workloads.regional_zipf import zipf_probabilities
 
@@ -17,33 +17,33 @@ WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank
 
 
 def zipf(
-    stream: Stream,
-    attributes: int,
-    subscriptions: int,
-    events: int,
     *,
     clusters: Count = 20,
     skew: NotNegative = 1.0,
     spread: NotNegative = 0.05,
     width: Share = 0.5,
     width_skew: NotNegative = 1.0,
-) -> Workload:
+) -> Generator:
     """`width` is the widest box as a fraction of the domain, `spread` the scatter around a place."""
     popularity = np.cumsum(zipf_probabilities(clusters, skew))
     widths = np.cumsum(zipf_probabilities(WIDTH_STEPS, width_skew))
-    places = stream("workload.clusters").random((clusters, attributes))
 
-    def around(what: str, count: int) -> Floats:
-        chosen = rank(popularity, stream(f"workload.{what}.cluster").random(count))
-        scatter = stream(f"workload.{what}").standard_normal((count, attributes))
-        return np.clip(places[chosen] + spread * scatter, 0.0, 1.0)
+    def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
+        places = stream("workload.clusters").random((clusters, attributes))
 
-    centre = around("centres", subscriptions)
-    step = rank(widths, stream("workload.widths").random((subscriptions, attributes)))
-    within = stream("workload.widths.within").random((subscriptions, attributes))
-    half = width / 2.0 * (step + within) / WIDTH_STEPS
-    lo, hi = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-    return boxes(stream, lo, hi, around("events", events))
+        def around(what: str, count: int) -> Floats:
+            chosen = rank(popularity, stream(f"workload.{what}.cluster").random(count))
+            scatter = stream(f"workload.{what}").standard_normal((count, attributes))
+            return np.clip(places[chosen] + spread * scatter, 0.0, 1.0)
+
+        centre = around("centres", subscriptions)
+        step = rank(widths, stream("workload.widths").random((subscriptions, attributes)))
+        within = stream("workload.widths.within").random((subscriptions, attributes))
+        half = width / 2.0 * (step + within) / WIDTH_STEPS
+        lo, hi = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+        return boxes(stream, lo, hi, around("events", events))
+
+    return draw
 
 
 def rank(cumulative: Floats, uniform: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
