@@ -102,8 +102,8 @@ def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
 # What happens to the process in the middle of the aggregation, one after the other in one process.
 SCENES = """
 import os, signal, sys, time
-from analysis import aggregate
-from sim.cli import main
+from analysis.spark import aggregate
+from sim.cli.main import main
 
 normal = aggregate.run_values
 

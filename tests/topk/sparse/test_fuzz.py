@@ -11,6 +11,7 @@ import topk
 from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
 from tests.topk.sparse import oracles
 from topk.sparse import METHODS
+from topk.sparse.scores import SCORES
 
 DIMENSIONS = 40
 # Weights of subscriptions and of events, apart so that no infinity is multiplied by 0.
@@ -46,7 +47,7 @@ def test_matches_of_extreme_expressions(method, draws, capsys):
         values, (own, theirs) = palette(rng), one(rng, (TINY, TINY, HUGE))
         weights, event_weights = rng.choice(own, 3).tolist(), rng.choice(theirs, 2).tolist()
         attributes = rng.permutation(DIMENSIONS)[: one(rng, (2, 3, 6, 30))].tolist()
-        score = one(rng, sorted(oracles.SCORES))
+        score = one(rng, sorted(SCORES))
         ids = distinct_ids(rng, 24)
         known = {id: expression(rng, values, attributes, weights) for id in ids}
         first = {id: known[id] for id in ids[:14]}
