@@ -41,7 +41,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 # Plants small faults one at a time in a copy of the tree; each must make a quick test fail. At most an hour.
 mutants: setup

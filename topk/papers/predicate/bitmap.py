@@ -83,6 +83,15 @@ def _is_set(s: Any, bitmaps: Any, j: int, c: int) -> Any:
 
 
 @kernel
+def _set_at(s: Any, bitmaps: Any, c: int) -> Any:
+    """Per position: does its vector have the bit of a coordinate?"""
+    found = np.empty(bitmaps.words.shape[0], np.bool_)
+    for j in range(len(found)):
+        found[j] = _is_set(s, bitmaps, j, c)
+    return found
+
+
+@kernel
 def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
     """The coordinates of the active construct intervals that cover a position, or the gap behind it."""
     words = bitmaps.words
@@ -133,9 +142,9 @@ class BitmapIndex(ConstructIndex):
     def check(self) -> None:
         for c, rows in check_lists(self).items():
             a, b = decode(self.shape, c)
-            for j in range(self.cells):
-                covers = bool(rows) and a <= j <= b
-                assert bool(_is_set(self.shape, self._bitmaps, j, c)) == covers, f"bit {c} of vector {j}"
+            covers = np.zeros(self.cells, np.bool_)
+            covers[a : b + 1] = bool(rows)
+            assert np.array_equal(_set_at(self.shape, self._bitmaps, c), covers), f"bit {c} of some vector"
 
 
 class Sci(BitmapIndex):
