@@ -111,13 +111,15 @@ class Broker:
 
     def _publication(self, message: Publication) -> None:
         network, now = self.network, self.network.env.now
+        entries, nodes = self.local.work
         best = self.local.top(message.values, network.settings.k, message.weights)
+        matcher = self.local.work
         latency = now - message.published
         network.recorder.rows["deliveries"].extend(
             (message.event, subscription, self.number, now, message.hop, latency, rank, score)
             for rank, (subscription, score) in enumerate(best, 1)
         )
-        interested = self.planes[message.tree].wants(message.source, message.values)
+        interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
         number = network.recorder.publication(
             (
                 network.recorder.step(),
@@ -131,6 +133,10 @@ class Broker:
                 self._waited(message),
                 len(best),
                 len(interested),
+                matcher[0] - entries,
+                matcher[1] - nodes,
+                asked,
+                compared,
             ),
             message.parent,
         )
@@ -163,7 +169,7 @@ class Broker:
         def score(filter: Filter) -> float | None:
             return ranking.score(filter, message.values, message.weights)
 
-        for neighbour in self.planes[message.tree].wants(message.source, message.values):
+        for neighbour in self.planes[message.tree].wants(message.source, message.values)[0]:
             best.append(tables[neighbour].best_score(score))
         return max(best, default=-math.inf)
 

@@ -2,8 +2,8 @@
 
 A neighbour's table answers only "is anything behind this link interested?", so it is a few flat arrays and one
 compiled scan that stops at the first match. A row holds only what its subscription mentions, so that hundreds of
-attributes cost no more than the few that are used. New entries wait in a list and are copied into the arrays, many
-at a time, when the next event asks: subscriptions usually come in bursts between events.
+attributes cost no more than the few that are used. New entries are copied into the arrays, many at a time, when the
+next event asks: subscriptions usually come in bursts between events.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class LinkTable:
     def __init__(self, semantics: str) -> None:
         self._relaxed = semantics == "relaxed"
         self._filters: dict[int, Filter] = {}
-        self._waiting: dict[int, None] = {}  # known, not yet in the arrays
-        self._row: dict[int, int] = {}
         self._ids: list[int] = []  # row → subscription
+        self._row: dict[int, int] = {}
+        self._filled = 0  # rows that are in the arrays
         # Row by row, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
         self._lo = np.empty((0, 0))
@@ -67,36 +67,38 @@ class LinkTable:
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
-        self._waiting[subscription] = None
+        self._row[subscription] = len(self._ids)
+        self._ids.append(subscription)
 
     def remove(self, subscription: int) -> Filter:
-        filter = self._filters.pop(subscription)
-        if subscription in self._waiting:
-            del self._waiting[subscription]
-            return filter
-        row, last = self._row.pop(subscription), len(self._ids) - 1
-        moved = self._ids.pop()
-        if row != last:  # the last row takes the free place
+        row, moved = self._row.pop(subscription), self._ids.pop()
+        if moved != subscription:  # the last row takes the free place
             self._ids[row] = moved
             self._row[moved] = row
-            for array in (self._named, self._lo, self._hi):
-                array[row] = array[last]
-        return filter
+            if row < self._filled:
+                self._write(row, row + 1)
+        self._filled = min(self._filled, len(self._ids))
+        return self._filters.pop(subscription)
 
     def matches(self, event: Floats) -> bool:
         """Does any entry match? Under relaxed semantics: does any predicate of any entry hold?"""
-        if not self._filters:
-            return False
-        if self._waiting:
-            self._take_in()
-        row, size = -1, len(self._ids)
-        while True:
+        return self.ask(event)[0]
+
+    def ask(self, event: Floats) -> tuple[bool, int]:
+        """Does any entry match, and how many were compared with the event?"""
+        size = len(self._ids)
+        if self._filled < size:
+            self._write(self._filled, size)
+            self._filled = size
+        row = -1
+        while size:
             row = first_match(self._named, self._lo, self._hi, event, row + 1, size, self._relaxed)
             if row < 0:
-                return False
+                break
             filter = self._filters[self._ids[row]]
             if filter.plain or self._admits(filter, event):
-                return True
+                return True, row + 1
+        return False, size
 
     def best_score(self, score: Callable[[Filter], float | None]) -> float:
         """The highest score that any entry gets; −inf if none gets one."""
@@ -106,23 +108,19 @@ class LinkTable:
     def _admits(self, filter: Filter, event: Floats) -> bool:
         return filter.relaxed_score(event) is not None if self._relaxed else filter.matches(event)
 
-    def _take_in(self) -> None:
-        filters = [self._filters[subscription] for subscription in self._waiting]
+    def _write(self, start: int, stop: int) -> None:
+        """Copy the bounds of these rows' filters into the arrays."""
+        filters = [self._filters[subscription] for subscription in self._ids[start:stop]]
         widths = np.array([len(filter.named) for filter in filters])
-        start, stop = len(self._ids), len(self._filters)
         self._make_room(stop, int(widths.max()))
         used = np.arange(self._named.shape[1]) < widths[:, None]
         bounds = np.concatenate([filter.bounds for filter in filters])
         self._named[start:stop] = -1
         self._named[start:stop][used] = np.concatenate([filter.named for filter in filters])
         self._lo[start:stop][used], self._hi[start:stop][used] = bounds.T
-        for subscription in self._waiting:
-            self._row[subscription] = len(self._ids)
-            self._ids.append(subscription)
-        self._waiting.clear()
 
     def _make_room(self, rows: int, width: int) -> None:
-        used, (old_rows, old_width) = len(self._ids), self._named.shape
+        used, (old_rows, old_width) = self._filled, self._named.shape
         if rows <= old_rows and width <= old_width:
             return
         shape = (old_rows if rows <= old_rows else max(rows, 2 * old_rows, 16), max(width, old_width))
@@ -133,11 +131,11 @@ class LinkTable:
             setattr(self, name, new)
 
     def check(self) -> None:
-        """Raise AssertionError unless every known entry is in the arrays once, or waiting."""
-        assert set(self._row) | set(self._waiting) == set(self._filters)
-        assert not set(self._row) & set(self._waiting)
+        """Raise AssertionError unless every known entry has one row, and the filled rows hold its bounds."""
+        assert set(self._row) == set(self._filters)
         assert [self._row[subscription] for subscription in self._ids] == list(range(len(self._ids)))
-        for subscription, row in self._row.items():
+        assert self._filled <= len(self._ids)
+        for row, subscription in enumerate(self._ids[: self._filled]):
             filter = self._filters[subscription]
             width = len(filter.named)
             assert np.array_equal(self._named[row, :width], filter.named)
@@ -175,6 +173,12 @@ class LocalTable:
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> list[Match]:
         """The best matches, best first; all of them when k is None."""
         return self._ranking.top(self._index, event, weights, k) if self._filters else []
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Entries compared and nodes looked at by the matcher so far."""
+        stats = self._index.stats
+        return stats.entries, stats.nodes
 
     def check(self) -> None:
         self._index.check()

@@ -53,10 +53,21 @@ class Plane:
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
 
-    def wants(self, source: int, values: NDArray[np.float64]) -> list[int]:
-        """The neighbours that an event from `source` goes on to."""
-        others = [n for n in self.neighbours if n != source]
-        return [n for n in others if n in self.gets_everything or self.tables[n].matches(values)]
+    def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], int, int]:
+        """The neighbours that an event from `source` goes on to, the tables asked and the entries compared for it."""
+        interested, asked, compared = [], 0, 0
+        for neighbour in self.neighbours:
+            if neighbour == source:
+                continue
+            if neighbour in self.gets_everything:
+                interested.append(neighbour)
+            elif table := self.tables[neighbour]:
+                found, looked = table.ask(values)
+                asked += 1
+                compared += looked
+                if found:
+                    interested.append(neighbour)
+        return interested, asked, compared
 
     # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
 

@@ -122,6 +122,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         waited_bucket=pa.int32(),  # see broker/trace/buckets.py
         served=pa.int32(),  # local subscriptions it was delivered to
         forwarded=pa.int32(),  # neighbours it was sent on to
+        # Work. Of the matcher of the target's own clients: entries compared, and nodes, cells or blocks looked at.
+        matcher_entries=pa.int64(),
+        matcher_nodes=pa.int64(),
+        # Of the neighbours' tables: those that it was held against (not the empty ones), and entries compared there.
+        tables_asked=pa.int64(),
+        compared=pa.int64(),
         useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
     ),
     "deliveries": _schema(
@@ -209,6 +215,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 # Columns that traces of earlier versions lack.
 OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries", "strays", "wrong_times")}
+OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 # What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
 MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
 LOSSES = ("missed_transient", "missed_dropped", "missed_fault")

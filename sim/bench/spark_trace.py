@@ -147,6 +147,8 @@ def _publications(rng: np.random.Generator, count: int, parent: Any, deliveries:
         "step": np.arange(count), "event": event, "time": sent + waited + 1.0, "sent": sent, "source": source,
         "target": target, "hop": np.where(source == CLIENT, 0, rng.integers(1, 10, count)),
         "published": event * 30.0, "waited": waited, "served": served, "forwarded": rng.integers(0, 4, count),
+        "matcher_entries": rng.integers(0, 2000, count), "matcher_nodes": rng.integers(0, 9, count),
+        "tables_asked": rng.integers(0, 4, count), "compared": rng.integers(0, 4000, count),
         "useful": rng.random(count) < 0.9,
     })  # fmt: skip
 

@@ -136,15 +136,15 @@ def _fill(w: Any, start: int, stop: int) -> None:
 
 
 @inlined
-def behind(w: Any, route: int, event: Any) -> bool:
-    """Does anything in the table of a route match?"""
+def behind(w: Any, route: int, event: Any) -> Any:
+    """Does anything in the table of a route match, and how many entries were compared?"""
     table, relaxed = w.routes[route], w.run[0].relaxed
-    looked, found = 0, False
-    while not found and looked < table.entries:
+    looked, found = 0, -1
+    while found < 0 and looked < table.entries:
         if looked == table.filled:
             table.filled = min(table.entries, table.filled + _FILLED_AT_ONCE)
             _fill(w, table.row + looked, table.row + table.filled)
         start, stop = table.row + looked, table.row + table.filled
-        found = first_match(w.entry_named, w.entry_lo, w.entry_hi, event, start, stop, relaxed) >= 0
+        found = first_match(w.entry_named, w.entry_lo, w.entry_hi, event, start, stop, relaxed)
         looked = table.filled
-    return found
+    return found >= 0, found - table.row + 1 if found >= 0 else table.entries

@@ -98,12 +98,17 @@ def _publication(w: Any, m: int, broker: int) -> None:
     source, latency = -1, 0.0
     if wire >= 0:
         source, latency = w.wires[wire].source, w.wires[wire].latency
-    number, forwarded = run.publications_before + run.publications, 0
+    number, forwarded, asked, compared = run.publications_before + run.publications, 0, 0, 0
     for at in range(w.near_first[plane], w.near_first[plane + 1]):
         near = w.near[at]
         if near.neighbour == source:
             continue
-        if near.route == EVERYTHING or (near.route >= 0 and behind(w, near.route, values)):
+        wanted = near.route == EVERYTHING
+        if near.route >= 0 and w.routes[near.route].entries:
+            wanted, looked = behind(w, near.route, values)
+            asked += 1
+            compared += looked
+        if wanted:
             forwarded += 1
             copy = w.messages[send(w, near.wire, PUBLISH, event, NONE, hop + 1)]
             copy.plane, copy.parent, copy.published = near.plane, number, published
@@ -111,6 +116,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
     row.served, row.forwarded, row.parent = len(ids), forwarded, parent
+    row.matcher_entries, row.matcher_nodes, row.tables_asked, row.compared = home.local, 0, asked, compared
     run.publications += 1
     run.step += 1
 

@@ -262,6 +262,10 @@ PUBLICATION = np.dtype(
         ("waited", np.float64),
         ("served", np.int32),
         ("forwarded", np.int32),
+        ("matcher_entries", np.int64),
+        ("matcher_nodes", np.int64),
+        ("tables_asked", np.int64),
+        ("compared", np.int64),
         ("parent", np.int64),
     ]
 )

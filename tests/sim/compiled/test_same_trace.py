@@ -181,6 +181,7 @@ def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
         "workload": {"kind": "uniform", "attributes": 4, "width": "narrow", "subscriptions": 4000, "events": 20},
         "arrivals": {"kind": "static", "unsubscribe": 0.7, "subscribe_rate": 50.0},
         "covering": {"method": method},
+        "matching": {"method": "scan"},  # the one matcher that the compiled engine has
     }
     tables = assert_same(plan(data).runs[0])
     probes = tables["decisions"].column("probes").to_numpy()
