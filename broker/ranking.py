@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Match = tuple[int, float]
 
 KINDS = ("boxes", "predicates", "places")
-BEST = {"boxes": topk.AUTO, "predicates": "pivot", "places": "ri-tree"}  # what "auto" stands for
+BEST = {"boxes": topk.AUTO, "predicates": "pivot", "places": "ri-tree"}  # what "auto" means
 
 
 def kind_of(method: str) -> str:

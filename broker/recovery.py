@@ -84,7 +84,7 @@ class Recovery:
             self._untold.pop((channel, neighbour), None)
 
     def tell(self) -> None:
-        """Send the summaries that nothing stands in the way of."""
+        """Send the summaries that can be sent now."""
         if not self._started:
             return
         for channel, neighbour in list(self._untold):

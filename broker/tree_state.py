@@ -98,7 +98,7 @@ class Plane:
         """What each neighbour is to be told of a subscription that came or left; each ledger decides as it is asked."""
         for neighbour, ledger in self.ledgers.items():
             if neighbour == source:
-                continue  # what came from there needs not go back
+                continue  # do not send it back to its source
             if kind is Kind.SUBSCRIBE:
                 yield neighbour, ledger.subscribe(subscription, filter)
             else:

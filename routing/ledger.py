@@ -1,6 +1,6 @@
 """The ledger of one directed link: what was sent to the neighbour, and what was held back because of whom.
 
-Rules (shared design, section 4), each enforced here and verified by check():
+Rules (docs/design.md), each enforced here and verified by check():
 
 1. A subscription that the broker knows from anywhere but the neighbour is in exactly one state:
    *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it. With

@@ -105,7 +105,7 @@ def render(summary: Summary) -> str:
 
 
 def embed(value: Any) -> Markup:
-    """JSON that may stand inside a script element: nothing in it can end the element or start another."""
+    """JSON that may be put inside a script element: nothing in it can end the element or start another."""
     text = json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -39,7 +39,7 @@ QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes long
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
 AT_ONCE = 6  # jobs under way: while one is planned or ends with a single task, others keep the cores busy
 VALUES = "run string, point string, seed bigint, metric string, value double"
-# What of a run's record stands beside its metrics.
+# What of a run's record is kept beside its metrics.
 _RECORD_COLUMNS = (
     "experiment",
     "seed",

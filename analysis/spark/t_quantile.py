@@ -16,7 +16,7 @@ MOST_DEGREES = 300
 
 
 def two_sided(t: float, degrees: int) -> float:
-    """P(|T| ≤ t) for T with so many degrees of freedom."""
+    """P(|T| ≤ t) for T with `degrees` degrees of freedom."""
     theta = math.atan(t / math.sqrt(degrees))
     sine, cosine = math.sin(theta), math.cos(theta)
     if degrees == 1:

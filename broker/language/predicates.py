@@ -46,7 +46,7 @@ class Predicate:
     operator: Operator
     values: tuple[Value, ...]
     weight: float = DEFAULT_WEIGHT
-    # Where the attribute and each value stand in the text it was parsed from, to point at a mistake.
+    # Where the attribute and each value are in the text it was parsed from, to point at a mistake.
     places: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Near:
     latitude: float
     longitude: float
     alpha: float = DEFAULT_ALPHA
-    place: int = field(default=0, compare=False, repr=False)  # where it stands in the text
+    place: int = field(default=0, compare=False, repr=False)  # where it is in the text
 
     def __post_init__(self) -> None:
         degrees(self.latitude, self.longitude)

@@ -35,7 +35,7 @@ def bucket_of(values: ArrayLike) -> NDArray[np.int32]:
 
 
 def middle_of(buckets: ArrayLike) -> NDArray[np.float64]:
-    """The value that stands for each bucket."""
+    """The value of each bucket."""
     numbers = np.asarray(buckets, dtype=np.int64)
     parts = 1.0 + ((numbers & (PARTS - 1)) + 0.5) / PARTS
     return np.where(numbers == 0, 0.0, np.ldexp(parts, (numbers >> SUBBITS) - EXPONENT_BIAS))

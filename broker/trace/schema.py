@@ -13,7 +13,7 @@ Two tables can be sampled (see `broker/trace/sampling.py`): what was left out st
 Pages carry checksums and the run record a digest of every file (see `broker/trace/digests.py`), so that a flipped bit
 is found and not read as another value.
 
-Times are milliseconds of simulated time. Broker −1 stands for a client attached to the other broker.
+Times are milliseconds of simulated time. Broker −1 is a client attached to the other broker.
 """
 
 from __future__ import annotations

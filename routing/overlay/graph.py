@@ -125,7 +125,7 @@ def load_overlay(
     latency_attribute: str | None = None,
     map: Mapping[str, Any] | None = None,
 ) -> Overlay:
-    """Read a GraphML, GML or edge-list file; what had to be changed stands in `warnings`.
+    """Read a GraphML, GML or edge-list file; what had to be changed is in `warnings`.
 
     Latencies come from `latency` if given, else from the link attribute `latency_attribute` (or one named
     `latency` or `delay`), else from coordinates, else they are 1 ms and a warning says so.

@@ -117,7 +117,7 @@ LATENCIES: dict[str, type[Constant] | type[Uniform] | type[Distance] | type[Grea
 
 
 def latency_model(spec: LatencyModel | Mapping[str, Any] | float | None) -> LatencyModel:
-    """A model from `{"kind": …, …}` as it stands in an experiment file; a bare number is a constant."""
+    """A model from `{"kind": …, …}` as written in an experiment file; a bare number is a constant."""
     if spec is None:
         return Constant()
     if isinstance(spec, Mapping):

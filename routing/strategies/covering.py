@@ -1,4 +1,4 @@
-"""Routing by covering: a subscription stays back where one already sent contains it.
+"""Routing by covering: a subscription is not forwarded if one already sent contains it.
 
 SIENA (Carzaniga, Rosenblum, Wolf, 2001) does so in every direction; JEDI (Cugola, Di Nitto, Fuggetta, 2001)
 only towards the root of a tree, and sends every event to the root.

@@ -114,7 +114,7 @@ def percentiles(counts: DataFrame, percents: Mapping[str, int], *sums: str) -> D
 
 
 def _middle(bucket: Column) -> Column:
-    """The value that stands for a bucket, see broker/trace/buckets.py."""
+    """The value of a bucket, see broker/trace/buckets.py."""
     from pyspark.sql import functions as F
 
     part = 1.0 + (bucket.bitwiseAND(PARTS - 1) + 0.5) / PARTS
