@@ -71,6 +71,9 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     """
     if function is None:
         return partial(kernel, inner=inner, **options)
+    if _without_compiler:
+        function.py_func = function  # numba's name for the function behind a kernel
+        return function
     from numba import njit  # not at the top: `coverlay list` and `--help` need no compiler
 
     if inner:
@@ -82,6 +85,27 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     else:
         compiled._cache = _KernelCache(function)
     return compiled
+
+
+def intrinsic(function: Any) -> Any:
+    """numba's `intrinsic`, for the few functions that kernels call and numba does not compile."""
+    if _without_compiler:
+        return function
+    from numba.extending import intrinsic
+
+    return intrinsic(function)
+
+
+_without_compiler = False
+
+
+def only_look_around() -> None:
+    """For a process that asks what there is and runs nothing: kernels imported from now on stay Python functions.
+
+    Loading numba takes longer than listing every name.
+    """
+    global _without_compiler
+    _without_compiler = True
 
 
 def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
@@ -196,7 +220,12 @@ def _folder_of_kernels() -> Path:
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return Path(chosen) / "coverlay"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlay" / "kernels"
+    return user_cache() / "kernels"
+
+
+def user_cache() -> Path:
+    """The folder for what can be made again, shared by all clones."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlay"
 
 
 @cache

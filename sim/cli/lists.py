@@ -1,18 +1,29 @@
 """What `coverlay list` shows: the names of every registry, each with the first line of its own documentation.
 
 Nothing is described here: a class or function that is registered alone in its file is described by the file,
-one of several by itself.
+one of several by itself. Asking every registry loads most of the product, so answers are kept in the user's cache
+until a source file changes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from coverlay import user_cache
+
 Rows = list[tuple[str, str]]
+PACKAGES = ("analysis", "broker", "covering", "routing", "sim", "topk")
+SOURCES = (".py", ".toml")
 
 
 def _described(registry: Mapping[str, Any]) -> Rows:
@@ -62,9 +73,9 @@ def _workloads() -> Rows:
 
 
 def _experiments() -> Rows:
-    from sim.experiment.plan import load, shipped
+    from sim.experiment.shipped import shipped
 
-    return [(name, str(load(name).data.get("question", ""))) for name in shipped()]
+    return [(name, tomllib.loads(path.read_text())["question"]) for name, path in shipped().items()]
 
 
 def _metrics() -> Rows:
@@ -82,3 +93,26 @@ LISTS: dict[str, Callable[[], Rows]] = {
     "experiments": _experiments,
     "metrics": _metrics,
 }
+
+
+def listed(what: str) -> Rows:
+    """The rows of a list, from the cache if no source file changed since they were kept."""
+    kept = user_cache() / "lists" / f"{what}-{_state_of_sources()}.json"
+    with suppress(OSError, ValueError):
+        return [(name, text) for name, text in json.loads(kept.read_text(encoding="utf-8"))]
+    rows = LISTS[what]()
+    with suppress(OSError):  # a cache that cannot be written only costs time
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        for old in kept.parent.glob(f"{what}-*.json"):
+            old.unlink(missing_ok=True)
+        kept.write_text(json.dumps(rows), encoding="utf-8")
+    return rows
+
+
+@cache
+def _state_of_sources() -> str:
+    """Names, sizes and times of all files that a list could come from."""
+    root = Path(__file__).parents[2]
+    files = [file for package in PACKAGES for file in sorted((root / package).rglob("*")) if file.suffix in SOURCES]
+    stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]

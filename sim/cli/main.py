@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from coverlay import CoverlayError, __version__
+from coverlay import CoverlayError, __version__, only_look_around
 from sim.cli import verbs
 from sim.cli.lists import LISTS
 
@@ -31,6 +31,7 @@ EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
+LOOKING = ("list",)  # verbs that need no kernel, only its name
 COMPILING = ("demo", "run", "reproduce", "bench", "calibrate", "capacity")  # verbs that run kernels
 
 
@@ -154,6 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
     logging.getLogger().addHandler(logging.NullHandler())
+    if options.verb in LOOKING and arguments is None:  # else this process goes on after the verb, and may need kernels
+        only_look_around()
     if options.verb in COMPILING:
         from sim.cli.compiling import announce  # imports numba, as these verbs will; the others must not
 

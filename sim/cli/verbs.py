@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.bench import ALONG, BENCHMARKS
-from sim.cli.lists import LISTS
+from sim.cli.lists import LISTS, listed
 from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
@@ -194,7 +194,7 @@ def list_names(options: argparse.Namespace) -> int:
         _out.print(f"{what}:", style="bold")
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)
-        for name, text in LISTS[what]():
+        for name, text in listed(what):
             grid.add_row(Text(f"  {name}"), Text(text))
         _out.print(grid)
     return 0

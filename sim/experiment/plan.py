@@ -28,8 +28,8 @@ from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import MISSING, after, assign, lookup, related, remove
 from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous, swept_key
+from sim.experiment.shipped import shipped
 
-SHIPPED = Path(__file__).parent / "shipped"
 RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
 
 
@@ -65,10 +65,6 @@ class Plan:
     data: dict[str, Any]
     runs: list[PlannedRun]
     notes: tuple[str, ...] = ()  # what the user should know: settings without effect, keys no longer swept
-
-
-def shipped() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
 def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) -> Plan:

@@ -26,12 +26,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import cfunc, types
-from numba.core.errors import NumbaError
-from numba.extending import intrinsic
 
-from coverlay import CoverlayError, kernel, unknown_name
+from coverlay import CoverlayError, intrinsic, kernel, unknown_name
 
 SUM, MAX, MIN, PRODUCT, NOISY_OR = range(5)  # codes; anything larger is the address of a function
 _SLACK = 1e-9  # relative: the same fold with other operands may round otherwise
@@ -52,6 +48,8 @@ class Scoring(NamedTuple):
 @intrinsic
 def _call(_: Any, address: Any, total: Any, weight: Any, event_weight: Any) -> Any:
     """Call the machine code at `address` with three floats."""
+    from llvmlite import ir
+    from numba import types
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         double = ir.DoubleType()
@@ -166,6 +164,9 @@ def monotone(
     """
     if linear and start != 0.0:
         raise CoverlayError(f"a linear score starts at 0, not {start}")
+    from numba import cfunc, types
+    from numba.core.errors import NumbaError
+
     try:
         compiled = cfunc(types.float64(types.float64, types.float64, types.float64))(function)
     except NumbaError as problem:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 
 from coverlay import unknown_name
+from sim.cli import lists
 from sim.cli.lists import LISTS
 from sim.cli.main import main, parser
 from sim.experiment.plan import load, shipped
@@ -40,6 +44,45 @@ def test_every_verb_has_help_for_every_argument_and_examples_that_parse(name, ca
         assert options.verb == name
         if name == "run" and options.experiment in shipped():
             load(options.experiment, options.settings)  # every key in an example exists
+
+
+LOADED = """
+import sys
+sys.argv = ["coverlay", *{words}]
+from sim.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+print("loaded:", *(name for name in ("numba", "numpy", "pyspark", "pandas") if name in sys.modules))
+"""
+
+
+def loaded(words, cache):
+    """What a process has imported after a verb."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(words=words)], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+def test_looking_around_loads_no_compiler_and_a_second_time_nothing_at_all(tmp_path):
+    assert loaded(["--help"], tmp_path) == []
+    assert "numba" not in loaded(["list"], tmp_path)
+    assert loaded(["list"], tmp_path) == []
+
+
+def test_a_kept_list_is_made_again_when_a_source_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(lists, "_state_of_sources", lambda: "before")
+    monkeypatch.setitem(LISTS, "strategies", lambda: [("old", "a sentence")])
+    assert lists.listed("strategies") == [("old", "a sentence")]
+    monkeypatch.setitem(LISTS, "strategies", lambda: [("new", "a sentence")])
+    assert lists.listed("strategies") == [("old", "a sentence")]
+    monkeypatch.setattr(lists, "_state_of_sources", lambda: "after")
+    assert lists.listed("strategies") == [("new", "a sentence")]
+    assert len(list((tmp_path / "coverlay" / "lists").iterdir())) == 1
 
 
 @pytest.mark.parametrize("what", sorted(LISTS))
