@@ -1,4 +1,8 @@
-"""A broker: its own clients' subscriptions, its part in every routing tree, and one server for all of it."""
+"""A broker: its own clients' subscriptions, its part in every routing tree, and one server for all of it.
+
+Tables and ledgers change when the service of a message begins. What the message makes the broker send waits in the
+outbox until the service ends; rows of the trace are written at the begin, with the times of the end in them.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +35,15 @@ class Broker:
         self.nothing = Filter.of_box(settings.routing.domain)  # where a message needs a filter that nobody reads
         self.local = self._empty_table()
         self.planes = {name: Plane(self, tree) for name, tree in network.trees.items()}
+        self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
+        self._processing = False
+        self._outbox: list[tuple[int, Message]] = []
+        self._row = 0  # of the trace, of the event in service
         self.server: Server[Message] = Server(
             network.env,
-            self.process,
-            service_model(settings.service, self.entries, network.stream(f"service/{number}")),
+            self.begin,
+            self.end,
+            self._service is None,
             settings.queue_capacity,
             droppable=lambda message: isinstance(message, Publication),
             drop=self._drop,
@@ -54,28 +63,74 @@ class Broker:
     def entries(self) -> int:
         return len(self.local) + sum(len(table) for plane in self.planes.values() for table in plane.tables.values())
 
-    def process(self, message: Message) -> None:
-        if isinstance(message, Publication):
-            self._publication(message)
-            return
-        self.operation = message.operation
-        if isinstance(message, Control):
-            self._record_control(message, KIND_NAMES[message.kind], message.subscription, message.hop)
-            self._control(message)
+    # ── service ────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, message: Message) -> float:
+        """Process a message, all but sending what it causes; how long its service takes."""
+        self._processing = True
+        took = self._publication(message) if isinstance(message, Publication) else self._request(message)
+        self._processing = False
+        return took
+
+    def end(self, message: Message) -> None:
+        """What a message caused leaves; a request counts as processed only now, when what follows is under way."""
+        outbox, self._outbox = self._outbox, []
+        for neighbour, caused in outbox:
+            self._hand_over(neighbour, caused)
+        if not isinstance(message, Publication):
+            self.network.operation_processed(message.operation)
+
+    def send(self, neighbour: int, message: Message) -> None:
+        """While a message is processed, what it causes waits for the end of its service; anything else leaves now."""
+        if self._processing:
+            self._outbox.append((neighbour, message))
         else:
-            self._record_control(message, message.kind, NOBODY, 0)
+            self._hand_over(neighbour, message)
+
+    def _hand_over(self, neighbour: int, message: Message) -> None:
+        link = self.links[neighbour]
+        message.sent = self.network.env.now
+        if not isinstance(message, Publication):
+            message.sequence = link.sent
+            self.network.operation_sends(message.operation)
+        link.send(message)
+
+    def crash(self) -> list[Message]:
+        """Lose what is in service, with what it would have sent and served, and what waits; say what it was."""
+        if isinstance(self.server.served, Publication):
+            self.network.recorder.cut_off.append(self._row)
+        self._outbox.clear()
+        return self.server.clear()
+
+    def _took(self) -> float:
+        return 0.0 if self._service is None else self._service()
+
+    # ── requests and recovery ──────────────────────────────────────────────────────────────────────────
+
+    def _request(self, message: Control | Sync) -> float:
+        self.operation = message.operation
+        step = self.network.recorder.step()
+        if isinstance(message, Control):
+            self._control(message)
+            what = KIND_NAMES[message.kind], message.subscription, message.hop
+        else:
             self._sync(message)
-        self.network.operation_processed(message.operation)
+            what = message.kind, NOBODY, 0
+        took = self._took()
+        self._record_control(message, step, *what, took)
+        return took
 
     def record_request(self, message: Control) -> None:
         """Write down what a client asked before time 0."""
-        self._record_control(message, KIND_NAMES[message.kind], message.subscription, message.hop)
+        step, kind = self.network.recorder.step(), KIND_NAMES[message.kind]
+        self._record_control(message, step, kind, message.subscription, message.hop, 0.0)
 
-    def _record_control(self, message: Control | Sync, kind: str, subscription: int, hop: int) -> None:
-        recorder = self.network.recorder
-        recorder.rows["control"].append(
+    def _record_control(
+        self, message: Control | Sync, step: int, kind: str, subscription: int, hop: int, took: float
+    ) -> None:
+        self.network.recorder.rows["control"].append(
             (
-                recorder.step(),
+                step,
                 self.network.env.now,
                 message.sent,
                 message.source,
@@ -86,6 +141,9 @@ class Broker:
                 message.operation,
                 message.sequence,
                 hop,
+                self._waited(message),
+                took,
+                0.0,
             )
         )
 
@@ -109,18 +167,22 @@ class Broker:
         else:
             self.planes[message.tree].recovery.receive(message)
 
-    def _publication(self, message: Publication) -> None:
+    # ── events ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _publication(self, message: Publication) -> float:
         network, now = self.network, self.network.env.now
         entries, nodes = self.local.work
         best = self.local.top(message.values, network.settings.k, message.weights)
         matcher = self.local.work
-        latency = now - message.published
+        interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
+        took = self._took()
+        served_at = now + took
+        latency = served_at - message.published
         network.recorder.rows["deliveries"].extend(
-            (message.event, subscription, self.number, now, message.hop, latency, rank, score)
+            (message.event, subscription, self.number, served_at, message.hop, latency, rank, score)
             for rank, (subscription, score) in enumerate(best, 1)
         )
-        interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
-        number = network.recorder.publication(
+        self._row = number = network.recorder.publication(
             (
                 network.recorder.step(),
                 message.event,
@@ -137,11 +199,15 @@ class Broker:
                 matcher[1] - nodes,
                 asked,
                 compared,
+                took,
+                0.0,
+                0.0,
             ),
             message.parent,
         )
         for neighbour in interested:
-            self.links[neighbour].send(
+            self.send(
+                neighbour,
                 Publication(
                     message.event,
                     message.values,
@@ -152,10 +218,11 @@ class Broker:
                     number,
                     message.tree,
                     message.weights,
-                )
+                ),
             )
+        return took
 
-    def _waited(self, message: Publication) -> float:
+    def _waited(self, message: Message) -> float:
         """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
         wire = 0.0 if message.source == CLIENT else self.links[message.source].latency
         return max(0.0, self.network.env.now - (message.sent + wire))

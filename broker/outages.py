@@ -2,8 +2,8 @@
 
 A link is usable while nobody cut it and both its brokers are up. When it becomes unusable, what is in flight on
 it is lost; when it becomes usable again, both ends start to agree (recovery.py). A broker that crashes loses
-what waits in its queue, and its memory unless it keeps that on disk; its clients notice and repeat their
-requests when it is back.
+what waits in its queue, what the message in service would have sent, and its memory unless it keeps that on disk;
+its clients notice and repeat their requests when it is back.
 
 From the first fault until nothing is down and every exchange has ended, losses are the faults' doing. The end of
 such a time is written down as `converged`.
@@ -45,7 +45,7 @@ class Outages:
         if not all(plane.recovery.complete for plane in self.network.brokers[broker].planes.values()):
             self._half_recovered.add(broker)
         self._refresh_links_of(broker)
-        for message in self.network.brokers[broker].server.clear():
+        for message in self.network.brokers[broker].crash():
             self._lost_in_crash(broker, message)
 
     def restart(self, broker: int) -> None:

@@ -151,9 +151,8 @@ class Recovery:
         buckets: tuple[int, ...] = (),
     ) -> None:
         broker, tree = self.plane.broker, self.plane.tree.name
-        link, now = broker.links[neighbour], broker.network.env.now
-        broker.network.operation_sends(operation)
-        link.send(Sync(kind, channel, payload, buckets, operation, broker.number, now, link.sent, tree))
+        now = broker.network.env.now
+        broker.send(neighbour, Sync(kind, channel, payload, buckets, operation, broker.number, now, 0, tree))
 
     def _known_from(self, neighbour: int, channel: str) -> Mapping[int, Filter]:
         return (self.plane.adverts if channel == ADVERTS else self.plane.tables)[neighbour].filters

@@ -1,8 +1,8 @@
 """FIFO links and single-server brokers on SimPy, with one or two kernel events per message.
 
 A Store and a process per broker cost several kernel events and generator switches per message. Here a link
-is a queue of messages in flight plus one kernel event per message, and a server is a busy-until clock plus,
-where service takes time, one more. `coverlay bench engine` measures the difference.
+is a queue of messages in flight plus one kernel event per message, and a server is a queue plus, where service
+takes time, one more. `coverlay bench engine` measures the difference.
 
 Messages leave a link in the order they entered whatever the latencies do: the event says *when* a message
 arrives, the queue says *which*, so neither jitter nor rounding can reorder them.
@@ -164,15 +164,21 @@ class Link(Generic[M]):
 class Server(Generic[M]):
     """One worker with a queue in front; control messages are always admitted, events while there is room.
 
-    When there is none: `drop` the event that arrives, `shed` the one that is worth least to subscribers (ranked
-    load shedding), or `hold` it on its link, and everything behind it, until there is room.
+    A message is processed when its service begins (`begin`, which says how long the service takes); what it causes
+    leaves when the service ends (`end`). A crash in between loses that, see `clear`. `instant`: nothing takes time,
+    so both happen on arrival and nothing ever waits.
+
+    `capacity` counts the messages at the broker, the one in service included. When there are as many: `drop` the event
+    that arrives, `shed` the waiting one that is worth least to subscribers (ranked load shedding), or `hold` it on its
+    link, and everything behind it, until there is room.
     """
 
     def __init__(
         self,
         env: simpy.Environment,
-        process: Callable[[M], None],
-        service: Callable[[], float] | None,
+        begin: Callable[[M], float],
+        end: Callable[[M], None],
+        instant: bool,
         capacity: int | None = None,
         droppable: Callable[[M], bool] = lambda message: False,
         drop: Callable[[M], None] = lambda message: None,
@@ -185,36 +191,36 @@ class Server(Generic[M]):
         self._worth = worth
         self._waiting: deque[Callable[[], None]] = deque()
         self._env = env
-        self._process = process
-        self._service = service  # None: processing takes no time and nothing ever queues
+        self._begin_service, self._end_service = begin, end
+        self._instant = instant
         self._capacity = capacity
         self._droppable = droppable
         self._drop = drop
         self._queue: deque[M] = deque()
-        self._busy_until = 0.0
-        self._void = 0  # ends of service still in the calendar whose messages were lost
-        self._end_of_service = Signal(self._finish)
-        self._renewed = self._end_of_service.callbacks
+        self.served: M | None = None  # the message in service
+        self._end = Signal(self._finish)
+        self._renewed = self._end.callbacks
 
     def arrive(self, message: M) -> bool:
         """Take a message in; False if the sender has to hold it (see `wait`)."""
-        if self._service is None:
-            self._process(message)
-            return True
-        if self._capacity is not None and len(self._queue) >= self._capacity and self._droppable(message):
-            if self._overflow == "shed":
-                self._shed(message)
-            elif self._overflow == "drop":
-                self._drop(message)
-            return self._overflow != "hold"
-        now = self._env.now
-        start = self._busy_until
-        if start < now:
-            start = now
-        self._busy_until = start + self._service()
-        self._queue.append(message)
-        self._env.schedule(self._end_of_service, NORMAL, self._busy_until - now)
+        if self._instant:
+            self._begin_service(message)
+            self._end_service(message)
+        elif self.served is None:
+            self._begin(message)
+        elif self._has_room or not self._droppable(message):
+            self._queue.append(message)
+        elif self._overflow == "hold":
+            return False
+        elif self._overflow == "shed":
+            self._shed(message)
+        else:
+            self._drop(message)
         return True
+
+    @property
+    def _has_room(self) -> bool:
+        return self._capacity is None or len(self._queue) + (self.served is not None) < self._capacity
 
     def wait(self, resume: Callable[[], None]) -> None:
         """Call `resume` once there is room again; first come, first served."""
@@ -230,23 +236,30 @@ class Server(Generic[M]):
         self._drop(victim)
 
     def clear(self) -> list[M]:
-        """Forget everything that waits, and say what it was."""
-        waiting = list(self._queue)
-        self._void += len(waiting)
+        """Forget the message in service, with what it would have sent, and all that wait; say what they were."""
+        lost = [*([] if self.served is None else [self.served]), *self._queue]
         self._queue.clear()
-        self._busy_until = self._env.now
+        self.served = None
+        self._end = Signal(self._finish)  # the one that is in the calendar means nothing any more
         held, self._waiting = self._waiting, deque()
         for resume in held:  # links are cut by now and ignore it; publishers learn that nobody answers
             resume()
-        return waiting
+        return lost
+
+    def _begin(self, message: M) -> None:
+        self.served = message
+        self._env.schedule(self._end, NORMAL, self._begin_service(message))
 
     def _finish(self, signal: Signal) -> None:
-        signal.callbacks = self._renewed
-        if self._void:
-            self._void -= 1
+        if signal is not self._end:
             return
-        self._process(self._queue.popleft())
-        while self._waiting and (self._capacity is None or len(self._queue) < self._capacity):
+        signal.callbacks = self._renewed
+        assert self.served is not None
+        self._end_service(self.served)
+        self.served = None
+        if self._queue:
+            self._begin(self._queue.popleft())
+        while self._waiting and self._has_room:
             self._waiting.popleft()()
 
 

@@ -128,21 +128,11 @@ class Plane:
             self.send_control(message.source, followers, message.operation, message.hop + 1)
 
     def send_control(self, neighbour: int, answers: list[LedgerMessage], operation: int, hop: int) -> None:
-        network, link = self.broker.network, self.broker.links[neighbour]
+        here, now = self.broker, self.broker.network.env.now
         for kind, subscription, filter in answers:
-            network.operation_sends(operation)
-            link.send(
-                Control(
-                    kind,
-                    subscription,
-                    filter,
-                    operation,
-                    self.broker.number,
-                    network.env.now,
-                    link.sent,
-                    hop,
-                    self.tree.name,
-                )
+            here.send(
+                neighbour,
+                Control(kind, subscription, filter, operation, here.number, now, 0, hop, self.tree.name),
             )
 
     # ── construction and checks ────────────────────────────────────────────────────────────────────────

@@ -32,6 +32,7 @@ class Recorder:
         self._parents = np.empty(BATCH_ROWS, dtype=np.int64)
         self._published = 0
         self.steps = 0
+        self.cut_off: list[int] = []  # event messages whose service a crash ended: nothing was sent or served
 
     def step(self) -> int:
         """The number of the message that is processed now, in the one order of the whole run."""
@@ -54,6 +55,8 @@ class Recorder:
         """Everything but the run record, as Arrow tables."""
         self._compact(0)
         tables = {name: columns.table() for name, columns in self._columns.items() if name != "run"}
+        if self.cut_off:
+            tables.update(_undone(tables["publications"], tables["deliveries"], self.cut_off))
         publications = tables["publications"]
         at = publications.schema.get_field_index("useful")
         useful = pa.array(self._useful(publications))
@@ -79,6 +82,20 @@ class Recorder:
             rows = order[first:last]
             useful[parents[rows[useful[rows]]]] = True
         return useful
+
+
+def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) -> dict[str, pa.Table]:
+    """Rows are written when a service begins; take back what a crash before its end undid."""
+    for name in ("served", "forwarded"):
+        values = publications.column(name).to_numpy().copy()
+        values[cut_off] = 0
+        at = publications.schema.get_field_index(name)
+        publications = publications.set_column(at, publications.schema.field(at), pa.array(values))
+    event, broker = (publications.column(name).to_numpy()[cut_off] for name in ("event", "target"))
+    undone = set(zip(event.tolist(), broker.tolist(), strict=True))
+    pairs = zip(deliveries.column("event").to_pylist(), deliveries.column("broker").to_pylist(), strict=True)
+    kept = pa.array([pair not in undone for pair in pairs], pa.bool_())
+    return {"publications": publications, "deliveries": deliveries.filter(kept)}
 
 
 class _Columns:

@@ -57,8 +57,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
     "control": _schema(
         step=pa.int64(),  # position in the run's one order of processed messages, both kinds together
-        time=pa.float64(),  # when the target processed it
-        sent=pa.float64(),  # when the source handed it to the link
+        time=pa.float64(),  # when the target began to serve it; its tables change then
+        sent=pa.float64(),  # when the source handed it to the link, at the end of a service
         source=pa.int32(),  # broker, or CLIENT where a subscriber speaks to its own broker
         target=pa.int32(),
         tree=pa.int32(),  # the source whose tree it travels on, −1: the one spanning tree
@@ -67,6 +67,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
         sequence=pa.int64(),  # position on its link, from 0
         hop=pa.int32(),  # 0 at the subscriber's own broker
+        waited=pa.float64(),  # time − (sent + latency of the link), at least 0; for a client's time − sent
+        service=pa.float64(),  # how long the target served it; what it caused left at time + service
+        on_covering=pa.float64(),  # the part of the service that went into searching covers
     ),
     # Every decision whether to send a subscription over a link.
     "decisions": _schema(
@@ -112,29 +115,32 @@ SCHEMAS: dict[str, pa.Schema] = {
     "publications": _schema(
         step=pa.int64(),
         event=pa.int64(),
-        time=pa.float64(),  # when the target processed it
-        sent=pa.float64(),
+        time=pa.float64(),  # when the target began to serve it
+        sent=pa.float64(),  # at the end of the source's service
         source=pa.int32(),  # CLIENT at the publisher's own broker
         target=pa.int32(),
         hop=pa.int32(),  # 0 at the publisher's own broker
         published=pa.float64(),
         waited=pa.float64(),  # time − (sent + latency of the link), at least 0; at hop 0 time − sent
         waited_bucket=pa.int32(),  # see broker/trace/buckets.py
-        served=pa.int32(),  # local subscriptions it was delivered to
-        forwarded=pa.int32(),  # neighbours it was sent on to
+        served=pa.int32(),  # local subscriptions it was delivered to; 0 if a crash ended its service
+        forwarded=pa.int32(),  # neighbours it was sent on to; 0 likewise
         # Work. Of the matcher of the target's own clients: entries compared, and nodes, cells or blocks looked at.
         matcher_entries=pa.int64(),
         matcher_nodes=pa.int64(),
         # Of the neighbours' tables: those that it was held against (not the empty ones), and entries compared there.
         tables_asked=pa.int64(),
         compared=pa.int64(),
+        service=pa.float64(),  # how long the target served it; copies and deliveries left at time + service
+        on_tables=pa.float64(),  # parts of the service: holding it against the tables of neighbours,
+        on_matching=pa.float64(),  # and finding the best of the target's own subscriptions
         useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
     ),
     "deliveries": _schema(
         event=pa.int64(),
         subscription=pa.int64(),
         broker=pa.int32(),
-        time=pa.float64(),
+        time=pa.float64(),  # the end of the broker's service
         hops=pa.int32(),
         latency=pa.float64(),
         latency_bucket=pa.int32(),  # see broker/trace/buckets.py
@@ -216,6 +222,8 @@ SCHEMAS: dict[str, pa.Schema] = {
 # Columns that traces of earlier versions lack.
 OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries", "strays", "wrong_times")}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
+OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
+OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}
 # What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
 MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
 LOSSES = ("missed_transient", "missed_dropped", "missed_fault")

@@ -105,6 +105,7 @@ def _control(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
         "step": np.arange(count), "time": time, "sent": time - rng.lognormal(1.0, 0.5, count), "source": source,
         "target": target, "tree": np.full(count, -1), "kind": kinds, "subscription": _rising(count, 12),
         "operation": _rising(count, 12), "sequence": _rising(count, 200), "hop": rng.integers(0, 12, count),
+        "waited": np.zeros(count), "service": np.zeros(count), "on_covering": np.zeros(count),
     })  # fmt: skip
 
 
@@ -149,6 +150,7 @@ def _publications(rng: np.random.Generator, count: int, parent: Any, deliveries:
         "published": event * 30.0, "waited": waited, "served": served, "forwarded": rng.integers(0, 4, count),
         "matcher_entries": rng.integers(0, 2000, count), "matcher_nodes": rng.integers(0, 9, count),
         "tables_asked": rng.integers(0, 4, count), "compared": rng.integers(0, 4000, count),
+        "service": np.zeros(count), "on_tables": np.zeros(count), "on_matching": np.zeros(count),
         "useful": rng.random(count) < 0.9,
     })  # fmt: skip
 

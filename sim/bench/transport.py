@@ -66,18 +66,19 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
     links: list[Link[Token]] = []
     processed = 0
 
-    def process_at(number: int) -> Callable[[Token], None]:
-        def process(token: Token) -> None:
-            nonlocal processed
-            processed += 1
+    def begin(token: Token) -> float:
+        nonlocal processed
+        processed += 1
+        return service
+
+    def end_at(number: int) -> Callable[[Token], None]:
+        def end(token: Token) -> None:
             if token.hops_left:
                 links[number].send(Token(token.hops_left - 1))
 
-        return process
+        return end
 
-    servers: list[Server[Token]] = [
-        Server(env, process_at(number), (lambda: service) if service else None) for number in range(BROKERS)
-    ]
+    servers: list[Server[Token]] = [Server(env, begin, end_at(number), not service) for number in range(BROKERS)]
     links.extend(Link(env, servers[(number + 1) % BROKERS].arrive, LATENCY) for number in range(BROKERS))
     for token in range(tokens):
         servers[token % BROKERS].arrive(Token(hops))

@@ -17,7 +17,7 @@ from sim.compiled.link_ledgers import make_nodes
 from sim.compiled.processing import arrive, client_acts, process
 from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
 from sim.compiled.state import inlined
-from sim.compiled.transport import dequeue, put_on_wires, schedule, take_off
+from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
 
 # Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated.
 DONE, DRAW, TAKE_TRACE, UPDATE = 0, 1, 2, 3
@@ -74,44 +74,40 @@ def advance(w: Any) -> int:
     run, wires = w.run[0], w.wires
     servers, clients = len(wires), len(wires) + len(w.brokers)
     while True:
+        if run.begun >= 0:
+            if run.service == EXPONENTIAL and w.brokers[run.begun].drawn == w.service_draws.shape[1]:
+                return DRAW
+            begin_service(w)
         if not put_on_wires(w):
             return DRAW
         if _trace_is_long(w):
             return TAKE_TRACE
         make_nodes(w, run.widest)
-        clients_wait = _clients_wait(w)
-        if clients_wait:
+        m, broker = -1, run.ended
+        if broker >= 0:
+            run.ended = -1
+            m = dequeue(w, broker)
+        elif not _clients_wait(w):
+            broker = w.timeline[run.position].broker
+            m = arrive(w, client_acts(w), broker)
+            run.clients = ACTING
+        else:
             _sample_tables(w)
             if run.calls == 0:
                 return DONE
-        what = w.calendar[0].what if clients_wait else clients
-        broker = what - servers
-        if not clients_wait:
-            broker = w.timeline[run.position].broker
-        elif what < servers:
-            broker = wires[what].target
-        arrives = not clients_wait or what < servers
-        if arrives and run.service == EXPONENTIAL and w.brokers[broker].drawn == w.service_draws.shape[1]:
-            return DRAW
-        m = -1
-        if not clients_wait:
-            m = client_acts(w)
-            run.clients = ACTING
-        else:
-            run.now = w.calendar[0].time
+            run.now, what = w.calendar[0].time, w.calendar[0].what
             if what < servers:
-                m = take_off(w, what)
+                broker = wires[what].target
+                m = arrive(w, take_off(w, what), broker)
             else:
                 run.calls = pop(w.calendar, run.calls)
                 if what < clients:
-                    m = dequeue(w, broker)
+                    end_service(w, what - servers)
                 elif what == clients:
                     run.clients = WOKEN  # for this line of the timeline, whatever rounding made of its time
                 else:
                     _take_sample(w)
                     run.sampler = ACTING
-        if m >= 0 and arrives:
-            m = arrive(w, m, broker)
         if m >= 0:
             process(w, m, broker)
             if run.update_first < run.update_last:

@@ -90,7 +90,7 @@ def _enter_clients(w: Any, homes: Any) -> None:
         broker = homes[subscription]
         operation = new_operation(w, SUBSCRIBE, subscription, broker)
         w.operations[operation].outstanding = 0
-        write_control(w, 0.0, -1, broker, -1, SUBSCRIBE, subscription, operation, operation, 0)
+        write_control(w, 0.0, -1, broker, -1, SUBSCRIBE, subscription, operation, operation, 0, 0.0)
         enter_local(w, broker, subscription)
         w.subscriptions[subscription].node = run.nodes
         make_nodes(w, run.widest)

@@ -70,7 +70,8 @@ class Engine:
         self._run["k"] = -1 if settings.k is None else settings.k
         self._run["samples"] = samples if len(timeline) else 0
         self._run["clients"] = self._run["sampler"] = r.ACTING
-        self._run["outbox"] = self._run["unused_message"] = -1
+        for name in ("outbox", "unused_message", "begun", "ended"):
+            self._run[name] = -1
         self.arrays = Arrays(
             run=self._run,
             **self._overlay_arrays(),
@@ -166,7 +167,9 @@ class Engine:
         population = np.bincount(self.homes[self.homes >= 0], minlength=count)
         brokers = np.zeros(count, r.BROKER)
         brokers["first"] = np.cumsum(population) - population
-        brokers["head"], brokers["tail"], brokers["drawn"] = -1, -1, _DRAWN_AHEAD
+        for name in ("head", "tail", "outbox"):
+            brokers[name] = -1
+        brokers["drawn"] = _DRAWN_AHEAD
         self._most_local = int(population.max(initial=0))
         names = ("wires", "routes", "learn_first", "learn", "near_first", "near")
         return {"brokers": brokers, **{name: getattr(t, name) for name in names}}

@@ -312,16 +312,6 @@ def update_ledgers(w: Any, curve: Any) -> None:
         if kind == UNSUBSCRIBE:
             _tell(w, node, UNSUBSCRIBE, operation, hop)
     run.update_last = run.update_first
-    finish(w, operation)
-
-
-@inlined
-def finish(w: Any, operation: int) -> None:
-    """A message of an operation has been processed."""
-    request = w.operations[operation]
-    request.outstanding -= 1
-    if request.outstanding == 0:
-        request.finished = w.run[0].now
 
 
 @inlined
@@ -333,4 +323,3 @@ def forward_all(w: Any) -> None:
             _record(w, node, run.update_operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
         _tell(w, node, run.update_kind, run.update_operation, run.update_hop)
     run.update_last = run.update_first
-    finish(w, run.update_operation)

@@ -25,12 +25,14 @@ def write_control(
     operation: int,
     sequence: int,
     hop: int,
+    latency: float,
 ) -> None:
     """A broker processes a control message now: its row of the trace."""
     run = w.run[0]
     row = w.control[run.control]
     row.step, row.time, row.sent, row.subscription, row.operation = run.step, run.now, sent, subscription, operation
     row.sequence, row.source, row.target, row.tree, row.hop, row.kind = sequence, source, target, tree, hop, kind
+    row.waited, row.service, row.on_covering = max(0.0, run.now - (sent + latency)), 0.0, 0.0
     run.control += 1
     run.step += 1
 
@@ -43,7 +45,7 @@ def _control(w: Any, m: int, broker: int) -> None:
     """
     run, nodes, message = w.run[0], w.nodes, w.messages[m]
     kind, node, operation, hop, sequence = message.kind, message.node, message.operation, message.hop, message.sequence
-    from_client, sent = message.wire < 0, message.sent
+    from_client, sent, latency = message.wire < 0, message.sent, 0.0
     release(w, m)
     if from_client:
         subscription, source, tree, child = node, -1, -1, w.subscriptions[node].node
@@ -55,12 +57,13 @@ def _control(w: Any, m: int, broker: int) -> None:
     else:
         route = w.routes[nodes[node].route]
         subscription, source, tree = np.int64(nodes[node].subscription), route.source, route.tree
+        latency = w.wires[route.wire].latency
         first, last, child = w.learn_first[route.plane], w.learn_first[route.plane + 1], np.int64(nodes[node].child)
         if kind == SUBSCRIBE:
             enter_table(w, node)
         else:
             leave_table(w, node)
-    write_control(w, sent, source, broker, tree, kind, subscription, operation, sequence, hop)
+    write_control(w, sent, source, broker, tree, kind, subscription, operation, sequence, hop, latency)
     fresh = child < 0
     if fresh:
         child = run.nodes
@@ -77,6 +80,7 @@ def _control(w: Any, m: int, broker: int) -> None:
             last_child += 1
     run.update_kind, run.update_operation, run.update_hop = kind, operation, hop + 1
     run.update_first, run.update_last = child, last_child
+    run.begun, run.served_event, run.finishing = broker, False, operation
 
 
 @inner
@@ -93,8 +97,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
         delivery = w.deliveries[run.deliveries]
         run.deliveries += 1
         delivery.event, delivery.subscription, delivery.broker, delivery.rank = event, ids[i], broker, i + 1
-        delivery.hops, delivery.time, delivery.latency = hop, run.now, run.now - published
-        delivery.score = scores[i]
+        delivery.hops, delivery.score = hop, scores[i]  # times follow when the service is known
     source, latency = -1, 0.0
     if wire >= 0:
         source, latency = w.wires[wire].source, w.wires[wire].latency
@@ -117,8 +120,10 @@ def _publication(w: Any, m: int, broker: int) -> None:
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
     row.served, row.forwarded, row.parent = len(ids), forwarded, parent
     row.matcher_entries, row.matcher_nodes, row.tables_asked, row.compared = home.local, 0, asked, compared
+    row.on_tables, row.on_matching = 0.0, 0.0
     run.publications += 1
     run.step += 1
+    run.begun, run.served_event, run.finishing = broker, True, NONE
 
 
 @inlined
@@ -134,17 +139,18 @@ def process(w: Any, m: int, broker: int) -> None:
 @inlined
 def arrive(w: Any, m: int, broker: int) -> int:
     """Server.arrive: the message if it is to be processed at once; −1 if it waits for service or the queue is full."""
-    run, message = w.run[0], w.messages[m]
-    if run.service == NO_SERVICE:
-        return m
-    if 0 <= run.capacity <= w.brokers[broker].waiting and message.kind == PUBLISH:
+    run, message, server = w.run[0], w.messages[m], w.brokers[broker]
+    if 0 <= run.capacity <= server.present and message.kind == PUBLISH and run.service != NO_SERVICE:
         row = w.faults[run.faults]
         run.faults += 1
         row.time, row.broker, row.event = run.now, broker, message.node
         row.neighbour = w.wires[message.wire].source if message.wire >= 0 else -1
         release(w, m)
-    else:
-        enqueue(w, broker, m)
+        return -1
+    server.present += 1
+    if server.present == 1:
+        return m
+    enqueue(w, broker, m)
     return -1
 
 

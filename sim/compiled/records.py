@@ -68,6 +68,10 @@ RUN = np.dtype(
         ("clients", np.int64),  # WAITING, ACTING or WOKEN
         ("sampler", np.int64),
         ("loading", np.bool_),
+        ("begun", np.int64),  # the broker whose message was processed just now and has no service time yet, −1: none
+        ("ended", np.int64),  # the broker whose service ended just now and may begin the next one, −1: none
+        ("served_event", np.bool_),  # the message of `begun` is an event
+        ("finishing", np.int64),  # its operation, −1: none
         ("update_kind", np.int64),  # for ledgers, of the nodes first … last − 1: see ledger.py
         ("update_first", np.int64),
         ("update_last", np.int64),
@@ -175,8 +179,10 @@ BROKER = np.dtype(
         ("entries", np.int64),  # in all its tables
         ("head", np.int64),  # messages waiting for service
         ("tail", np.int64),
-        ("waiting", np.int64),
-        ("busy_until", np.float64),
+        ("present", np.int64),  # messages that wait or are in service
+        ("outbox", np.int64),  # what the message in service sends when that ends: first, last
+        ("outbox_last", np.int64),
+        ("finishing", np.int64),  # the operation of that message, −1: none
         ("drawn", np.int64),  # random numbers used of its row of `service_draws`
     ]
 )
@@ -229,6 +235,9 @@ CONTROL = np.dtype(
         ("tree", np.int32),
         ("hop", np.int32),
         ("kind", np.int8),
+        ("waited", np.float64),
+        ("service", np.float64),
+        ("on_covering", np.float64),
     ]
 )
 DECISION = np.dtype(
@@ -266,6 +275,9 @@ PUBLICATION = np.dtype(
         ("matcher_nodes", np.int64),
         ("tables_asked", np.int64),
         ("compared", np.int64),
+        ("service", np.float64),
+        ("on_tables", np.float64),
+        ("on_matching", np.float64),
         ("parent", np.int64),
     ]
 )

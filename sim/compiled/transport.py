@@ -1,7 +1,8 @@
-"""Sending and serving in kernels: what `Link.send` and `Server.arrive` of broker/transport.py do, on records.
+"""Sending and serving in kernels: what `Link` and `Server` of broker/transport.py do, on records.
 
-What a broker sends waits in an outbox until the broker is done with its message, then it is put on the wires: by then
-no other kernel is at work, so Python can draw more random numbers where a wire has none left.
+What a broker sends waits in an outbox: that of the run while a message is processed, that of the broker until the end
+of its service. Then it is put on the wires: no other kernel is at work, so Python can draw more random numbers where
+a wire has none left.
 
 Where latency is all there is, messages of a wire arrive in the order of sending and of the calendar alike, so only the
 first one of each wire is in the calendar; that keeps the heap as small as the overlay. With bandwidth or jitter,
@@ -15,7 +16,7 @@ from typing import Any
 
 from broker.messages import HEADER_BYTES
 from sim.compiled.calendar import pop, push, replace
-from sim.compiled.records import CONSTANT, EXPONENTIAL, PUBLISH, SUBSCRIBE
+from sim.compiled.records import EXPONENTIAL, LINEAR, NO_SERVICE, PUBLISH, SUBSCRIBE
 from sim.compiled.state import ONE_MORE, inlined, inner, longer
 
 
@@ -34,7 +35,7 @@ def new_message(w: Any, kind: int, node: int, operation: int, hop: int, wire: in
     message = w.messages[m]
     message.next, message.kind, message.node, message.operation = -1, kind, node, operation
     message.hop, message.wire, message.plane, message.parent = hop, wire, -1, -1
-    message.sequence, message.sent, message.published = operation, run.now, run.now
+    message.sequence, message.sent, message.published = operation, run.now, run.now  # `sent` changes with put_on_wires
     return m
 
 
@@ -79,7 +80,7 @@ def put_on_wires(w: Any) -> bool:
         if run.jitter > 0.0 and link.drawn == w.draws.shape[1]:
             return False
         run.outbox, message.next = message.next, -1
-        message.sequence = link.sent
+        message.sequence, message.sent = link.sent, run.now
         link.sent += 1
         first = link.head < 0
         if first:
@@ -138,29 +139,67 @@ def take_off(w: Any, wire: int) -> int:
 @inlined
 def enqueue(w: Any, broker: int, m: int) -> None:
     """A message begins to wait for service."""
-    run, messages, server = w.run[0], w.messages, w.brokers[broker]
-    took = run.service_base
-    if run.service == EXPONENTIAL:
-        took *= w.service_draws[broker, server.drawn]
-        server.drawn += 1
-    elif run.service != CONSTANT:
-        took += run.service_slope * server.entries
-    server.busy_until = max(server.busy_until, run.now) + took
+    messages, server = w.messages, w.brokers[broker]
     messages[m].next = -1
     if server.head >= 0:
         messages[server.tail].next = m
     else:
         server.head = m
     server.tail = m
-    server.waiting += 1
-    schedule(w, run.now + (server.busy_until - run.now), len(w.wires) + broker)
 
 
 @inlined
 def dequeue(w: Any, broker: int) -> int:
-    """The message whose service ends now."""
+    """The message whose service begins now, −1: none waits."""
     server = w.brokers[broker]
     m = server.head
-    server.head = w.messages[m].next
-    server.waiting -= 1
+    if m >= 0:
+        server.head = w.messages[m].next
     return m
+
+
+@inlined
+def begin_service(w: Any) -> None:
+    """A message has been processed: note how long its service takes, keep back what it sends until then."""
+    run = w.run[0]
+    server, took = w.brokers[run.begun], run.service_base
+    if run.service == EXPONENTIAL:
+        took *= w.service_draws[run.begun, server.drawn]
+        server.drawn += 1
+    elif run.service == LINEAR:
+        took += run.service_slope * server.entries
+    if run.served_event:
+        row = w.publications[run.publications - 1]
+        row.service = took
+        for i in range(run.deliveries - row.served, run.deliveries):
+            w.deliveries[i].time = run.now + took
+            w.deliveries[i].latency = run.now + took - row.published
+    else:
+        w.control[run.control - 1].service = took
+    server.finishing = run.finishing
+    if run.service == NO_SERVICE:
+        _finish(w, run.begun)
+    else:
+        server.outbox, server.outbox_last, run.outbox = run.outbox, run.outbox_last, -1
+        schedule(w, run.now + took, len(w.wires) + run.begun)
+    run.begun = -1
+
+
+@inlined
+def end_service(w: Any, broker: int) -> None:
+    """What a message caused is to be put on the wires now."""
+    run, server = w.run[0], w.brokers[broker]
+    run.outbox, run.outbox_last, run.ended = server.outbox, server.outbox_last, broker
+    _finish(w, broker)
+
+
+@inlined
+def _finish(w: Any, broker: int) -> None:
+    """A message of an operation has been processed, and what it sends is under way."""
+    server = w.brokers[broker]
+    server.present -= 1
+    if server.finishing >= 0:
+        request = w.operations[server.finishing]
+        request.outstanding -= 1
+        if request.outstanding == 0:
+            request.finished = w.run[0].now

@@ -5,7 +5,7 @@ brokers' own code is not asked.
 
 - A broker sends an event over a link only if something in its table for that link matches: a subscription that the
   neighbour told it, or a merger. Two more explain a hop: flooding, and in a hierarchy the way to the root.
-- The latency of a delivery is the sum of the links on its way and of the waits in front of its brokers.
+- The latency of a delivery is the sum of the links on its way, and of wait and service at each of its brokers.
 """
 
 from __future__ import annotations
@@ -177,12 +177,14 @@ def _upwards(links: pa.Table, root: int | None) -> frozenset[tuple[int, int]]:
 
 
 def wrong_times(tables: Mapping[str, pa.Table], instant: bool) -> int:
-    """Hops and deliveries whose recorded times are not the sum of their links and waits.
+    """Hops and deliveries whose recorded times are not the sum of their links, waits and services.
 
-    `instant`: brokers take no time and links no more than their latency, so nothing waits.
+    A message is processed when its service begins; copies and deliveries leave when it ends. `instant`: brokers take
+    no time and links no more than their latency, so nothing waits.
     """
     event, source, target, hop = columns(tables["publications"], "event", "source", "target", "hop")
     time, sent, published, waited = columns(tables["publications"], "time", "sent", "published", "waited")
+    service = columns(tables["publications"], "service")[0]
     brokers = tables["brokers"].num_rows
     if not len(event):
         return tables["deliveries"].num_rows
@@ -191,19 +193,27 @@ def wrong_times(tables: Mapping[str, pa.Table], instant: bool) -> int:
     before = _positions(place, event * brokers + source)  # the hop that it came from
     orphan = (before < 0) & ~first
     total = waited + np.where(first, 0.0, _latencies(tables["links"], brokers, source, target))
-    sent_before = np.where(first, published, time[before])
+    left = time + service
+    sent_before = np.where(first, published, left[before])
     for number in range(1, int(hop.max()) + 1):
         rows = (hop == number) & ~first
-        total[rows] += total[before[rows]]
+        total[rows] += (total + service)[before[rows]]
     slack = ROUNDING * (1.0 + np.abs(time))
-    right = (np.abs(time - published - total) <= slack) & (sent == sent_before) & (waited >= 0.0) & ~orphan
+    right = (
+        (np.abs(time - published - total) <= slack)
+        & (sent == sent_before)
+        & (waited >= 0.0)
+        & (service >= 0.0)
+        & ~orphan
+    )
     right &= hop == np.where(first, 0, hop[before] + 1)
     if instant:
-        right &= waited <= slack
+        right &= (waited <= slack) & (service == 0.0)
     event, broker, hops = columns(tables["deliveries"], "event", "broker", "hops")
     latency, arrived = columns(tables["deliveries"], "latency", "time")
     at = _positions(place, event * brokers + broker)
-    fits = (at >= 0) & (np.abs(latency - total[at]) <= slack[at]) & (arrived == time[at]) & (hops == hop[at])
+    fits = (np.abs(latency - (total + service)[at]) <= slack[at]) & (arrived == left[at])
+    fits &= (at >= 0) & (hops == hop[at])
     return int((~right).sum() + (~fits).sum())
 
 

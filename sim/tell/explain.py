@@ -97,11 +97,17 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
         served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
         to = ", ".join(f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples())
         yield (
-            f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}: "
+            f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}{_spent(hop)}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
         )
     for time, broker, kind in _faults(trace, event)[["time", "broker", "kind"]].to_numpy().tolist():
         yield f"  {time:10.3f} ms  {trace.names[broker]}: {FAULTS[kind]}"
+
+
+def _spent(hop: Any) -> str:
+    """How long a message waited and was served, where that took time."""
+    parts = [f"{word} {spent:.3f} ms" for word, spent in (("waited", hop.waited), ("served in", hop.service)) if spent]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _walk_to_subscriber(

@@ -21,6 +21,15 @@ class Parcel:
     size: int = 10
 
 
+def server(env, done, service, *options, **more):
+    """A server that notes when a service begins, and in `done` the numbers whose service ended, with the time."""
+    return Server(env, service, lambda parcel: done.append((parcel.number, env.now)), False, *options, **more)
+
+
+def numbers(done):
+    return [number for number, _ in done]
+
+
 def sent_through(gaps, latency, seed=0, **model):
     """(number, time) of every parcel at the far end, sent with the given gaps between them."""
     env, arrived = simpy.Environment(), []
@@ -56,28 +65,53 @@ def test_bandwidth_spaces_parcels_by_their_transmission_time():
 
 def test_a_server_does_one_thing_at_a_time():
     env, done = simpy.Environment(), []
-    server = Server(env, lambda parcel: done.append((parcel.number, env.now)), lambda: 2.0)
+    serving = server(env, done, lambda parcel: 2.0)
     for number in range(3):
-        server.arrive(Parcel(number))
+        serving.arrive(Parcel(number))
     env.run()
     assert done == [(0, 2.0), (1, 4.0), (2, 6.0)]
 
 
 def test_a_full_queue_drops_only_droppable_messages():
     env, done, dropped = simpy.Environment(), [], []
-    server = Server(
-        env,
-        lambda p: done.append(p.number),
-        lambda: 1.0,
-        2,
-        lambda p: p.number % 2 == 0,
-        lambda p: dropped.append(p.number),
-    )
+    serving = server(env, done, lambda p: 1.0, 2, lambda p: p.number % 2 == 0, lambda p: dropped.append(p.number))
     for number in range(6):
-        server.arrive(Parcel(number))
+        serving.arrive(Parcel(number))
     env.run()
     assert dropped == [2, 4]
-    assert done == [0, 1, 3, 5]
+    assert numbers(done) == [0, 1, 3, 5]
+
+
+def test_a_message_is_processed_at_the_begin_of_its_service_and_what_it_causes_leaves_at_the_end():
+    env, begun, done = simpy.Environment(), [], []
+
+    def begin(parcel):
+        begun.append((parcel.number, env.now))
+        return 2.0 + parcel.number
+
+    serving = server(env, done, begin)
+    for number in range(3):
+        serving.arrive(Parcel(number))
+    assert begun == [(0, 0.0)]
+    env.run()
+    assert begun == [(0, 0.0), (1, 2.0), (2, 5.0)]
+    assert done == [(0, 2.0), (1, 5.0), (2, 9.0)]
+
+
+def test_what_a_crash_takes_is_never_sent_and_the_next_service_takes_its_own_time():
+    env, done = simpy.Environment(), []
+    serving = server(env, done, lambda parcel: 10.0 - parcel.number)
+
+    def story():
+        serving.arrive(Parcel(0))
+        serving.arrive(Parcel(1))
+        yield env.timeout(1)
+        assert [parcel.number for parcel in serving.clear()] == [0, 1]
+        serving.arrive(Parcel(8))  # ends before the lost one would have
+
+    env.process(story())
+    env.run()
+    assert done == [(8, 3.0)]
 
 
 def test_linear_service_grows_with_the_table():
@@ -135,37 +169,29 @@ def test_a_cut_link_loses_what_is_in_flight_and_nothing_later():
 
 def test_shedding_drops_the_event_that_is_worth_least():
     env, done, dropped = simpy.Environment(), [], []
-    server = Server(
-        env,
-        lambda p: done.append(p.number),
-        lambda: 1.0,
-        2,
-        lambda p: True,
-        lambda p: dropped.append(p.number),
-        "shed",
-        lambda p: p.number % 10,
-    )
-    for number in (5, 7, 3, 9, 17):
-        server.arrive(Parcel(number))
+    drop, worth = (lambda p: dropped.append(p.number)), (lambda p: p.number % 10)
+    serving = server(env, done, lambda p: 1.0, 3, lambda p: True, drop, "shed", worth)
+    for number in (1, 5, 7, 3, 9, 17):
+        serving.arrive(Parcel(number))
     env.run()
     assert dropped == [3, 5, 17]  # 17 is worth as much as 7, which came first
-    assert done == [7, 9]
+    assert numbers(done) == [1, 7, 9]  # 1 is worth least and was in service
 
 
-@given(numbers=st.lists(st.integers(0, 2), min_size=1, max_size=40), service=st.sampled_from([0.5, 2.0]))
-def test_holding_loses_nothing_and_keeps_every_link_in_order(numbers, service):
+@given(senders=st.lists(st.integers(0, 2), min_size=1, max_size=40), service=st.sampled_from([0.5, 2.0]))
+def test_holding_loses_nothing_and_keeps_every_link_in_order(senders, service):
     env, done = simpy.Environment(), []
-    server = Server(env, lambda p: done.append(p.number), lambda: service, 2, lambda p: True, overflow="hold")
-    links = [Link(env, server.arrive, 1.0 + n, wait=server.wait) for n in range(3)]
+    serving = server(env, done, lambda p: service, 2, lambda p: True, overflow="hold")
+    links = [Link(env, serving.arrive, 1.0 + n, wait=serving.wait) for n in range(3)]
 
     def story():
-        for step, link in enumerate(numbers):
+        for step, link in enumerate(senders):
             links[link].send(Parcel(10 * step + link))
             yield env.timeout(0.3)
 
     env.process(story())
     env.run()
-    assert len(done) == len(numbers)
+    assert len(done) == len(senders)
     for link in range(3):
-        mine = [number for number in done if number % 10 == link]
+        mine = [number for number in numbers(done) if number % 10 == link]
         assert mine == sorted(mine)

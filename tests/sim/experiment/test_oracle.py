@@ -251,6 +251,7 @@ def spoilt(table: pa.Table, column: str, row: int, value: float) -> pa.Table:
         ("publications", "waited", 1e-3),
         ("publications", "sent", -1e-3),
         ("publications", "time", 1e-3),
+        ("publications", "service", 1e-3),
     ],
 )
 def test_a_time_that_is_not_the_sum_of_its_parts_is_noticed(finished, table, column, change):
