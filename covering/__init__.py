@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Collection
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from covering.auto import AutoIndex
+from covering.budget import BudgetIndex
 from covering.contract import CoveringIndex
 from covering.curve.bigmin import BigminIndex
 from covering.curve.emulated import EmulatedIndex
@@ -30,7 +32,7 @@ from covering.scan import ScanIndex
 from covering.stats import Stats
 from coverlay import CoverlayError, unknown_name
 
-__all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "methods"]
+__all__ = ["EMPTY", "METHODS", "CoveringIndex", "Residue", "Stats", "create", "may_miss", "methods"]
 
 METHODS: dict[str, type[CoveringIndex]] = {
     method.name: method
@@ -44,6 +46,7 @@ METHODS: dict[str, type[CoveringIndex]] = {
         ZorderIndex,
         EmulatedIndex,
         HilbertIndex,
+        BudgetIndex,
         AutoIndex,
     )
 }
@@ -58,6 +61,13 @@ def options_of(name: str) -> list[str]:
     """The names of the options a method takes beside domain and epsilon."""
     parameters = inspect.signature(METHODS[name]).parameters.values()
     return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def may_miss(name: str, epsilon: float, options: Collection[str]) -> bool:
+    """Can a method with this ε and these options overlook a cover?"""
+    method = METHODS[name]
+    asked = epsilon > 0.0 and method.takes_epsilon
+    return asked or method.always_gives_up or not set(method.gives_up_with).isdisjoint(options)
 
 
 def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -> CoveringIndex:

@@ -77,6 +77,8 @@ class CoveringIndex(ABC):
 
     name: ClassVar[str]
     takes_epsilon: ClassVar[bool] = False
+    gives_up_with: ClassVar[tuple[str, ...]] = ()  # options that end a search before all possible covers were seen
+    always_gives_up: ClassVar[bool] = False  # also without them
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         self.domain = checked_domain(domain)

@@ -11,7 +11,9 @@ the others lose 20 ns.
 
 Additions and removals: layered.py. A search that has visited `node_cap` nodes stops descending and scans the
 packed words of the whole static part instead (or fewer nodes, an eighth of the buckets), so that adversarial
-inputs cost hardly more than `packed`.
+inputs cost hardly more than `packed`. With `node_budget` it gives up instead: covers in the front and in the tail are
+always found, others only among the first nodes; such a check counts as `capped` and, since nothing is known about
+the rest of the region, as a searched volume of 0.
 
 With ε (the slides' open question "does approximation help k-d trees?"): a node is skipped when the part of the
 search region below its maximum, in cells of the packed words' grid, is at most what is left of a
@@ -68,9 +70,11 @@ def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, 
 
 @kernel
 def find_in_tree(
-    state: Any, built: int, used: int, cap: int, epsilon: float, queries: Floats, found: Slots
+    state: Any, built: int, used: int, cap: int, gives_up: bool, epsilon: float, queries: Floats, found: Slots
 ) -> tuple[int, int, float, int]:
-    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, fallbacks).
+    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, caps reached).
+
+    `gives_up`: at the cap the search ends, with nothing known about what is left.
 
     One function, because each call that passes the tuple on costs a reference count per array, as a row of `queries`
     would at every turn. The last row of the maxima is that of the whole static part.
@@ -85,8 +89,9 @@ def find_in_tree(
     bits = field_width(dimensions) - 1
     front = min(FRONT, built)
     whole = starts[levels]
-    cap = min(cap, max(_CAP_LEAST, starts[1] // _CAP_SHARE))
-    slot, probes, skipped, fallbacks = -1, 0, 0.0, 0
+    if not gives_up:
+        cap = min(cap, max(_CAP_LEAST, starts[1] // _CAP_SHARE))
+    slot, probes, skipped, reached = -1, 0, 0.0, 0
     for i in range(queries.shape[0]):
         for j in range(dimensions):
             query[j] = queries[i, j]
@@ -115,10 +120,13 @@ def find_in_tree(
                 continue
             visited += 1
             if visited > cap:
+                reached += 1
+                left_out = 1.0
+                if gives_up:
+                    break
                 slot, looked = scan_fields(points, words, guards, query, packed, front, built)
                 probes += looked
                 left_out = 0.0
-                fallbacks += 1
                 break
             if epsilon > 0.0:
                 share = _share(maxima, node, offset, scale, bits, corner, codes)
@@ -138,7 +146,7 @@ def find_in_tree(
             probes += looked
         found[i] = slot
         skipped += left_out
-    return slot, probes, skipped, fallbacks
+    return slot, probes, skipped, reached
 
 
 @kernel
@@ -172,12 +180,22 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 class KdTreeIndex(LayeredIndex):
     name = "kdtree"
     takes_epsilon = True
+    gives_up_with = ("node_budget",)
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, node_cap: int = NODE_CAP) -> None:
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        node_cap: int = NODE_CAP,
+        node_budget: int | None = None,
+    ) -> None:
         super().__init__(domain, epsilon)
-        if isinstance(node_cap, bool) or not isinstance(node_cap, int) or node_cap < 1:
-            raise CoverlayError(f"node_cap {node_cap!r} must be a whole number of at least 1")
-        self.node_cap = node_cap
+        for option, value in (("node_cap", node_cap), ("node_budget", 1 if node_budget is None else node_budget)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CoverlayError(f"{option} {value!r} must be a whole number of at least 1")
+        self.gives_up = node_budget is not None
+        self.node_cap = node_cap if node_budget is None else node_budget
         self.fallbacks = 0  # searches that reached the cap and scanned
         self._one = np.empty(1, np.int64)
         self._arrange_done()
@@ -215,23 +233,26 @@ class KdTreeIndex(LayeredIndex):
         )
 
     def _search(self, query: Floats) -> int:
-        slot, probes, skipped, fallbacks = find_in_tree(
-            self._state, self._built, self._used, self.node_cap, self.epsilon, self._as_row(query), self._one
-        )
-        self.stats.probes += probes
-        self.stats.volume += 1.0 - skipped
-        self.fallbacks += fallbacks
-        return slot
+        return int(self._search_into(self._as_row(query), self._one))
 
     def _search_many(self, queries: Floats) -> Slots:
         slots = np.empty(len(queries), np.int64)
-        _, probes, skipped, fallbacks = find_in_tree(
-            self._state, self._built, self._used, self.node_cap, self.epsilon, queries, slots
+        self._search_into(queries, slots)
+        return slots
+
+    def _search_into(self, queries: Floats, slots: Slots) -> int:
+        """Search for each query; the last slot."""
+        cap, gives_up = self.node_cap, self.gives_up
+        slot, probes, skipped, reached = find_in_tree(
+            self._state, self._built, self._used, cap, gives_up, self.epsilon, queries, slots
         )
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
-        self.fallbacks += fallbacks
-        return slots
+        if gives_up:
+            self.stats.capped += reached
+        else:
+            self.fallbacks += reached
+        return slot
 
     def _search_covered(self, query: Floats) -> Slots:
         covered: Slots = _find_covered(self._state, self._minima, self._built, self._used, query)

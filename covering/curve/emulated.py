@@ -61,6 +61,7 @@ def first_met(
 class EmulatedIndex(CoveringIndex):
     name = "zorder-emulated"
     takes_epsilon = True
+    gives_up_with = ("probe_cap",)
 
     def __init__(
         self,

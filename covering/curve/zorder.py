@@ -113,6 +113,7 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
 class ZorderIndex(CurveIndex):
     name = "zorder"
     takes_epsilon = True
+    gives_up_with = ("probe_cap", "finish")
 
     def __init__(
         self,

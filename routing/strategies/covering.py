@@ -6,17 +6,10 @@ only towards the root of a tree, and sends every event to the root.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+import covering
 from covering.filters import FilterIndex
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
 from routing.filter import Filter
-
-
-def gives_up(method_options: Mapping[str, Any]) -> bool:
-    """At ε = 0 all methods are exact, unless one is told to give up early."""
-    return not {"probe_cap", "finish"}.isdisjoint(method_options)
 
 
 class Covering(LinkStrategy):
@@ -29,7 +22,7 @@ class Covering(LinkStrategy):
         self.index = FilterIndex(
             options.method, options.domain, options.epsilon, options.integral, **options.method_options
         )
-        self.approximate = options.epsilon > 0 or gives_up(options.method_options)
+        self.approximate = covering.may_miss(options.method, options.epsilon, options.method_options)
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, group_of(self.options, filter))

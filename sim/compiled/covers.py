@@ -91,7 +91,9 @@ def search(w: Any, s: int, query: Any, epsilon: float) -> Any:
         return slot, probes, 1.0
     starts = level_starts(max(0, index.built - FRONT))
     tree = (points, words_of(w, s), _tops_of(w, s), _top_words_of(w, s, starts[-1]), starts, w.grid, w.guards)
-    slot, probes, skipped, fallbacks = find_in_tree(tree, index.built, index.used, NODE_CAP, epsilon, query, found)
+    slot, probes, skipped, fallbacks = find_in_tree(
+        tree, index.built, index.used, NODE_CAP, False, epsilon, query, found
+    )
     index.fallbacks += fallbacks
     return slot, probes, 1.0 - skipped
 

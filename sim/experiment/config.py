@@ -27,7 +27,6 @@ from routing.overlay.graph import overlay_options
 from routing.overlay.latency import latency_model
 from routing.overlay.map import read_map
 from routing.strategies import STRATEGIES
-from routing.strategies.covering import gives_up
 from sim import workloads
 from sim.experiment import reasons
 from sim.experiment.effects import INPUT_FILE, NoEffect
@@ -197,8 +196,7 @@ class CoveringSection(OpenSection):
     def approximate(self) -> bool:
         """Covers may be missed: by an ε, or by an option that gives up early."""
         epsilons = (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values())
-        takes = covering.METHODS[self.method].takes_epsilon
-        return (takes and any(epsilons)) or gives_up(self.options)
+        return covering.may_miss(self.method, max(epsilons), self.options)
 
     def links(self) -> dict[tuple[int, int], float]:
         """`epsilon_per_link` with the brokers of each link as numbers, the smaller first."""

@@ -27,6 +27,7 @@ EXACT_OPTIONS: dict[str, dict[str, Any]] = {
     "zorder": {"bits": 3, "probe_cap": 10**6},
     "hilbert": {"bits": 3, "probe_cap": 10**6},
     "zorder-emulated": {"bits": 3},
+    "budget": {"budget": 10**6},
 }
 
 
