@@ -12,27 +12,38 @@ cover sooner than descending. Below about a thousand entries both are the same f
   once: go over for `STAY` reviews, then try the tree again.
 
 Going over rebuilds once, the price of some thousand checks, hence not more often than every REVIEW checks.
-It is exact and takes no ε: of its two methods only the k-d tree does, and only where it is a tree, so that an ε would
-come and go with the choice.
+It takes no ε: of its two methods only the k-d tree does, and only where it is a tree, so that an ε would come and go
+with the choice.
+
+It is exact, unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, the last
+`SAMPLE` checks are asked again of `budget`, where that would take less than half of what the exact search takes. If it
+overlooks few enough of the covers, it goes over, and back when a later audit finds that it overlooks more. The share
+is estimated from these checks, with one more missed than were, so that a few lucky ones prove nothing; it is no bound.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from covering.budget import BudgetIndex
 from covering.contract import CoveringIndex, Floats, Id
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
-from covering.static_with_tail import LayeredIndex
 from covering.stats import Stats
+from coverlay import CoverlayError
 
 REVIEW = 4096  # checks between two looks at the mix
 ATTRIBUTES = 4
 STAY = 16
+AUDIT = 16  # reviews between two comparisons of `budget` with an exact search, which cost as much as a rebuild
+SAMPLE = 512  # checks that are compared
+BUDGETS = (1024, 4096)
+TREE_PROBE, BUDGET_PROBE = 1.1, 0.29  # nanoseconds, at 100,000 entries
 MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutter
 
 
@@ -40,10 +51,17 @@ class AutoIndex(CoveringIndex):
     """Passes everything on to the method of its choice, which keeps the entries."""
 
     name = "auto"
+    gives_up_with = ("accept_missing",)
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, accept_missing: float = 0.0) -> None:
         super().__init__(domain, epsilon)
-        self._inner: LayeredIndex = KdTreeIndex(self.domain)
+        given = accept_missing
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given < 1.0:
+            raise CoverlayError(f"accept_missing {given!r} must be a number from 0 up to, not including, 1")
+        self.accept_missing = accept_missing
+        self._inner: CoveringIndex = KdTreeIndex(self.domain)
+        self._asked: deque[Floats] = deque(maxlen=SAMPLE)  # the last checks, where an audit needs them
+        self._reviews = 0
         self._updates = 0
         self._stay = 0  # reviews left with `packed` because of adversarial input
         self.share_stats(self.stats)
@@ -79,7 +97,10 @@ class AutoIndex(CoveringIndex):
     def find_cover(self, box: ArrayLike) -> Id | None:
         # As in the base class, on the inner index: one more call would be a tenth of the time.
         inner, stats = self._inner, self.stats
-        slot = inner._search(inner._point(box))
+        point = inner._point(box)
+        slot = inner._search(point)
+        if self.accept_missing:
+            self._asked.append(point.copy())
         stats.checks += 1
         found = None
         if slot >= 0:
@@ -91,6 +112,8 @@ class AutoIndex(CoveringIndex):
 
     def find_cover_many(self, boxes: ArrayLike) -> list[Id | None]:
         found = self._inner.find_cover_many(boxes)
+        if self.accept_missing:
+            self._asked.extend(self._inner._points_of(boxes)[-SAMPLE:])
         if self.stats.checks >= self._next_review:
             self._review()
         return found
@@ -121,6 +144,11 @@ class AutoIndex(CoveringIndex):
         hits, calm = recent.hits / max(1, recent.checks), self._updates < recent.checks
         self._reviewed, self._updates = self.stats.copy(), 0
         self._next_review = self.stats.checks + REVIEW
+        self._reviews += 1
+        if self.accept_missing and self._reviews % AUDIT == 0:
+            self._audit(recent)
+        if isinstance(self._inner, BudgetIndex):
+            return
         if isinstance(self._inner, KdTreeIndex) and 2 * self._inner.fallbacks > recent.checks:
             self._stay = STAY
             self._go_over(PackedIndex(self.domain))
@@ -139,10 +167,43 @@ class AutoIndex(CoveringIndex):
         elif self.choice == "packed" and (hits < FEW or not calm):
             self._go_over(KdTreeIndex(self.domain))
 
-    def _go_over(self, other: LayeredIndex) -> None:
-        other.share_stats(self.stats)
+    def _audit(self, recent: Stats) -> None:
+        """Go over to the least budget that misses little and costs little, or back from one that misses too much."""
+        if isinstance(self._inner, BudgetIndex):
+            if not self._misses_little(self._inner, self._with_all(PackedIndex(self.domain))):
+                self._go_over(KdTreeIndex(self.domain))
+            return
+        probe = TREE_PROBE if isinstance(self._inner, KdTreeIndex) else BUDGET_PROBE
+        takes = probe * recent.probes / recent.checks
+        for budget in BUDGETS:
+            if budget < len(self) and 2.0 * BUDGET_PROBE * budget < takes:
+                candidate = self._with_all(BudgetIndex(self.domain, budget=budget))
+                if self._misses_little(candidate, self._inner):
+                    self._stay = 0
+                    self._go_over(candidate)
+                    return
+
+    def _misses_little(self, candidate: CoveringIndex, exact: CoveringIndex) -> bool:
+        """Does the candidate find all but an acceptable share of the covers of the last checks?"""
+        counted, exact.stats = exact.stats, Stats()  # an audit is no check
+        asked = np.array(self._asked)
+        covered = exact._search_many(asked) >= 0
+        exact.stats = counted
+        counted, candidate.stats = candidate.stats, Stats()
+        missed = covered & (candidate._search_many(asked) < 0)
+        candidate.stats = counted
+        return bool(missed.sum() + 1 <= self.accept_missing * (covered.sum() + 1))
+
+    def _with_all(self, other: CoveringIndex) -> CoveringIndex:
+        """The other index, filled with what is stored."""
         ids, boxes = self._inner.overlapping(np.tile([-np.inf, np.inf], (self.attributes, 1)))
         other.add_many(ids, boxes)
+        return other
+
+    def _go_over(self, other: CoveringIndex) -> None:
+        if not len(other):
+            self._with_all(other)
+        other.share_stats(self.stats)
         self._inner = other
 
     # The entries are in the inner index, so the hooks of the base class are never called on this one.

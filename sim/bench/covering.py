@@ -6,7 +6,8 @@ the least of several repeats, the methods of one case measured in turn within ea
 machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
 
 Every method must give the same found / not found as the k-d tree on every query: a speed-up cannot change
-answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only.
+answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only. Other methods
+that may miss have rows of their own (covering_approximate.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import covering
-from sim.bench import Progress, Row
+from sim.bench import Progress, Row, covering_approximate
 from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
 from sim.bench.covering_peers import LIBRARIES, PEERS
 
@@ -68,7 +69,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
             rows += _mixed(workload, 100_000, d)
         progress(f"adversarial, d = {d}")
         rows += _adversarial(100_000, d)
-    return rows
+    return rows + covering_approximate.rows(quick, progress)
 
 
 def _grid(quick: bool) -> Iterator[tuple[int, int, str]]:
