@@ -15,8 +15,8 @@ Going over rebuilds once, the price of some thousand checks, hence not more ofte
 It takes no ε: of its two methods only the k-d tree does, and only where it is a tree, so that an ε would come and go
 with the choice.
 
-It is exact, unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, the last
-`SAMPLE` checks are asked again of `budget`, where that would take less than half of what the exact search takes. If it
+It is exact, unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, the
+last `SAMPLE` checks are asked again of `budget`, where that would take less than half of what exact search takes. If it
 overlooks few enough of the covers, it goes over, and back when a later audit finds that it overlooks more. The share
 is estimated from these checks, with one more missed than were, so that a few lucky ones prove nothing; it is no bound.
 """

@@ -18,7 +18,10 @@ the rest of the region, as a searched volume of 0.
 With ε (the slides' open question "does approximation help k-d trees?"): a node is skipped when the part of the
 search region below its maximum, in cells of the packed words' grid, is at most what is left of a
 budget of ε times the region. Whatever is skipped, all other places where covers could be were
-searched, so the searched fraction is at least 1 − ε; `stats.volume` has the fraction.
+searched, so the searched fraction is at least 1 − ε; `stats.volume` has the fraction. It hardly ever saves time: a node
+with enough of the region below its maximum to hold covers has a large share of it, so few are skipped. Wide boxes,
+d = 6, n = 10⁵, ε = .1: 16 % fewer probes, and 2.1 µs where exact search takes 1.7, because the shares cost more. Where
+many are skipped (narrow boxes, d = 2), the covers lie in them: recall .04. `node_budget` gives more for less.
 
 `find_covered` descends in the same way with the minimum of every subtree.
 
@@ -35,7 +38,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots
-from covering.curve.keys import mirror
 from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.packed import volumes
 from covering.packed_words import (
@@ -43,6 +45,7 @@ from covering.packed_words import (
     covered_in,
     dominates,
     field_width,
+    fields_per_word,
     lowest,
     pack,
     pack_stored,
@@ -58,13 +61,28 @@ _CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting one cos
 _CAP_LEAST = 64
 
 
-@kernel(inner=True)
-def _share(maxima: Floats, node: int, offset: Floats, scale: Floats, bits: int, corner: Slots, codes: Slots) -> float:
-    """Fraction of the search region (mirrored codes 0 … corner) that lies below the node's maximum."""
-    mirror(maxima[node], offset, scale, bits, codes)
+@kernel(inner=True, inline="always")
+def _region(packed: Any, per_word: int, width: int, below: Floats, parts: Floats) -> None:
+    """Of a query's search region, in cells: its lowest codes less one, and one by its codes, per coordinate."""
+    top = (np.uint64(1) << np.uint64(width - 1)) - np.uint64(1)
+    for w in range(packed.shape[0]):
+        word = np.uint64(packed[w])
+        for j in range(w * per_word, min((w + 1) * per_word, below.shape[0])):
+            below[j] = float(word & top) - 1.0
+            parts[j] = 1.0 / (float(top) - below[j])
+            word >>= np.uint64(width)
+
+
+@kernel(inner=True, inline="always")
+def _share(node_words: Any, node: int, per_word: int, width: int, below: Floats, parts: Floats) -> float:
+    """Fraction of the search region that lies below the node's maximum."""
+    top = (np.uint64(1) << np.uint64(width - 1)) - np.uint64(1)
     share = 1.0
-    for j in range(codes.shape[0]):
-        share *= (corner[j] - codes[j] + 1) / (corner[j] + 1)
+    for w in range(node_words.shape[0]):
+        word = np.uint64(node_words[w, node])
+        for j in range(w * per_word, min((w + 1) * per_word, below.shape[0])):
+            share *= (float(word & top) - below[j]) * parts[j]
+            word >>= np.uint64(width)
     return share
 
 
@@ -84,9 +102,9 @@ def find_in_tree(
     dimensions, levels = queries.shape[1], starts.shape[0] - 1
     bases, masks = np.empty(levels, np.int64), np.empty(levels, np.uint64)  # by level: nodes that are left to visit
     packed = np.empty(guards.shape[0], guards.dtype)
-    corner, codes = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    below, parts = np.empty(dimensions), np.empty(dimensions)
     query = np.empty(dimensions)  # a copy: see above
-    bits = field_width(dimensions) - 1
+    width, per_word = field_width(dimensions), fields_per_word(dimensions)
     front = min(FRONT, built)
     whole = starts[levels]
     if not gives_up:
@@ -105,7 +123,7 @@ def find_in_tree(
             bases[level], masks[level] = starts[level], passing(node_words, guards, packed, starts[level], whole)
             probes += whole - starts[level]
             if epsilon > 0.0:
-                mirror(query, offset, scale, bits, corner)
+                _region(packed, per_word, width, below, parts)
         if slot < 0 and built < used:
             slot, looked = scan_fields(points, words, guards, query, packed, built, used)
             probes += looked
@@ -129,7 +147,7 @@ def find_in_tree(
                 left_out = 0.0
                 break
             if epsilon > 0.0:
-                share = _share(maxima, node, offset, scale, bits, corner, codes)
+                share = _share(node_words, node, per_word, width, below, parts)
                 if left_out + share <= epsilon:
                     left_out += share
                     continue

@@ -6,8 +6,8 @@ the least of several repeats, the methods of one case measured in turn within ea
 machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
 
 Every method must give the same found / not found as the k-d tree on every query: a speed-up cannot change
-answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only. Other methods
-that may miss have rows of their own (covering_approximate.py).
+answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only. Other
+methods that may miss have rows of their own (covering_approximate.py).
 """
 
 from __future__ import annotations
