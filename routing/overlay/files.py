@@ -2,7 +2,8 @@
 
 Real files are untidy (the Topology Zoo has parallel links, brokers without a place and islands), so a reader
 tidies and says what it did: parallel links collapse to the fastest, self-loops go, arrows become two-way
-links, the largest component stays, a broker without coordinates is put amid its neighbours.
+links, the largest component stays, a broker without coordinates is put amid its neighbours, and a label that several
+brokers have is made distinct: None, None (2), None (3).
 
 An edge list has one link per line, `a b [latency]`, separated by blanks or commas, `#` starts a comment; the
 attribute dictionaries that `networkx.write_edgelist` appends are understood too.
@@ -58,7 +59,7 @@ def read_graph(path: str, latency_names: tuple[str, ...]) -> GraphFile:
     simple, timed = _collapse(raw, path, latency_names, warnings)
     connected = _largest_component(simple, path, warnings)
     graph = nx.convert_node_labels_to_integers(_ordered(connected), ordering="default", label_attribute="key")
-    _name(graph)
+    _name(graph, path, warnings)
     placed, geographic = _locate(graph, path, warnings)
     return GraphFile(graph, placed, geographic, timed, tuple(warnings))
 
@@ -199,12 +200,31 @@ def _ordered(graph: nx.Graph) -> nx.Graph:
     return ordered
 
 
-def _name(graph: nx.Graph) -> None:
-    """Labels as names where they tell the brokers apart, else the identifiers of the file."""
-    labels = [str(data.get("label", data["key"])) for _, data in graph.nodes(data=True)]
-    unique = len(set(labels)) == len(labels)
-    for (_, data), label in zip(graph.nodes(data=True), labels, strict=True):
-        data["name"] = label if unique else str(data["key"])
+def _name(graph: nx.Graph, path: str, warnings: list[str]) -> None:
+    """Labels as names, those of the file's identifiers where there is none; repeated ones are made distinct."""
+    labels = [str(data.get("label") or data["key"]).strip() or str(node) for node, data in graph.nodes(data=True)]
+    names = distinct(labels)
+    changed = [name for name, label in zip(names, labels, strict=True) if name != label]
+    if changed:
+        warnings.append(f"{path} has labels that several brokers share: {_listed(changed)} were told apart")
+    for (_, data), name in zip(graph.nodes(data=True), names, strict=True):
+        data["name"] = name
+
+
+def distinct(labels: list[str]) -> list[str]:
+    """The labels, the second of equal ones with " (2)" and so on; a name written in the file stays with its broker."""
+    taken, names = set(labels), []
+    seen: dict[str, int] = {}
+    for label in labels:
+        name = label
+        if label in seen:
+            while name in taken:
+                seen[label] += 1
+                name = f"{label} ({seen[label]})"
+        seen.setdefault(label, 1)
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool]:
@@ -224,7 +244,10 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
                 _refuse_beyond_the_globe(graph, known, path)
             if len(known) < len(attributes):
                 missing = [graph.nodes[node]["name"] for node in graph if node not in known]
-                warnings.append(f"{path} gives no coordinates for {_listed(missing)}: put amid their neighbours")
+                warnings.append(
+                    f"{path} gives {len(missing)} of {len(attributes)} brokers no coordinates, or half of them: "
+                    f"{_listed(missing)} were put amid their neighbours"
+                )
                 _spread(graph, known)
             for node, (x, y) in known.items():
                 graph.nodes[node].update(x=x, y=y)

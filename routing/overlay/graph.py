@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
 from routing.options import accepted, reject_unknown, whole
 from routing.overlay import layout
 from routing.overlay.files import LATENCY_NAMES, read_graph
@@ -38,6 +39,8 @@ from routing.overlay.map import Area, read_map
 __all__ = ["OVERLAYS", "Overlay", "build_overlay", "load_overlay", "overlay_options", "spanning_tree"]
 
 DRAWS = 100  # parameters under which fewer than one draw in a hundred connects are a mistake, not bad luck
+
+MOST_DIGITS = 18  # of a broker's number; Python refuses to read thousands
 
 Floats = NDArray[np.float64]
 LatencySpec = LatencyModel | Mapping[str, Any] | float | None
@@ -64,6 +67,24 @@ class Overlay:
     def brokers(self) -> int:
         return int(self.graph.number_of_nodes())
 
+    def name(self, broker: int) -> str:
+        return str(self.graph.nodes[broker]["name"])
+
+    def called(self, given: object) -> int:
+        """The broker of that name or number; where a name is also the number of another broker, the name counts."""
+        named = self._numbers.get(str(given).strip())
+        if named is not None:
+            return named
+        text = str(given).strip().removesuffix(".0")  # tables with an empty cell hold whole numbers as floats
+        if text.isdecimal() and len(text) < MOST_DIGITS and int(text) < self.brokers:
+            return int(text)
+        allowed = f"brokers are called by number, 0 to {self.brokers - 1}, or by name, e.g. {quoted(self.name(0))}"
+        raise CoverlayError(f"there is no broker {quoted(given)}; {allowed}{did_you_mean(given, self._numbers)}")
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {self.name(broker): broker for broker in range(self.brokers)}
+
     def neighbours(self, broker: int) -> list[int]:
         """The brokers that `broker` exchanges messages with, ascending."""
         return sorted(self.tree[broker])
@@ -79,6 +100,7 @@ class Overlay:
         assert all(self.graph.has_edge(u, v) for u, v in self.tree.edges), "the tree is part of the graph"
         for node in self.graph:
             assert set(self.graph.nodes[node]) == {"name", "x", "y"}, "every broker has a name and a place"
+        assert len(self._numbers) == count, "and no name is another's"
         for u, v, data in self.graph.edges(data=True):
             assert u != v, "no broker is its own neighbour"
             assert np.isfinite(data["latency"]), "latencies are finite"
@@ -98,9 +120,10 @@ def build_overlay(
     rng: np.random.Generator,
     latency: LatencySpec = None,
     map: Mapping[str, Any] | None = None,
+    floor: float = 0.0,
     **options: Any,
 ) -> Overlay:
-    """Generate an overlay of exactly `brokers` brokers, on a `map` if there is one (map.py)."""
+    """Generate an overlay of exactly `brokers` brokers, on a `map` if there is one (map.py); `floor` as in assemble."""
     reject_unknown(f'overlay kind "{kind}"', options, overlay_options(kind))
     brokers = whole("overlay.brokers", brokers, 1)
     model = latency_model(latency)
@@ -115,7 +138,8 @@ def build_overlay(
             f'overlay kind "{kind}" with {brokers} brokers and {_said(options)} came out disconnected '
             f"{DRAWS} times; ask for more links"
         )
-    return assemble(graph, kind, model, links, area=None if map is None else read_map(map), places=places)
+    area = None if map is None else read_map(map)
+    return assemble(graph, kind, model, links, area=area, places=places, floor=floor)
 
 
 def load_overlay(
@@ -124,6 +148,7 @@ def load_overlay(
     latency: LatencySpec = None,
     latency_attribute: str | None = None,
     map: Mapping[str, Any] | None = None,
+    floor: float = 0.0,
 ) -> Overlay:
     """Read a GraphML, GML or edge-list file; what had to be changed is in `warnings`.
 
@@ -161,6 +186,8 @@ def load_overlay(
         geographic=read.geographic,
         area=area,
         places=rng.spawn(1)[0] if area else None,
+        floor=floor,
+        file=path,
     )
 
 
@@ -175,10 +202,13 @@ def assemble(
     geographic: bool = False,
     area: Area | None = None,
     places: np.random.Generator | None = None,
+    floor: float = 0.0,
+    file: str | None = None,
 ) -> Overlay:
     """Complete a connected graph on 0..n-1: places, names, latencies, tree.
 
     `known` says whether the lengths of links mean anything, `area` puts the brokers on a map with chance from `places`.
+    No link takes less than `floor` ms; those of a `file` that take no time at all are told of.
     """
     count = graph.number_of_nodes()
     links = sorted((min(u, v), max(u, v)) for u, v in graph.edges)
@@ -194,8 +224,12 @@ def assemble(
     result = nx.Graph()
     for node, (x, y) in enumerate(spots.tolist()):
         result.add_node(node, name=str(graph.nodes[node].get("name", f"b{node}")), x=x, y=y)
-    for (u, v), value in zip(links, model.draw(lengths, rng).tolist(), strict=True):
+    latencies = np.maximum(model.draw(lengths, rng), floor)
+    for (u, v), value in zip(links, latencies.tolist(), strict=True):
         result.add_edge(u, v, latency=value)
+    if file is not None and not latencies.all():
+        zero = f"{np.count_nonzero(latencies == 0)} of {len(links)} links of {file} take 0 ms"
+        warnings = (*warnings, f"{zero}; overlay.latency_floor = 0.1 would give each at least 0.1 ms")
     return Overlay(result, spanning_tree(result), kind, warnings, geographic)
 
 

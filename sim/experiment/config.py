@@ -53,14 +53,14 @@ class OpenSection(Section):
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
 
-    option_effects: ClassVar[dict[str, NoEffect]] = {}  # by name; "" holds for those that are not listed
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {}  # by name; "" holds for those that are not listed
 
     @property
     def options(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
 
     def option_metadata(self, name: str) -> tuple[NoEffect, ...]:
-        effect = self.option_effects.get(name) or self.option_effects.get("")
+        effect = self.option_effects.get(name, self.option_effects.get(""))
         return (effect,) if effect else ()
 
     def reject_unknown(self, what: str, known: tuple[str, ...]) -> None:
@@ -73,6 +73,7 @@ class OverlaySection(OpenSection):
     latency_attribute: Annotated[str | None, NoEffect(reasons.overlay_generated)] = None
     brokers: Annotated[int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file)] = 50
     latency: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
+    latency_floor: Annotated[float, Field(ge=0)] = 0.0  # milliseconds that every link takes at least
     map: dict[str, Any] | None = None  # where on the globe brokers are, see routing/overlay/map.py
 
     @model_validator(mode="after")
@@ -135,12 +136,15 @@ class WorkloadSection(OpenSection):
 
 
 class ArrivalsSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect]] = {
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {
         "home_skew": NoEffect(reasons.homes_in_file, unless=0.0),
         "publisher_skew": NoEffect(reasons.publishers_in_file, unless=0.0),
         "publish_rate": NoEffect(reasons.times_in_file),
+        "attach": None,
+        "settle": NoEffect(reasons.all_timed),
+        "": NoEffect(reasons.subscriptions_timed),
     }
-    kind: str = "static"
+    kind: Annotated[str, NoEffect(reasons.subscriptions_timed, unless="static")] = "static"
 
     @model_validator(mode="after")
     def _known(self) -> ArrivalsSection:
@@ -174,7 +178,7 @@ class RoutingSection(Section):
 
 
 class CoveringSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.no_search)}
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_search)}
     method: Annotated[str, NoEffect(reasons.no_search)] = RoutingOptions.method
     epsilon: Annotated[Share, NoEffect(reasons.epsilon_by_level, unless=0.0)] = RoutingOptions.epsilon
     # Beside an approximate search, ask what an exact one would have said.
@@ -210,7 +214,7 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect]] = {"": NoEffect(reasons.compiled)}
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.compiled)}
     kind: str = Settings.kind  # what the k best are, see broker/ranking.py; unless given, what the method is for
     method: Annotated[str, NoEffect(reasons.compiled, unless=Settings.matcher)] = Settings.matcher
     semantics: Literal["exact", "relaxed"] = RoutingOptions.semantics

@@ -114,7 +114,7 @@ def _simple_entries(trees: Collection[Tree], local: Sequence[int]) -> int:
 def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline: Timeline) -> list[Fault]:
     section = experiment.faults
     if section.file is not None:
-        return read_faults(section.file)
+        return read_faults(section.file, network.overlay.called)
     published = timeline.time[timeline.kind == PUBLISH]
     return draw_faults(
         stream,

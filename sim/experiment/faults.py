@@ -4,17 +4,17 @@ A file of faults is a CSV table, one fault per row:
 
     time,kind,broker,neighbour,until,state
     1200,crash,3,,1500,lost
-    1300,cut,0,7,1350,
+    1300,cut,Frankfurt,Prague,1350,
 
-`state` is lost (default) or kept: whether a crashed broker still has its tables when it restarts. An empty `until`
-means that it stays down to the end.
+Brokers are called by number or name. `state` is lost (default) or kept: whether a crashed broker still has its tables
+when it restarts. An empty `until` means that it stays down to the end.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,11 @@ def draw_faults(
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
-MOST_DIGITS = 18  # of a broker's number; Python refuses to read thousands
+def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> list[Fault]:
+    """The faults of a CSV file, in order of time; mistakes are named with their line.
 
-
-def read_faults(file: str) -> list[Fault]:
-    """The faults of a CSV file, in order of time; mistakes are named with their row."""
+    `called` knows the brokers by name and number; without it everything else about the file is checked.
+    """
     path = Path(file)
     if not path.is_file():
         raise CoverlayError(f"faults.file {file} is not there")
@@ -92,13 +92,13 @@ def read_faults(file: str) -> list[Fault]:
             if unknown or missing:
                 said = f"has no column {missing[0]!r}" if missing else f"has an unknown column {quoted(unknown[0])}"
                 raise CoverlayError(f"{file} {said}; the columns are: {', '.join(COLUMNS)}")
-            faults = [_fault(row, f"{file}, row {number}") for number, row in enumerate(reader, 1)]
+            faults = [_fault(row, f"{file}, line {reader.line_num}", called) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise CoverlayError(f"{file} is not a CSV file: {error}") from None
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
-def _fault(row: dict[str, Any], where: str) -> Fault:
+def _fault(row: dict[str, Any], where: str, called: Callable[[object], int]) -> Fault:
     kind = row["kind"]
     if kind not in FAILURES:
         raise CoverlayError(f"{where}: kind is {quoted(kind)}; it must be {' or '.join(FAILURES)}")
@@ -109,8 +109,8 @@ def _fault(row: dict[str, Any], where: str) -> Fault:
     until = _number(row["until"], where, "until") if row.get("until") else math.inf
     if until <= time:
         raise CoverlayError(f"{where}: until is {until:g}; it must be after time, {time:g}")
-    neighbour = _whole(row.get("neighbour"), where, "neighbour") if kind == CUT else -1
-    return Fault(time, kind, _whole(row["broker"], where, "broker"), neighbour, until, state == "kept")
+    neighbour = _broker(row.get("neighbour"), f"{where}: neighbour", called) if kind == CUT else -1
+    return Fault(time, kind, _broker(row["broker"], f"{where}: broker", called), neighbour, until, state == "kept")
 
 
 def _number(text: str | None, where: str, column: str) -> float:
@@ -123,10 +123,13 @@ def _number(text: str | None, where: str, column: str) -> float:
     return value
 
 
-def _whole(text: str | None, where: str, column: str) -> int:
-    if text is None or not text.strip().isdecimal() or len(text) > MOST_DIGITS:
-        raise CoverlayError(f"{where}: {column} is {quoted(text)}; it must be the number of a broker")
-    return int(text)
+def _broker(text: str | None, where: str, called: Callable[[object], int]) -> int:
+    if not (text or "").strip():
+        raise CoverlayError(f"{where} is empty; it must be the name or number of a broker")
+    try:
+        return called(text)
+    except CoverlayError as error:
+        raise CoverlayError(f"{where}: {error}") from None
 
 
 def check_faults(network: Network, faults: list[Fault]) -> None:

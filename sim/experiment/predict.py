@@ -228,7 +228,8 @@ def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]
 def _first(whole: Workload) -> Workload:
     columns: Any = {name: getattr(whole, name)[:SAMPLE] for name in ("lo", "hi", "mentioned", "scores", "weights")}
     residues = {row: residue for row, residue in whole.residues.items() if row < SAMPLE}
-    return Workload(schema=whole.schema, **columns, events=whole.events[:EVENTS], residues=residues)
+    came, left = (None if times is None else times[:SAMPLE] for times in (whole.came, whole.left))
+    return Workload(whole.schema, **columns, events=whole.events[:EVENTS], residues=residues, came=came, left=left)
 
 
 def _lives(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import covering
 from routing.strategies import STRATEGIES
-from sim.workloads import files
+from sim.workloads.tables import gives
 
 if TYPE_CHECKING:
     from sim.experiment.config import Experiment
@@ -98,12 +98,20 @@ def no_drawn_crashes(e: Experiment) -> str | None:
 
 
 def homes_in_file(e: Experiment) -> str | None:
-    return files.gives(e.workload.subscriptions_file, "broker")
+    return gives(e.workload.subscriptions_file, "broker")
 
 
 def publishers_in_file(e: Experiment) -> str | None:
-    return files.gives(e.workload.events_file, "broker")
+    return gives(e.workload.events_file, "broker")
 
 
 def times_in_file(e: Experiment) -> str | None:
-    return files.gives(e.workload.events_file, "time")
+    return gives(e.workload.events_file, "time")
+
+
+def subscriptions_timed(e: Experiment) -> str | None:
+    return gives(e.workload.subscriptions_file, "time")
+
+
+def all_timed(e: Experiment) -> str | None:
+    return subscriptions_timed(e) and times_in_file(e)

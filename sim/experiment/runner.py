@@ -56,16 +56,24 @@ def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
     section = experiment.overlay
     if section.file is not None:
         given = section.latency if "latency" in section.model_fields_set else None
-        return load_overlay(section.file, stream("overlay"), given, section.latency_attribute, section.map)
+        attribute, floor = section.latency_attribute, section.latency_floor
+        return load_overlay(section.file, stream("overlay"), given, attribute, section.map, floor)
     return build_overlay(
-        section.kind, section.brokers, stream("overlay"), section.latency, section.map, **section.options
+        section.kind,
+        section.brokers,
+        stream("overlay"),
+        section.latency,
+        section.map,
+        section.latency_floor,
+        **section.options,
     )
 
 
 def workload_of(experiment: Experiment, stream: Stream) -> Workload:
     section = experiment.workload
     if section.from_files:
-        return load_workload(section.subscriptions_file, section.events_file, experiment.schema_)
+        overlay = overlay_of(experiment, stream)  # files may call brokers by name
+        return load_workload(section.subscriptions_file, section.events_file, experiment.schema_, overlay.called)
     size = {"attributes": section.attributes, "subscriptions": section.subscriptions, "events": section.events}
     return generate(section.kind, stream, **size, **section.options)
 
@@ -149,7 +157,7 @@ def check_files(runs: list[PlannedRun]) -> None:
         timeline_of(experiment, stream, workload, overlay)  # brokers that the files name exist
         network = Network(overlay, settings_of(experiment, workload), stream)
         if experiment.faults.file is not None:
-            check_faults(network, read_faults(experiment.faults.file))
+            check_faults(network, read_faults(experiment.faults.file, overlay.called))
 
 
 def _without_generated_rows(experiment: Experiment) -> Experiment:

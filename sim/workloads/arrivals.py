@@ -7,6 +7,9 @@ period; some deliveries are in doubt because their subscription is still on its 
 `storm`: as static, but a share of the subscriptions comes all at once while events are published.
 `preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
 
+Where the data says when subscriptions come and leave, none of these is asked: all times are those of the data. If it
+gives none for events, they follow at `publish_rate` once the network has settled.
+
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
 times keep the order subscribe, unsubscribe, publish, then row.
 """
@@ -228,7 +231,7 @@ def schedule(
         homes = _given("subscription", workload.homes, brokers)
     if workload.publishers is not None:
         publishers = _given("event", workload.publishers, brokers)
-    came, left, published = process(stream, workload)
+    came, left, published = process(stream, workload) if workload.came is None else _recorded(process, stream, workload)
     there = int((came == BEFORE).sum())  # the first ones, if any
     leaving = np.flatnonzero(np.isfinite(left))
     time = np.concatenate([came[there:], left[leaving], published])
@@ -245,6 +248,18 @@ def validate(kind: str, options: Mapping[str, Any]) -> None:
     none = np.empty((0, 1), dtype=np.bool_)
     empty = Workload(Schema.uniform(1), nothing, nothing, none, np.empty(0), nothing, nothing)
     schedule(kind, streams(0), empty, 1, **options)
+
+
+def _recorded(process: Any, stream: Stream, workload: Workload) -> Times:
+    """The times of the data."""
+    came, left = workload.came, workload.left
+    assert came is not None
+    assert left is not None
+    if workload.times is not None:
+        return came, left, workload.times
+    settling = process if isinstance(process, Settling) else Settling()
+    ready = max(_last(came), _last(left[np.isfinite(left)])) + settling.settle
+    return came, left, ready + _poisson(stream("arrivals.publish"), len(workload.events), settling.publish_rate)
 
 
 def _poisson(rng: np.random.Generator, count: int, rate: float) -> Floats:

@@ -39,6 +39,8 @@ class Workload:
     homes: NDArray[np.int64] | None = None  # (n,) broker of each subscription, where the data says so
     publishers: NDArray[np.int64] | None = None  # (m,) broker of each event, likewise
     times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
+    came: Floats | None = None  # (n,) ms at which each subscription comes, likewise
+    left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; where `came` is
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
     near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
     event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
@@ -79,6 +81,9 @@ class Workload:
             alpha = self.near[:, 2]
             assert (np.isnan(alpha) | ((alpha >= 0) & (alpha <= 1))).all(), "α is a share"
             assert (np.isnan(self.near).any(axis=1) == np.isnan(self.near).all(axis=1)).all(), "a whole place or none"
+        assert (self.came is None) == (self.left is None), "who comes at a known time leaves at one, or never"
+        if self.came is not None and self.left is not None:
+            assert (self.came < self.left).all(), "and not before"
         if self.event_weights is not None:
             assert self.event_weights.shape == self.events.shape
             assert (self.event_weights >= 0).all(), "weights are not negative"

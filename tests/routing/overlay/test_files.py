@@ -3,8 +3,11 @@
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coverlay import CoverlayError
+from routing.overlay.files import distinct
 from routing.overlay.graph import load_overlay
 
 
@@ -110,12 +113,53 @@ def test_topology_zoo_style_gml(load):
     assert overlay.latency(0, 1) == pytest.approx(344 * 0.005, abs=0.02)  # 344 km of glass
     assert overlay.graph.nodes[2]["x"] == pytest.approx((2.35 + 12.5) / 2)
     assert any("1 parallel link:" in w for w in overlay.warnings)
-    assert any("no coordinates for Relay" in w for w in overlay.warnings)
+    assert any("gives 1 of 4 brokers no coordinates, or half of them: Relay" in w for w in overlay.warnings)
 
 
-def test_labels_that_repeat_give_way_to_identifiers(load):
+def test_labels_that_repeat_are_told_apart_and_the_others_kept(load):
     overlay = load(GML.replace("London", "Paris"), "zoo.gml")
-    assert names(overlay) == ["0", "1", "2", "3"]
+    assert names(overlay) == ["Paris", "Paris (2)", "Relay", "Rome"]
+    assert any("labels that several brokers share: Paris (2)" in note for note in overlay.warnings)
+    overlay.check()
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["None"] * 3, ["None", "None (2)", "None (3)"]),
+        (["a", "a (2)", "a", "a"], ["a", "a (2)", "a (3)", "a (4)"]),
+        (["a", "a", "a (2)", "a (2)"], ["a", "a (3)", "a (2)", "a (2) (2)"]),
+        (["x", "y"], ["x", "y"]),
+    ],
+)
+def test_a_name_of_the_file_is_never_given_to_another_broker(labels, names):
+    assert distinct(labels) == names
+
+
+@given(st.lists(st.sampled_from(["a", "b", "a (2)", "a (3)", "a (2) (2)"]), max_size=12))
+def test_names_are_distinct_and_first_labels_stay(labels):
+    found = distinct(labels)
+    assert len(set(found)) == len(labels)
+    first = {label: row for row, label in reversed(list(enumerate(labels)))}
+    assert all(found[row] == label for label, row in first.items())
+
+
+def test_brokers_are_called_by_name_or_number_and_names_come_first(load):
+    overlay = load("1 2\n2 3\n", "net.edgelist")
+    assert names(overlay) == ["1", "2", "3"]
+    assert [overlay.called(given) for given in ("1", 3, "0", " 2 ")] == [0, 2, 0, 1]
+    with pytest.raises(CoverlayError, match="there is no broker '7'; brokers are called by number, 0 to 2, or by name"):
+        overlay.called("7")
+    with pytest.raises(CoverlayError, match="did you mean 'Paris'"):
+        load(GML, "zoo.gml").called("Pariss")
+
+
+def test_links_that_take_no_time_are_counted_and_a_floor_lifts_them(load):
+    text = pair("Longitude 2.0 Latitude 48.0", "Longitude 2.0 Latitude 48.0")
+    assert any("1 of 1 links of" in note and "take 0 ms" in note for note in load(text, "net.gml").warnings)
+    lifted = load(text, "net.gml", floor=0.25)
+    assert lifted.latency(0, 1) == 0.25
+    assert not any("0 ms" in note for note in lifted.warnings)
 
 
 def test_plane_coordinates_give_distances(load):
@@ -189,7 +233,7 @@ def test_mistakes_in_overlay_files_are_sentences(load, name, text, options, mess
 
 def test_a_coordinate_beyond_all_numbers_is_none(load):
     overlay = load(pair(f"x 1{'0' * 400} y 3", "x 1 y 2"), "net.gml")
-    assert any("no coordinates for a" in note for note in overlay.warnings)
+    assert any("1 of 2 brokers no coordinates, or half of them: a" in note for note in overlay.warnings)
 
 
 def test_link_attributes_may_be_called_as_they_like(load):

@@ -40,7 +40,7 @@ def run_with(tmp_path, text, **sections):
         ("time,kind,broker\n-1,crash,0\n", "-1"),
         ("time,kind,broker\nnan,crash,0\n", "nan"),
         ("time,kind,broker\n1,crash,x\n", "'x'"),
-        ("time,kind,broker\n1,crash,9\n", "broker 9"),
+        ("time,kind,broker\n1,crash,9\n", "broker '9'"),
         ("time,kind,broker,neighbour\n1,cut,0,3\n", "0-3"),
         ("time,kind,broker\n1,cut,0\n", "neighbour"),
         ("time,kind,broker,until\n5,crash,0,4\n", "after"),

@@ -76,6 +76,7 @@ def test_what_is_written_for_the_record_gives_the_same_plan_again():
 # ── what has no effect is named ────────────────────────────────────────────────────────────────────────────
 
 FILES = {"workload": {"subscriptions_file": "s.csv", "events_file": "e.csv"}}
+TIMED = {"workload": {"subscriptions_file": "t.csv", "events_file": "e.csv"}}
 # Key, a value that asks for something, and sections in which it has no effect.
 WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("overlay.kind", "star", {"overlay": {"file": "o.edges"}}),
@@ -92,6 +93,9 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("arrivals.home_skew", 1.0, FILES),
     ("arrivals.publisher_skew", 1.0, FILES),
     ("arrivals.publish_rate", 2.0, FILES),
+    ("arrivals.kind", "churn", TIMED),
+    ("arrivals.settle", 5.0, TIMED),
+    ("arrivals", {"kind": "churn", "lifetime": 9.0}, TIMED),
     ("routing.mode", "active", {"routing": {"strategy": "identity"}}),
     ("routing.root", 1, {}),
     ("routing.merge_waste", 0.1, {}),
@@ -120,6 +124,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
 def inputs(tmp_path):
     (tmp_path / "o.edges").write_text("a b 1\nb c 1\n")
     (tmp_path / "s.csv").write_text("a_lo,a_hi,broker\n1,5,0\n2,8,1\n")
+    (tmp_path / "t.csv").write_text("a_lo,a_hi,time\n1,5,0\n2,8,1\n")
     (tmp_path / "e.csv").write_text("a,broker,time\n3,0,1\n7,1,2\n")
     (tmp_path / "f.csv").write_text("time,kind,broker\n1,crash,0\n")
     return tmp_path
@@ -134,14 +139,14 @@ def declared(model: Any = Experiment, prefix: str = "") -> set[str]:
         elif any(isinstance(item, NoEffect) for item in field.metadata):
             found.add(prefix + (field.alias or name))
     if issubclass(model, OpenSection):
-        found |= {f"{prefix}{option or '*'}" for option in model.option_effects}
+        found |= {f"{prefix}{option or '*'}" for option, effect in model.option_effects.items() if effect}
     return found
 
 
 def test_every_declared_key_is_tried_below():
     tried = {key for key, _, _ in WITHOUT_EFFECT}
     assert {key for key in declared() if not key.endswith("*")} <= tried
-    assert {"covering", "matching"} <= tried, "options of the sections that have some"
+    assert {"arrivals", "covering", "matching"} <= tried, "options of the sections that have some"
 
 
 @pytest.mark.parametrize(("key", "value", "sections"), WITHOUT_EFFECT)
@@ -266,7 +271,7 @@ def test_files_of_sweeps_and_cases_lie_beside_the_experiment(mine):
     ("name", "content", "mentions"),
     [
         ("bad.edges", "a b fast\n", "overlay.file"),
-        ("bad.csv", "a_lo,a_hi,broker\n1,5,7\n", "broker 7"),
+        ("bad.csv", "a_lo,a_hi,broker\n1,5,7\n", "bad.csv, line 2, column broker: there is no broker '7'"),
         ("bad.csv", "a_lo,a_hi\n1,1e309\n", "'1e309' is beyond the largest number"),
         ("bad.csv", "a_lo,a_hi\n9,1\n", "can never match"),
     ],
@@ -284,7 +289,7 @@ def test_a_fault_on_a_broker_that_is_not_there_is_found_before_the_first_run(tmp
     (tmp_path / "f.csv").write_text("time,kind,broker\n1,crash,9\n")
     workload = {**TINY["workload"], "subscriptions": 10**9}  # none is generated to find it
     data = {**TINY, "workload": workload, "faults": {"file": str(tmp_path / "f.csv")}}
-    with pytest.raises(CoverlayError, match="broker 9"):
+    with pytest.raises(CoverlayError, match="line 2: broker: there is no broker '9'"):
         run_sweep(plan(data), tmp_path / "out")
 
 
