@@ -41,7 +41,7 @@ class Settings:
 
     routing: RoutingOptions
     strategy: str = "covering"
-    active: bool = False
+    mode: Literal["lazy", "active", "prune"] = "lazy"  # what becomes of entries that a later one covers
     advertisements: Literal["none", "simple", "covering"] = "none"  # how advertisements themselves are routed
     ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
     kind: str = "boxes"  # what "the k best" means and the family of the matcher, see ranking.py
@@ -73,6 +73,11 @@ class Settings:
     @property
     def exact_routing(self) -> RoutingOptions:
         return replace(self.routing, method="scan", epsilon=0.0, method_options={})
+
+    @property
+    def pruning(self) -> RoutingOptions:
+        """How a receiver finds covers among what one neighbour sent it: exactly."""
+        return replace(self.exact_routing, method=RoutingOptions.method)
 
     def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
         """The routing options of one link: ε may differ by link, or by distance from the root."""
@@ -267,10 +272,11 @@ class Network:
         """Add the present size of every table to the trace."""
         rows, now = self.recorder.rows["tables"], self.env.now
         for broker in self.brokers:
-            rows.append((now, broker.number, CLIENT, len(broker.local), final))
+            rows.append((now, broker.number, CLIENT, len(broker.local), 0, final))
             for neighbour in broker.links:
-                planes = [plane.tables for plane in broker.planes.values() if neighbour in plane.tables]
-                rows.append((now, broker.number, neighbour, sum(len(tables[neighbour]) for tables in planes), final))
+                there = [plane.tables[neighbour] for plane in broker.planes.values() if neighbour in plane.tables]
+                entries, pruned = sum(map(len, there)), sum(table.pruned for table in there)
+                rows.append((now, broker.number, neighbour, entries, pruned, final))
 
     def finish(self) -> None:
         """Complete the trace once the network is quiet: final tables, operations, the overlay itself."""

@@ -41,6 +41,10 @@ def first_match(
     return -1
 
 
+def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | None]) -> float:
+    return max((s for s in map(score, filters.values()) if s is not None), default=-math.inf)
+
+
 class LinkTable:
     """The routing-table entries that one neighbour sent us."""
 
@@ -100,10 +104,14 @@ class LinkTable:
                 return True, row + 1
         return False, size
 
+    @property
+    def pruned(self) -> int:
+        """Entries that the neighbour sent and no event is held against (see pruning.py)."""
+        return 0
+
     def best_score(self, score: Callable[[Filter], float | None]) -> float:
         """The highest score that any entry gets; −inf if none gets one."""
-        scores = (score(filter) for filter in self._filters.values())
-        return max((s for s in scores if s is not None), default=-math.inf)
+        return best_score(self._filters, score)
 
     def _admits(self, filter: Filter, event: Floats) -> bool:
         return filter.relaxed_score(event) is not None if self._relaxed else filter.matches(event)

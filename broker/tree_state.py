@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.messages import Control
+from broker.pruning import PrunedTable
 from broker.recovery import Recovery
 from broker.tables import LinkTable
 from broker.trace.schema import CLIENT, NOBODY
@@ -48,7 +49,7 @@ class Plane:
     def forget(self) -> None:
         """Start with empty tables and ledgers: at first, and after a crash that took the memory."""
         settings, dimensions = self.broker.network.settings, len(self.broker.network.settings.routing.domain)
-        self.tables = {n: LinkTable(settings.routing.semantics) for n in self.neighbours}
+        self.tables = {n: self._table() for n in self.neighbours}
         self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
@@ -137,6 +138,10 @@ class Plane:
 
     # ── construction and checks ────────────────────────────────────────────────────────────────────────
 
+    def _table(self) -> LinkTable:
+        settings = self.broker.network.settings
+        return PrunedTable(settings.pruning) if settings.mode == "prune" else LinkTable(settings.routing.semantics)
+
     def _ledger(self, neighbour: int) -> LinkLedger:
         broker, network = self.broker, self.broker.network
         settings, rows = network.settings, network.recorder.rows["decisions"]
@@ -170,7 +175,7 @@ class Plane:
             settings.routing_on(self.tree, broker.number, neighbour),
             settings.exact_routing if settings.ask_exact else None,
             network.new_merger,
-            active=settings.active,
+            active=settings.mode == "active",
             on_decision=record,
             wanted=self.adverts[neighbour].overlaps if settings.advertisements != "none" else None,
         )

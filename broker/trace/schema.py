@@ -108,7 +108,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         time=pa.float64(),
         broker=pa.int32(),
         neighbour=pa.int32(),
-        entries=pa.int64(),
+        entries=pa.int64(),  # that events are held against
+        pruned=pa.int64(),  # known beside them, left out because another entry of the same neighbour covers them
         final=pa.bool_(),  # the sample taken when nothing was under way any more
     ),
     # Every event message, one row per hop, in the order the brokers processed them.
@@ -224,6 +225,7 @@ OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}
+OPTIONAL |= {("tables", "pruned")}
 # What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
 MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
 LOSSES = ("missed_transient", "missed_dropped", "missed_fault")

@@ -171,7 +171,8 @@ def _sizes(rng: np.random.Generator, parent: Any) -> pa.Table:
     times = np.arange(1.0, 21.0)
     return to_table("tables", {
         "time": np.repeat(times, len(broker)), "broker": np.tile(broker, 20), "neighbour": np.tile(neighbour, 20),
-        "entries": rng.integers(0, 5000, 20 * len(broker)), "final": np.repeat(times == times[-1], len(broker)),
+        "entries": rng.integers(0, 5000, 20 * len(broker)), "pruned": np.zeros(20 * len(broker)),
+        "final": np.repeat(times == times[-1], len(broker)),
     })  # fmt: skip
 
 

@@ -135,7 +135,7 @@ class Engine:
         settings, routing, run = self.settings, self.settings.routing, self._run
         options = dict(routing.method_options)
         run["strategy"] = _STRATEGIES[settings.strategy]
-        run["active"], run["ask_exact"] = settings.active, settings.ask_exact
+        run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["gives_up"], run["probe_cap"] = "probe_cap" in options, options.get("probe_cap", -1)
         run["auto"], run["first_method"] = routing.method == "auto", _FIRST_METHOD.get(routing.method, r.SCAN)
         run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))

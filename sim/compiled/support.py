@@ -18,6 +18,8 @@ def unsupported(experiment: Experiment) -> str | None:
     routing, faults = experiment.routing, experiment.faults
     if routing.strategy not in STRATEGIES:
         return f"routing.strategy = {routing.strategy!r}"
+    if routing.mode == "prune":
+        return f"routing.mode = {routing.mode!r}"
     if routing.advertisements != "none":
         return f"routing.advertisements = {routing.advertisements!r}"
     if faults.file is not None or faults.crash_fraction or faults.cut_fraction:

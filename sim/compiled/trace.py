@@ -105,6 +105,7 @@ def _sizes(engine: Engine) -> dict[str, Any]:
         "broker": np.tile(owner[order], samples),
         "neighbour": np.tile(neighbour[order], samples),
         "entries": sizes[:, order].ravel(),
+        "pruned": np.zeros(sizes.size, np.int64),
         "final": np.repeat(np.arange(samples) == samples - 1, columns),
     }
 

@@ -155,7 +155,8 @@ class ArrivalsSection(OpenSection):
 
 class RoutingSection(Section):
     strategy: str = Settings.strategy
-    mode: Annotated[Literal["lazy", "active"], NoEffect(reasons.no_search, unless="lazy")] = "lazy"
+    # What becomes of entries that a later one covers: they stay, are retracted, or are pruned by who received them.
+    mode: Annotated[Literal["lazy", "active", "prune"], NoEffect(reasons.no_search, unless="lazy")] = Settings.mode
     advertisements: Literal["none", "simple", "covering"] = Settings.advertisements
     trees: Literal["spanning", "per-source"] = Settings.trees
     # Of `hierarchical` and of levels; absent: the middle of the tree.
@@ -172,6 +173,8 @@ class RoutingSection(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
+        if self.mode == "prune" and self.strategy == "merging":
+            raise CoverlayError('mode = "prune" is for covering and hierarchical: mergers are retracted, not pruned')
         if self.trees == "per-source" and self.strategy == "hierarchical":
             raise CoverlayError('trees = "per-source" has one root per source: it cannot be combined with hierarchical')
         return self

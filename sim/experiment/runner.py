@@ -101,7 +101,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         epsilon_per_level=tuple(covering.epsilon_per_level),
         epsilon_per_link=covering.links(),
         strategy=routing.strategy,
-        active=routing.mode == "active",
+        mode=routing.mode,
         advertisements=routing.advertisements,
         ask_exact=covering.recall,
         kind=matching.kind,

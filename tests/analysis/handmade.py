@@ -96,10 +96,10 @@ def final(*entries: int) -> list[dict[str, Any]]:
     """Final samples of the tables on the line 0–1–2: 0←1, 1←0, 1←2, 2←1, and two local entries each."""
     links = [(0, 1), (1, 0), (1, 2), (2, 1)]
     rows = [
-        {"time": 9.0, "broker": b, "neighbour": n, "entries": e, "final": True}
+        {"time": 9.0, "broker": b, "neighbour": n, "entries": e, "pruned": e // 2, "final": True}
         for (b, n), e in zip(links, entries, strict=True)
     ]
     # An earlier sample and local entries, neither of which may be counted.
-    rows.append({"time": 1.0, "broker": 0, "neighbour": 1, "entries": 100, "final": False})
-    rows += [{"time": 9.0, "broker": b, "neighbour": -1, "entries": 2, "final": True} for b in range(3)]
+    rows.append({"time": 1.0, "broker": 0, "neighbour": 1, "entries": 100, "pruned": 50, "final": False})
+    rows += [{"time": 9.0, "broker": b, "neighbour": -1, "entries": 2, "pruned": 0, "final": True} for b in range(3)]
     return rows

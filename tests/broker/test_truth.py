@@ -81,7 +81,7 @@ networks = st.fixed_dictionaries(
         # With equal latencies messages arrive at the same moment; the least jitter then puts links in random order.
         "latency": st.sampled_from([{"kind": "uniform", "low": 0.0, "high": 4.0}, {"kind": "constant", "value": 1.0}]),
         "jitter": st.sampled_from([0.0, 1e-9, 5.0]),
-        "active": st.booleans(),
+        "mode": st.sampled_from(["lazy", "active", "prune"]),
         "semantics": st.sampled_from(["exact", "relaxed"]),
         "k": st.sampled_from([None, 1, 2]),
         "merge_waste": st.sampled_from([0.0, 0.5]),
@@ -103,7 +103,7 @@ def build(strategy, method, epsilon, drawn) -> Network:
         Settings(
             RoutingOptions(DOMAIN, drawn["semantics"], method, epsilon, merge_waste=drawn["merge_waste"]),
             strategy,
-            drawn["active"],
+            drawn["mode"] if strategy in ("covering", "hierarchical") or drawn["mode"] != "prune" else "lazy",
             matcher="scan",
             k=drawn["k"],
             links=LinkModel(jitter=drawn["jitter"]),

@@ -35,11 +35,15 @@ def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
     attributes = F.get_json_object("parameters", "$.workload.attributes").try_cast("int")
     entry = BYTES_PER_BOUND * attributes + BYTES_PER_ID
     remote = F.when(F.col("neighbour") != CLIENT, F.col("entries")).otherwise(0)
-    # Local entries take memory too, though no strategy can save them.
-    both = F.sum(remote).alias("remote"), F.sum("entries").alias("all")
-    sizes = tables.where("final").groupBy("run", "broker").agg(*both)
+    pruned = F.coalesce(F.col("pruned"), F.lit(0))  # older traces have none
+    # Local entries take memory too, though no strategy can save them, and pruned ones are still known.
+    sums = F.sum(remote).alias("remote"), F.sum(F.col("entries") + pruned).alias("all"), F.sum(pruned).alias("left_out")
+    sizes = tables.where("final").groupBy("run", "broker").agg(*sums)
     totals = sizes.groupBy("run").agg(
-        F.sum("remote").alias("total"), F.max("remote").alias("largest"), F.sum("all").alias("stored")
+        F.sum("remote").alias("total"),
+        F.max("remote").alias("largest"),
+        F.sum("all").alias("stored"),
+        F.sum("left_out").alias("left_out"),
     )
     entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
     return run.join(F.broadcast(totals), "run", "left").select(
@@ -48,6 +52,7 @@ def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
         F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
         F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
         (1 - F.try_divide(entries, F.col("simple_entries"))).alias("reduction"),
+        F.coalesce(F.col("left_out"), F.lit(0)).cast("double").alias("pruned"),
         F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
     )
 
@@ -95,13 +100,23 @@ JOB = Job(
             "higher",
         ),
         Metric(
+            "pruned",
+            "pruned entries",
+            "entries",
+            "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
+            "neighbour covers them.",
+            "Σ pruned over brokers and neighbours, final sample",
+            ("tables.pruned", "tables.final"),
+            empty=0,
+        ),
+        Metric(
             "memory_per_broker",
             "memory per broker",
             "bytes",
-            "What the entries of an average broker, its clients' included, take at least: bounds and ids, "
-            "without any index over them.",
-            f"Σ entries × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
-            ("tables.entries", "tables.final", "run.parameters", "run.brokers"),
+            "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
+            "ids, without any index over them.",
+            f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
+            ("tables.entries", "tables.pruned", "tables.final", "run.parameters", "run.brokers"),
         ),
     ),
 )

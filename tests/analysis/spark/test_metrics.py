@@ -37,9 +37,9 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, f
     run = frame("run", [handmade.record(active=4, brokers=3), {**handmade.record(active=0), "run": "empty"}])
     expected = expect(
         spark,
-        "entries entries_per_broker entries_max reduction memory_per_broker",
-        ("a", 7.0, 7 / 3, 5.0, 1 - 7 / 8, 13 * 40 / 3),  # broker 1 has 3 + 2; simple routing would have 4 × 2
-        ("empty", 0.0, 0.0, 0.0, None, 0.0),  # nothing to save
+        "entries entries_per_broker entries_max reduction pruned memory_per_broker",
+        ("a", 7.0, 7 / 3, 5.0, 1 - 7 / 8, 2.0, 15 * 40 / 3),  # broker 1 has 3 + 2; simple routing would have 4 × 2
+        ("empty", 0.0, 0.0, 0.0, None, 0.0, 0.0),  # nothing to save
     )
     assertDataFrameEqual(table_size.table_size(tables, run), expected)
 

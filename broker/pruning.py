@@ -1,0 +1,71 @@
+"""A neighbour's table that leaves out what a wider entry of the same neighbour covers (`routing.mode = "prune"`).
+
+Lazy covering leaves entries in place that a later, wider one covers. They never change an answer: an event that they
+match is wanted because of the wider one already. The receiver can tell by itself, without a message.
+
+Only the table that events are held against gets smaller. A pruned entry keeps its id and filter, is known to recovery
+and to the ledgers towards others, and comes back when its cover leaves. What is active and what is pruned because of
+whom is decided like what active covering sends and retracts, by the same ledger, whose messages here add and remove rows.
+The search is exact, whatever method decides about links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from broker.tables import LinkTable, best_score
+from routing.contract import RoutingOptions, group_of
+from routing.filter import Filter
+from routing.ledger import Kind, LinkLedger, Message
+from routing.strategies.covering import Covering
+
+
+class PrunedTable(LinkTable):
+    """The entries that one neighbour sent us; the rows are those that no other covers."""
+
+    def __init__(self, exact: RoutingOptions) -> None:
+        super().__init__(exact.semantics)
+        self._known: dict[int, Filter] = {}
+        self._ledger = LinkLedger(Covering(exact), active=True)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._known
+
+    @property
+    def filters(self) -> Mapping[int, Filter]:
+        return self._known
+
+    @property
+    def pruned(self) -> int:
+        return len(self._ledger.suppressed)
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self._known[subscription] = filter
+        self._change_rows(self._ledger.subscribe(subscription, filter))
+
+    def remove(self, subscription: int) -> Filter:
+        self._change_rows(self._ledger.unsubscribe(subscription))
+        return self._known.pop(subscription)
+
+    def _change_rows(self, messages: list[Message]) -> None:
+        for kind, subscription, filter in messages:
+            if kind is Kind.SUBSCRIBE:
+                super().add(subscription, filter)
+            else:
+                super().remove(subscription)
+
+    def best_score(self, score: Callable[[Filter], float | None]) -> float:
+        return best_score(self._known, score)  # a pruned entry may score higher than the one that covers it
+
+    def check(self) -> None:
+        super().check()
+        self._ledger.check()
+        assert self._ledger.known == self._known, "an entry is neither active nor pruned"
+        assert super().filters == self._ledger.sent, "the rows are not the active entries"
+        options = self._ledger.strategy.options
+        for subscription, filter in self._ledger.sent.items():
+            others = (f for other, f in self._ledger.sent.items() if other != subscription)
+            alike = (f for f in others if group_of(options, f) == group_of(options, filter))
+            assert not any(f.contains(filter, options.integral) for f in alike), (
+                f"{subscription} is covered and not pruned"
+            )
