@@ -5,8 +5,8 @@ match is wanted because of the wider one already. The receiver can tell by itsel
 
 Only the table that events are held against gets smaller. A pruned entry keeps its id and filter, is known to recovery
 and to the ledgers towards others, and comes back when its cover leaves. What is active and what is pruned because of
-whom is decided like what active covering sends and retracts, by the same ledger, whose messages here add and remove rows.
-The search is exact, whatever method decides about links.
+whom is decided like what active covering sends and retracts, by the same ledger: its messages here add and remove
+rows. The search is exact, whatever method decides about links.
 """
 
 from __future__ import annotations

@@ -99,5 +99,5 @@ def test_where_nobody_leaves_pruning_has_lazy_messages_and_active_tables(strateg
 
 
 def test_mergers_are_not_pruned():
-    with pytest.raises(CoverlayError, match="prune.*covering and hierarchical"):
+    with pytest.raises(CoverlayError, match=r"prune.*covering and hierarchical"):
         plan({"name": "refused", "routing": {"strategy": "merging", "mode": "prune"}})
