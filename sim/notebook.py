@@ -22,6 +22,7 @@ from coverlay import CoverlayError, quoted
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepResult, run_sweep
+from sim.tell.keep import keep
 
 Experiment = str | Path | Mapping[str, Any] | Plan
 
@@ -62,9 +63,10 @@ def run(
     swept = run_sweep(
         plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
     )
-    for note in sorted({note for outcome in swept.outcomes for note in outcome.warnings}):
+    for note in swept.warnings:
         warnings.warn(note, stacklevel=2)
     _refuse_broken(swept, folder)
+    keep(plan, folder, swept)
     return analyze(folder, spark)
 
 

@@ -1,6 +1,6 @@
 """What the pictures of the report are drawn from: every point's metrics, the axes to choose from, the advice.
 
-Goes into the page as JSON; analysis/page/report.js draws it.
+Goes into the page as JSON; templates/report.js draws it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.report.advisor import Advice
+from analysis.report.answers import Answer, differs, same_everywhere
+from analysis.report.sentences import said
+from analysis.report.overlay_data import MEASURES
 from analysis.report.study import Case, picture_rows
 from analysis.report.summary import Summary, is_covering, label_text, metric_text, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
@@ -30,16 +33,38 @@ CHARTS = (
 )
 
 
-def charts_of_every_report() -> list[dict[str, Any]]:
-    return [
-        {"id": f"chart-{number}", "title": title, "metrics": list(metrics), "caption": caption}
-        for number, (title, metrics, caption) in enumerate(CHARTS)
-    ]
+def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], list[str]]:
+    """The pictures of CHARTS in which something differs, and a sentence about each of the others."""
+    drawn, alike = [], []
+    for number, (title, metrics, caption) in enumerate(CHARTS):
+        known = [name for name in metrics if known_metrics(summary, [name])]
+        if any(differs(summary, name) for name in known):
+            drawn.append({"id": f"chart-{number}", "title": title, "metrics": known, "caption": caption})
+        elif known and (sentence := same_everywhere(summary, known)):
+            alike.append(f"{title}. {sentence}")
+    return drawn, alike
 
 
 def known_metrics(summary: Summary, names: list[str]) -> bool:
     known = summary.points[summary.points["metric"].isin(names)]["mean"]
     return bool(known.notna().any())
+
+
+def bounded(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """mean, low, high and n; an interval ends where the quantity does, and one seed has none."""
+    metric, shown = CATALOGUE[name], {key: value[key] for key in ("mean", "low", "high", "n")}
+    if value["n"] < 2:
+        return {**shown, "mean": _short(shown["mean"]), "low": None, "high": None}
+    if not metric.signed:
+        shown["low"] = max(0.0, shown["low"])
+    if metric.unit == "share":
+        shown["high"] = min(1.0, shown["high"])
+    return {key: _short(number) for key, number in shown.items()}
+
+
+def _short(number: float) -> float:
+    """Six digits: nobody sees more in a picture, and a large sweep's page would be twice as long."""
+    return float(f"{number:.6g}")
 
 
 def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
@@ -72,6 +97,7 @@ def _number(value: Any) -> float:
 
 def plot_data(
     summary: Summary,
+    answer: Answer,
     charts: list[dict[str, Any]],
     advice: list[Advice],
     nets: list[dict[str, Any]],
@@ -79,27 +105,37 @@ def plot_data(
 ) -> dict[str, Any]:
     dimensions = dimensions_of(summary)
     points = []
+    shown = [name for name in CATALOGUE if known_metrics(summary, [name])]
     for point in summary.order:
         values = {}
-        for name in CATALOGUE:
+        for name in shown:
             value = summary.value(point, name)
-            values[name] = {key: value[key] for key in ("mean", "low", "high", "n")}
-            values[name]["text"] = metric_text(value, name, interval=True)
+            values[name] = {**bounded(value, name), "text": metric_text(value, name, interval=True)}
         keys = {dimension["name"]: dimension["of"].get(point) for dimension in dimensions}
-        points.append({"keys": keys, "values": values})
-    shown = [name for name in CATALOGUE if known_metrics(summary, [name])]
+        points.append({"keys": keys, "title": said(summary, point), "values": values})
     covering = [i for i, net in enumerate(nets) if net["covering"]]
     return {
         "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
         "defaultKey": dimensions[0]["name"],
         "points": points,
         "metrics": {name: _describe(name) for name in shown},
+        "answer": answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
         "study": [{"title": case.title, "rows": picture_rows(case)} for case in cases],
         "overlays": nets,
+        "measures": [{"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]],
         "defaultOverlay": covering[0] if covering else 0,
     }
+
+
+def answer_charts(answer: Answer) -> list[dict[str, Any]]:
+    """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
+    places: dict[str, dict[str, Any]] = {}
+    for picture in answer.pictures:
+        found = places.setdefault(picture["title"], {"id": f"answer-{len(places)}", "title": picture["title"], "of": []})
+        found["of"].append(picture)
+    return list(places.values())
 
 
 def _describe(name: str) -> dict[str, str]:

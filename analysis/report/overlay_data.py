@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.report.summary import Summary, is_covering, point_title
@@ -15,6 +16,13 @@ from analysis.spark.traces import Run, canonical
 from broker.trace.schema import CLIENT
 
 MOST_TIMES = 24  # stops of the slider
+# What brokers can be coloured by: columns of the results per broker.
+MEASURES: dict[str, dict[str, str]] = {
+    "entries": {"title": "table entries", "unit": "entries"},
+    "processed": {"title": "messages processed", "unit": "messages"},
+}
+CLOSE = 0.015  # of the picture's width: brokers nearer than this are drawn side by side
+GOLDEN = 2.399963  # radians between two neighbours of a spiral that fills a disc evenly
 MOST_NUMBERS = 150_000  # brokers × (stops + columns) over all pictures: about 1 MB of page
 
 
@@ -35,15 +43,37 @@ def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
     brokers = _read(run, "brokers").merge(_of(summary.brokers, run), "left", "broker").fillna(0)
     links = _read(run, "links").merge(_of(summary.links, run), "left", ["broker", "neighbour"])
     times, samples = _over_time(run, brokers["broker"].tolist())
+    brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
     return {
         "title": point_title(summary, point),
         "covering": is_covering(summary.labels(point)),
         "brokers": brokers.to_dict("records"),
         "links": links.fillna(0).to_dict("records"),
+        "geographic": bool(run.record.get("geographic")),
+        "moved": moved,
         "times": times,
         "samples": samples,
     }
+
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def spread(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
+    """Positions in which brokers at one place lie around it in a spiral, and how many were moved."""
+    step = CLOSE * max(float(np.ptp(x)), float(np.ptp(y)), 1e-9) if len(x) else 1.0
+    cells: dict[tuple[int, int], int] = {}
+    moved, at = 0, np.stack([x, y], axis=1).astype(np.float64)
+    for row, (here_x, here_y) in enumerate(at.copy()):
+        cell = round(here_x / step), round(here_y / step)
+        before = cells.get(cell, 0)
+        cells[cell] = before + 1
+        if before:
+            moved += 1
+            reach, angle = step * np.sqrt(before), GOLDEN * before
+            at[row] = here_x + reach * np.cos(angle), here_y + reach * np.sin(angle)
+    return at[:, 0], at[:, 1], moved
 
 
 def _read(run: Run, table: str) -> pd.DataFrame:

@@ -21,14 +21,17 @@ from markupsafe import Markup
 
 from analysis.report import plots
 from analysis.report.advisor import advise
+from analysis.report.answers import Answer, Findings, answer
 from analysis.report.assets import asset
-from analysis.report.data import charts_of_every_report, dimensions_of, known_metrics, plot_data
+from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
 from analysis.report.overlay_data import overlays
+from analysis.report.replay import replays
 from analysis.report.sentences import brief, loss_words
-from analysis.report.study import COLUMNS, Case, overall, row_texts, shape, study
-from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table
+from analysis.report.study import COLUMNS, Case, overall, row_texts, shape
+from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
+from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
-from analysis.spark.traces import Run, find_runs
+from analysis.spark.traces import Run, canonical, find_runs
 from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError, __version__
@@ -58,20 +61,34 @@ def render(summary: Summary) -> str:
     """The whole page as text."""
     runs, warnings = _runs(summary)
     advice = advise(summary)
-    shown = [chart for chart in charts_of_every_report() if known_metrics(summary, chart["metrics"])]
+    findings = Findings(summary, read_told(summary.out))
+    told, cases, answered = findings.told, findings.cases, answer(findings)
+    shown, alike = charts_that_differ(summary)
     nets = overlays(summary, runs)
     sample = runs[0] if runs else None
     toml = _toml(summary.out)
-    cases = study(summary)
+    data = plot_data(summary, answered, shown, advice, nets, cases)
+    if nets:
+        shown_run = sorted(runs, key=lambda run: summary.order.index(canonical(run.point)))[data["defaultOverlay"]]
+        data["replays"] = replays(shown_run, [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]])
+    if any(net["geographic"] for net in nets):
+        data["coast"] = json.loads(asset("coast.json"))["rings"]
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": _question(summary, _asked(toml)),
         "facts": _facts(summary),
         "cards": _cards(summary),
-        "brief": brief(summary),
+        "brief": [sentence for sentence in brief(summary) if sentence not in answered.sentences],
+        "answer": answered.sentences,
+        "answer_charts": answer_charts(answered),
+        "alike": alike,
+        "stories": "\n".join(told.stories),
+        "replays": data.get("replays", []),
+        "replayed": nets[data["defaultOverlay"]]["title"] if nets else "",
+        "coast": "coast" in data,
         "advice": advice,
-        "warnings": [*summary.warnings, *warnings],
-        "table": _table(summary),
+        "warnings": list(dict.fromkeys([*summary.warnings, *warnings, *told.notes])),
+        "table": _table(summary, answered),
         "study": _study(cases),
         "study_overall": overall(cases),
         "study_columns": [{"title": title, "note": note} for title, note in COLUMNS],
@@ -86,19 +103,21 @@ def render(summary: Summary) -> str:
         "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
         "metrics": list(CATALOGUE.values()),
         "version": __version__,
-        "data": embed(plot_data(summary, shown, advice, nets, cases)),
+        "data": embed(data),
         "specs": embed(
             {
                 "lines": plots.lines(),
                 "front": plots.front(),
-                "overlay": plots.overlay(),
                 "bounds": plots.bounds(),
+                "rows": plots.rows(),
+                "times": plots.times(),
+                "trade": plots.trade(),
             }
         ),
         "vega": Markup(_drawing_library()),
         "css": Markup(asset("report.css")),
         "theme": Markup(asset("theme.js")),
-        "js": Markup(asset("report.js")),
+        "js": Markup(asset("overlay.js") + asset("report.js")),
     }
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(asset("report.html.jinja")).render(content)
@@ -212,8 +231,8 @@ def _routes(summary: Summary, point: str) -> bool:
     return summary.labels(point)["strategy"] != "flooding"
 
 
-def _table(summary: Summary) -> dict[str, Any]:
-    plain: Table = table(summary)
+def _table(summary: Summary, answered: Answer) -> dict[str, Any]:
+    plain: Table = table(summary, table_metrics(summary, answered.metrics))
     rows = []
     for point, cells in zip(plain.points, plain.rows, strict=True):
         row = []

@@ -14,7 +14,6 @@ import altair as alt
 # Put in place of an axis title; the page's script replaces it.
 X_TITLE, Y_TITLE = "__x_title__", "__y_title__"
 HEIGHT = 260
-OVERLAY_HEIGHT = 520
 
 Spec = dict[str, Any]
 
@@ -113,59 +112,89 @@ def bounds() -> Spec:
     return _finish(chart.properties(width="container", height=int(1.4 * HEIGHT)))
 
 
-def overlay() -> Spec:
-    """The overlay: links as lines as wide as their traffic, brokers as dots coloured by what the menu says.
+def rows() -> Spec:
+    """A metric with one row per setting: its name, below it a dot, its interval, and a bar from 0 that shows its size.
 
-    Data: links (x, y, x2, y2, routed, control, events, name), nodes (x, y, name, value, entries, processed).
+    Data: setting, series, y, low, high, end (where the number is written), text, short, seeds, and zero.
     """
-    legend = alt.Legend(orient="top", direction="horizontal", offset=0)  # one for colour and size together
-    plain = {"axis": None, "scale": alt.Scale(zero=False, nice=False, padding=18)}
-    links = (
-        alt.Chart(alt.NamedData("links"))
-        .mark_rule()
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        y=alt.Y("setting:N", title=None, sort=None, axis=None),
+        tooltip=[
+            alt.Tooltip("setting:N", title="setting"),
+            alt.Tooltip("text:N", title="mean ± 95 %"),
+            alt.Tooltip("seeds:Q", title="seeds"),
+        ],
+    )
+    colour = alt.Color("series:N", legend=None, sort=None)
+    zero = alt.X("zero:Q", title=Y_TITLE)
+    name = {"align": "left", "baseline": "bottom", "dy": -6, "fontSize": 12}
+    layers = [
+        base.mark_rule(strokeWidth=6, opacity=0.25).encode(x=zero, x2="y:Q", color=colour),
+        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("y:Q", title=Y_TITLE), color=colour),
+        base.mark_errorbar(ticks=alt.MarkConfig(size=9), thickness=1.5).encode(
+            x=alt.X("low:Q", title=Y_TITLE), x2="high:Q", color=colour, tooltip=alt.value(None)
+        ),
+        base.mark_text(align="left", dx=9, fontSize=12).encode(x=alt.X("end:Q", title=Y_TITLE), text="short:N"),
+        base.mark_text(**name).encode(x=zero, text="setting:N"),
+    ]
+    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+
+
+def times() -> Spec:
+    """Something over simulated time, a line per series, with marks where something failed or was repaired.
+
+    Data: rows (x, y, series, text), marks (x, kind, name).
+    """
+    x = alt.X("x:Q", title="simulated time, ms", scale=alt.Scale(nice=False))
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=x,
+        y=alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True)),
+        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
+        tooltip=[
+            alt.Tooltip("series:N", title="series"),
+            alt.Tooltip("x:Q", title="from, ms", format=",.0f"),
+            alt.Tooltip("text:N", title="here"),
+        ],
+    )
+    marks = (
+        alt.Chart(alt.NamedData("marks"))
+        .mark_rule(strokeWidth=1, strokeDash=[2, 3])
         .encode(
-            x=alt.X("x:Q", **plain),
-            y=alt.Y("y:Q", **plain),
-            x2="x2:Q",
-            y2="y2:Q",
-            strokeWidth=alt.StrokeWidth("traffic:Q", legend=None, scale=alt.Scale(range=[1, 7], zero=True)),
-            strokeDash=alt.condition("datum.routed", alt.value([1, 0]), alt.value([3, 4])),
-            opacity=alt.condition("datum.routed", alt.value(0.55), alt.value(0.3)),
+            x=x,
+            opacity=alt.condition("datum.kind === 'crash' || datum.kind === 'cut'", alt.value(0.9), alt.value(0.25)),
             tooltip=[
-                alt.Tooltip("name:N", title="link"),
-                alt.Tooltip("latency:Q", title="latency, ms", format=".2f"),
-                alt.Tooltip("control:Q", title="control messages", format=","),
-                alt.Tooltip("events:Q", title="event messages", format=","),
-                alt.Tooltip("needless:Q", title="of these for nothing", format=","),
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("name:N", title="where"),
+                alt.Tooltip("x:Q", title="ms", format=",.0f"),
             ],
         )
     )
-    nodes = (
-        alt.Chart(alt.NamedData("nodes"))
-        .mark_circle(opacity=1, strokeWidth=0.8)
-        .encode(
-            x=alt.X("x:Q", **plain),
-            y=alt.Y("y:Q", **plain),
-            # The domain is filled in by the page: the same colours at every time and for every setting.
-            color=alt.Color(
-                "value:Q",
-                title=Y_TITLE,
-                scale=alt.Scale(domain=[0, 1], scheme="viridis"),
-                legend=legend,
-            ),
-            size=alt.Size(
-                "value:Q",
-                title=Y_TITLE,
-                scale=alt.Scale(domain=[0, 1], range=[50, 500]),
-                legend=legend,
-            ),
-            tooltip=[
-                alt.Tooltip("name:N", title="broker"),
-                alt.Tooltip("entries:Q", title="table entries", format=","),
-                alt.Tooltip("processed:Q", title="messages processed", format=","),
-            ],
-        )
+    layers = [
+        base.mark_line(strokeWidth=2, interpolate="step-after"),
+        marks,
+        base.mark_point(size=18, filled=True, opacity=1),
+    ]
+    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+
+
+def trade() -> Spec:
+    """What is kept against what it costs, a line per method, a dot per ε.
+
+    Data: x, y, series, name, text.
+    """
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:Q", title=X_TITLE, axis=alt.Axis(format="~s", tickCount=6), scale=alt.Scale(type="log", nice=True)),
+        y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
+        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
+        tooltip=[
+            alt.Tooltip("series:N", title="method"),
+            alt.Tooltip("name:N", title="ε"),
+            alt.Tooltip("text:N", title="cost and saving"),
+        ],
     )
-    zoom = alt.selection_interval(name="zoom", bind="scales")
-    chart = alt.layer(links, nodes.add_params(zoom))
-    return _finish(chart.properties(width="container", height=OVERLAY_HEIGHT))
+    layers = [
+        base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="x:Q"),
+        base.mark_point(size=70, filled=True, opacity=1),
+        base.mark_text(dx=8, dy=-8, align="left").encode(text="name:N", tooltip=alt.value(None)),
+    ]
+    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))

@@ -17,11 +17,11 @@ SAME = 0.02  # relative differences up to this are not worth a sentence
 
 def brief(summary: Summary) -> list[str]:
     """Sentences about tables, approximate search, traffic, latency and correctness, as far as they apply."""
-    parts: tuple[Callable[[Summary], str], ...] = (_tables, _search, _traffic, _latency, _truth)
+    parts: tuple[Callable[[Summary], str], ...] = (about_tables, about_search, about_traffic, about_latency, _truth)
     return [sentence for part in parts if (sentence := part(summary))]
 
 
-def _said(summary: Summary, point: str) -> str:
+def said(summary: Summary, point: str) -> str:
     """A setting as one would say it: exact covering (method auto)."""
     labels = summary.labels(point)
     name = str(labels["strategy"])
@@ -35,50 +35,50 @@ def _said(summary: Summary, point: str) -> str:
     return f"{name} ({', '.join(keys)})" if keys else name
 
 
-def _mean(summary: Summary, point: str, metric: str) -> float:
+def mean(summary: Summary, point: str, metric: str) -> float:
     return float(summary.value(point, metric)["mean"])
 
 
-def _extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
+def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
     """The points with the least and the most of a metric, if they differ enough to tell."""
-    known = [point for point in points if _mean(summary, point, metric) == _mean(summary, point, metric)]
+    known = [point for point in points if mean(summary, point, metric) == mean(summary, point, metric)]
     if not known:
         return None
-    least = min(known, key=lambda point: _mean(summary, point, metric))
-    most = max(known, key=lambda point: _mean(summary, point, metric))
-    low, high = _mean(summary, least, metric), _mean(summary, most, metric)
+    least = min(known, key=lambda point: mean(summary, point, metric))
+    most = max(known, key=lambda point: mean(summary, point, metric))
+    low, high = mean(summary, least, metric), mean(summary, most, metric)
     return (least, most) if high > low * (1 + SAME) else None
 
 
-def _tables(summary: Summary) -> str:
+def about_tables(summary: Summary) -> str:
     # Flooding keeps no tables at all: that is no achievement.
     points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
     if not points:
         return ""
-    least = min(points, key=lambda point: _mean(summary, point, "entries"))
-    entries, title = _entries(summary, least), _said(summary, least)
+    least = min(points, key=lambda point: mean(summary, point, "entries"))
+    entries, title = _entries(summary, least), said(summary, least)
     simple = _simple_beside(summary, least)
     if simple is not None and simple != least:
-        share = _mean(summary, least, "reduction")
+        share = mean(summary, least, "reduction")
         return (
             f"With simple routing, where every broker learns of every subscription, the brokers keep "
             f"{_entries(summary, simple)} routing entries in all. With {title} they keep {entries}: "
             f"{number_text(share, 'share')} fewer{_sure(summary, least, simple)}."
         )
-    saved = _mean(summary, least, "reduction")
+    saved = mean(summary, least, "reduction")
     than = f", {number_text(saved, 'share')} fewer than simple routing would need" if saved > 0 else ""
-    ends = _extremes(summary, "entries", points)
+    ends = extremes(summary, "entries", points)
     if ends is None:
         return f"The brokers keep {entries} routing entries in all{than}."
     most = ends[1]
     return (
         f"Routing tables are smallest with {title}: {entries} entries in all{than}. They are largest with "
-        f"{_said(summary, most)}: {_entries(summary, most)}."
+        f"{said(summary, most)}: {_entries(summary, most)}."
     )
 
 
 def _entries(summary: Summary, point: str) -> str:
-    return number_text(_mean(summary, point, "entries"), "entries")
+    return number_text(mean(summary, point, "entries"), "entries")
 
 
 def _simple_beside(summary: Summary, point: str) -> str | None:
@@ -104,46 +104,46 @@ def _sure(summary: Summary, one: str, other: str) -> str:
     return ", more than chance explains" if bool(rows["differs"].iloc[0]) else ", which may still be chance"
 
 
-def _search(summary: Summary) -> str:
+def about_search(summary: Summary) -> str:
     """What the least thorough search missed."""
     rough = [
         point
         for point in summary.order
         if is_covering(summary.labels(point)) and summary.labels(point)["epsilon"] > 0
-        and _mean(summary, point, "recall") == _mean(summary, point, "recall")
+        and mean(summary, point, "recall") == mean(summary, point, "recall")
     ]  # fmt: skip
     if not rough:
         return ""
-    worst = min(rough, key=lambda point: _mean(summary, point, "recall"))
+    worst = min(rough, key=lambda point: mean(summary, point, "recall"))
     return (
         f"A search that may skip part of the space misses covers, never events: "
-        f"{_said(summary, worst)} finds {number_text(_mean(summary, worst, 'recall'), 'share')} of them and "
+        f"{said(summary, worst)} finds {number_text(mean(summary, worst, 'recall'), 'share')} of them and "
         f"keeps {_entries(summary, worst)} entries."
     )
 
 
-def _traffic(summary: Summary) -> str:
-    ends = _extremes(summary, "event_messages", summary.order)
+def about_traffic(summary: Summary) -> str:
+    ends = extremes(summary, "event_messages", summary.order)
     if ends is None:
         return ""
-    least, most = (f"{number_text(_mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
+    least, most = (f"{number_text(mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
     return (
-        f"Carrying the events takes {least} with {_said(summary, ends[0])} and {most} with {_said(summary, ends[1])}."
+        f"Carrying the events takes {least} with {said(summary, ends[0])} and {most} with {said(summary, ends[1])}."
     )
 
 
-def _latency(summary: Summary) -> str:
-    known = [p for p in summary.order if _mean(summary, p, "latency_p95") == _mean(summary, p, "latency_p95")]
+def about_latency(summary: Summary) -> str:
+    known = [p for p in summary.order if mean(summary, p, "latency_p95") == mean(summary, p, "latency_p95")]
     if not known:
         return ""
-    ends = _extremes(summary, "latency_p95", known)
+    ends = extremes(summary, "latency_p95", known)
     if ends is None:
-        within = number_text(_mean(summary, known[0], "latency_p95"), "ms")
+        within = number_text(mean(summary, known[0], "latency_p95"), "ms")
         return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if known[1:] else ".")
-    fast, slow = (f"{number_text(_mean(summary, p, 'latency_p95'), 'ms')} ms" for p in ends)
+    fast, slow = (f"{number_text(mean(summary, p, 'latency_p95'), 'ms')} ms" for p in ends)
     return (
-        f"95 % of the deliveries arrive within {fast} with {_said(summary, ends[0])}, and within {slow} with "
-        f"{_said(summary, ends[1])}."
+        f"95 % of the deliveries arrive within {fast} with {said(summary, ends[0])}, and within {slow} with "
+        f"{said(summary, ends[1])}."
     )
 
 

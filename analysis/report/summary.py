@@ -40,6 +40,7 @@ TABLE_METRICS = (
     "probes_per_check",
     "event_messages",
     "latency_p95",
+    "latency_p99",
     "missed",
     "duplicates",
 )
@@ -58,6 +59,11 @@ _SHORT_TITLES = {
     "probes_per_check": "probes/check",
     "event_messages": "event msgs",
     "latency_p95": "latency p95 ms",
+    "latency_p99": "p99 ms",
+    "convergence_p95": "settled p95 ms",
+    "unsubscribe_mean": "leaving ms",
+    "outage_mean": "outage ms",
+    "control_per_event": "control/event",
     "missed": "missed",
     "duplicates": "dup.",
 }
@@ -143,15 +149,19 @@ class Table:
         return tuple(column.title for column in self.columns)
 
 
-def table_metrics(summary: Summary) -> tuple[str, ...]:
-    """The usual metrics, and those of losses and repair where there were any."""
+def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
+    """`first`, the usual metrics, and those of losses and repair where there were any; never one that nobody has."""
 
     def happened(name: str) -> bool:
         return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
 
+    def known(name: str) -> bool:
+        return any(_known(summary.value(point, name)["mean"]) for point in summary.order)
+
     alarms = [name for name in ALARM_METRICS if happened(name)]
     losses = [name for name in LOSS_METRICS if happened(name)]
-    return (*TABLE_METRICS, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
+    wanted = (*first, *TABLE_METRICS, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
+    return tuple(name for name in dict.fromkeys(wanted) if known(name))
 
 
 def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: bool = False) -> Table:

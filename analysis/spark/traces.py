@@ -68,7 +68,19 @@ class Run:
 
     def read(self, table: str) -> pa.Table:
         """One whole table, for what looks at a single run; sweeps are read with Spark."""
-        return _read_table(self.folder / f"{table}.parquet", SCHEMAS[table].names)
+        path = self.folder / f"{table}.parquet"
+        later = {name for of, name in OPTIONAL if of == table}  # columns that an earlier version did not write
+        have = set(pq.read_schema(path).names) if later else set()
+        return _read_table(path, [name for name in SCHEMAS[table].names if name not in later or name in have])
+
+    def read_first(self, table: str) -> pa.Table:
+        """The first rows of a table, at most one row group: for examples out of a run of any size."""
+        path = self.folder / f"{table}.parquet"
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                return file.read_row_group(0) if file.num_row_groups else self.read(table)
+        except _UNREADABLE as error:
+            raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         trace_hash=pa.string(),
         brokers=pa.int64(),
         links=pa.int64(),
+        geographic=pa.bool_(),  # x and y of the brokers are longitude and latitude in degrees
         subscriptions=pa.int64(),  # made
         active=pa.int64(),  # still subscribed at the end
         events=pa.int64(),
@@ -221,7 +222,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 # Columns that traces of earlier versions lack.
-OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "simple_entries", "strays", "wrong_times")}
+OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times")}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}

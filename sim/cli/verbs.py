@@ -54,14 +54,14 @@ def run(options: argparse.Namespace) -> int:
         result = run_sweep(
             plan, out, jobs=options.jobs, resume=options.resume, spark_master=options.spark, progress=update
         )
-    for warning in sorted({warning for outcome in result.outcomes for warning in outcome.warnings}):
+    for warning in result.warnings:
         _complain(f"note: {warning}")
     kept = f", {result.kept} kept from before" if result.kept else ""
     _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
     _report_failures(result, options.experiment, options.settings)
     if not result.outcomes and not result.kept:
         return 2 if all(failure.is_input for failure in result.failures) else 1
-    _tell(plan, out)
+    _tell(plan, out, result)
     write_bounds(plan, out)
     _aggregate(out, options.spark)
     options.folder = out
@@ -74,14 +74,13 @@ def run(options: argparse.Namespace) -> int:
     return 2 if result.failures else 0
 
 
-def _tell(plan: Any, out: Path) -> None:
-    """What happened to a few events, where the experiment asks for it; a run that failed has no story."""
-    count = int(plan.data.get("tell", 0))
-    if count:
-        from sim.tell.story import tell
+def _tell(plan: Any, out: Path, result: Any) -> None:
+    """What happened to a few events, where the experiment asks for it; the page has it too."""
+    from sim.tell.keep import keep
 
-        for line in ("", *tell(plan, out, count), ""):
-            _say(line)
+    stories = keep(plan, out, result)
+    for line in ("", *stories, "") if stories else ():
+        _say(line)
 
 
 def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:

@@ -230,6 +230,7 @@ def simulate(run: PlannedRun) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         "trace_hash": trace.trace_hash(tables),
         "brokers": overlay.brokers,
         "links": ran.links,
+        "geographic": overlay.geographic,
         "subscriptions": len(workload.lo),
         "active": ran.active,
         "events": len(workload.events),

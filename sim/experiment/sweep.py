@@ -67,6 +67,11 @@ class SweepResult:
         """Runs in which the oracle counted what must not happen."""
         return [o for o in self.outcomes if o.broken]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should be told about the runs, each thing once."""
+        return sorted({warning for outcome in self.outcomes for warning in outcome.warnings})
+
 
 Attempt = Outcome | Failure
 

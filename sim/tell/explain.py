@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,10 @@ class RunTrace:
 
     def read(self, table: str) -> pd.DataFrame:
         return self._run.read(table).to_pandas()
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return self._run.record
 
     def refuse_left_out(self, table: str, number: int) -> None:
         """Where a table was sampled, the rows of this subscription or event may be missing."""

@@ -66,7 +66,7 @@ class Story:
         """Covered first, then cut at k, then any that was delivered; each kind in order of publication."""
         delivered = self.deliveries.groupby("event").size()
         covered = self._arrived_for_another()
-        cut = [int(event) for event in delivered.index if self._matching(int(event)).size > delivered[event]]
+        cut = [int(event) for event in delivered.index if self.matching(int(event)).size > delivered[event]]
         wanted = [*covered[:1], *cut[:1], *(int(event) for event in delivered.index)]
         return sorted(list(dict.fromkeys(wanted))[:count])
 
@@ -76,7 +76,7 @@ class Story:
         best = self.deliveries[(self.deliveries["rank"] == 1) & self.deliveries["subscription"].isin(held)]
         return [int(event) for event in best.sort_values(["hops", "event"], ascending=[False, True])["event"]]
 
-    def _matching(self, event: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def matching(self, event: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The subscriptions in force at publication that match, by brute force."""
         published = float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
         asked = self.operations[self.operations["time"] <= published]
@@ -91,7 +91,7 @@ class Story:
         served = self.deliveries[self.deliveries["event"] == event].sort_values(["rank", "hops", "subscription"])
         names, start = self.trace.names, hops.iloc[0]
         yield f"Event {event}, published at {names[start.target]}: {event_of(self.workload, event)}"
-        matching = self._matching(event)
+        matching = self.matching(event)
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
         was = "was" if len(served) == 1 else "were"
         asked = len(self.workload.lo)

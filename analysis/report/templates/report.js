@@ -6,10 +6,13 @@
   const $ = (id) => document.getElementById(id);
 
   const root = document.documentElement;
+  const MOST_NAMES = 16; // in a legend
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const SERIES = {
-    light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#3d5a80", "#d1495b", "#5f7470"],
-    dark: ["#62b7dd", "#f08a6b", "#8fc08d", "#c39bd3", "#e3b341", "#8fb0dd", "#f28ba0", "#a5bdb8"],
+    light: ["#0b6e99", "#c8553d", "#588157", "#8e5ea2", "#b8860b", "#33415c", "#d6336c", "#5f7470", "#2a9d8f",
+      "#7f4f24", "#4361ee", "#6c757d"],
+    dark: ["#62b7dd", "#f08a6b", "#8fc08d", "#c39bd3", "#e3b341", "#b7c4dd", "#ff8fb1", "#a5bdb8", "#5fd3c4",
+      "#d4a373", "#93a5ff", "#c3cad1"],
   };
   const config = () => ({
     background: "transparent",
@@ -18,7 +21,7 @@
     axis: {
       labelColor: colour("--soft"), titleColor: colour("--soft"), titleFontWeight: "normal", labelFontSize: 11.5,
       titleFontSize: 12.5, gridColor: colour("--grid"), domainColor: colour("--line"), tickColor: colour("--line"),
-      labelLimit: 120, labelAngle: 0, labelOverlap: "greedy",
+      labelLimit: 120, labelAngle: 0, labelOverlap: "greedy", labelSeparation: 6,
     },
     legend: { labelColor: colour("--ink"), titleColor: colour("--soft"), labelFontSize: 12, labelLimit: 230,
       symbolBaseFillColor: colour("--soft"), symbolBaseStrokeColor: colour("--soft"),
@@ -29,6 +32,40 @@
     circle: { stroke: colour("--soft") },
     mark: { color: SERIES[root.dataset.theme][0] },
   });
+
+  // ---- one colour per setting ---------------------------------------------------------------------------
+  // A line has the colour of its first setting, so that the same thing has the same colour in every picture. Where there
+  // are more settings than colours, lines are coloured in their own order.
+  const seriesOf = (point, key) => data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
+    .map((d) => (d.numeric ? d.title.split(".").at(-1) + " " : "") + point.keys[d.name]).join(", ") || "all";
+  const colourOf = (number) => SERIES[root.dataset.theme][number % SERIES.light.length];
+  const coloured = (names) => ({ domain: [...names.keys()], range: [...names.values()].map(colourOf) });
+  const coloursAgainst = (key) => {
+    const names = new Map();
+    data.points.forEach((point, i) => {
+      const name = seriesOf(point, key);
+      if (!names.has(name)) names.set(name, data.points.length > SERIES.light.length ? names.size : i);
+    });
+    return coloured(names);
+  };
+  const coloursOfSettings = () => coloured(new Map(data.points.map((point, i) => [point.title, i])));
+  const paint = (spec, colours, shown) => {
+    const known = colours.domain.map((name, i) => [name, i]).filter(([name]) => shown.has(name));
+    const scale = { domain: known.map(([name]) => name), range: known.map(([, i]) => colours.range[i]) };
+    for (const layer of spec.layer) if (layer.encoding.color?.field) layer.encoding.color.scale = scale;
+  };
+  // A legend as wide as its picture.
+  const fitLegend = (id, spec, names) => {
+    const room = $(id).clientWidth - 24, longest = Math.max(...[...names].map((name) => name.length));
+    const columns = Math.max(1, Math.min(4, Math.floor(room / (7 * longest + 28))));
+    for (const layer of spec.layer) {
+      const { color } = layer.encoding;
+      if (!color?.field) continue;
+      // One entry says nothing; dozens leave no room for the picture.
+      if (names.size < 2 || names.size > MOST_NAMES) color.legend = null;
+      else if (color.legend) Object.assign(color.legend, { columns, labelLimit: Math.max(80, room - 20) });
+    }
+  };
 
   // ---- drawing ------------------------------------------------------------------------------------------
   const views = {};
@@ -100,10 +137,8 @@
         const value = point.values[name];
         if (!value || value.mean === null) continue;
         const x = point.keys[key] ?? null;
-        const rest = data.dimensions.filter((d) => d.name !== key && point.keys[d.name] != null)
-          .map((d) => (d.numeric ? d.title.split(".").at(-1) + " " : "") + point.keys[d.name]);
-        rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low ?? value.mean,
-          high: value.high ?? value.mean, series: rest.join(", ") || "all",
+        rows.push({ x, xText: x ?? "does not apply", y: value.mean, low: value.low, high: value.high,
+          series: seriesOf(point, key),
           metric: names.length > 1 ? shortTitle(name) : data.metrics[name].title,
           seeds: value.n, text: value.text });
       }
@@ -120,7 +155,6 @@
     });
     return title + " against " + against + ": " + said.join("; ") + ". The data are below the picture.";
   };
-  const MOST_NAMES = 16; // in a legend
   const drawMetric = (id, names, key, only = "", scale = "auto") => {
     const dimension = data.dimensions.find((d) => d.name === key);
     let rows = metricRows(names, key).filter((r) => !only || r.series === only);
@@ -130,21 +164,24 @@
     const title = names.length > 1 ? unit : data.metrics[names[0]].title + (unit === "share" ? "" : " (" + unit + ")");
     const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
     const positive = rows.map((r) => r.y).filter((y) => y > 0);
-    const top = Math.max(0, ...rows.map((r) => r.high));
+    const top = Math.max(0, ...rows.map((r) => r.high ?? r.y));
     const sentence = spoken(rows, title, dimension.title);
     // Values that differ a thousandfold are all nothing but the largest on a linear axis.
     const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
       Math.max(...positive) > 1000 * Math.min(...positive)));
-    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: Math.max(r.low, r.y / 10) }));
-    $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
+    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: r.low && Math.max(r.low, r.y / 10) }));
+    if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
     spec.layer = spec.layer.filter((layer) => (layer.encoding.x ? swept : across));
-    // Names have no order that a line could follow.
+    // Names have no order that a line could follow; one seed has no interval.
     if (!dimension.numeric) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "line");
+    if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
     const series = new Set(rows.map((r) => r.series));
-    const crowded = dimension.values.join("").length > 50;
+    const crowded = 7.5 * (dimension.values.join("").length + 2 * dimension.values.length) > $(id).clientWidth - 70;
+    fitLegend(id, spec, series);
+    paint(spec, coloursAgainst(key), series);
     for (const layer of spec.layer) {
       const { encoding } = layer;
       if (encoding.x) encoding.x.scale.domain = dimension.values;
@@ -152,9 +189,6 @@
       encoding.y.axis = { format: unit === "share" ? "%" : top >= 1e6 ? "~s" : undefined, tickCount: 6 };
       encoding.y.scale = log ? { type: "log", nice: true } : scale === "fit" ? { zero: false, nice: true }
         : { zero: true, nice: false, domainMax: 1.06 * top || 1 };
-      // A legend of one entry says nothing; one of dozens leaves no room for the picture.
-      if (series.size < 2 || series.size > MOST_NAMES) encoding.color.legend = null;
-      else encoding.color.legend.columns = Math.max(...[...series].map((s) => s.length)) > 14 ? 2 : 4;
       if (names.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
       else if (encoding.strokeDash) encoding.strokeDash.legend = null; // the shapes say it already
     }
@@ -214,49 +248,161 @@
     return draw("bounds", specs.bounds, { rows }, sentence).catch(failed("bounds"));
   };
 
+  // ---- what answers -------------------------------------------------------------------------------------
+  const drawRows = (id, name) => {
+    const { title, unit } = data.metrics[name];
+    const rows = data.points.filter((p) => p.values[name].mean !== null).map((p) => {
+      const v = p.values[name];
+      return { setting: p.title, series: p.title, y: v.mean, low: v.low, high: v.high, zero: 0, text: v.text,
+        end: v.high ?? v.mean, short: v.text.split(" ± ")[0], seeds: v.n };
+    });
+    showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
+      rows);
+    const words = title + (unit === "share" || title.endsWith(unit) ? "" : " (" + unit + ")");
+    const spec = fill(specs.rows, { __y_title__: unit === "share" ? "" : unit });
+    spec.height = 40 * rows.length;
+    paint(spec, coloursOfSettings(), new Set(rows.map((r) => r.setting)));
+    if (!rows.some((r) => r.low !== null)) spec.layer = spec.layer.filter((layer) => layer.mark.type !== "errorbar");
+    const top = Math.max(...rows.map((r) => r.high ?? r.y), 0);
+    for (const layer of spec.layer) {
+      layer.encoding.x.axis = { format: unit === "share" ? "%" : top >= 1e4 ? "~s" : undefined, tickCount: 4 };
+      // Room for the number beside the largest dot.
+      layer.encoding.x.scale = { domainMax: 1.3 * top || 1, nice: false };
+      if (layer.mark.dy) layer.mark.limit = $(id).clientWidth - 20;
+    }
+    return draw(id, spec, { rows }, words + ": " + rows.map((r) => r.setting + " " + r.text).join("; ") +
+      ". The data are below the picture.");
+  };
+  const drawTimes = (id, picture) => {
+    const { rows, marks = [] } = picture;
+    showData(id, [["series", "series"], ["x", "from, ms"], ["y", picture.y], ["text", "here"]], rows);
+    const spec = fill(specs.times, { __y_title__: picture.y });
+    const names = new Set(rows.map((r) => r.series)), settings = data.points.map((point) => point.title);
+    // A line that stands for several settings has the colour of the first; one of no setting the next in order.
+    paint(spec, coloured(new Map([...names].map((name, i) => {
+      const first = settings.indexOf(rows.find((r) => r.series === name).setting);
+      return [name, first < 0 ? i : first];
+    }))), names);
+    fitLegend(id, spec, names);
+    spec.layer[0].encoding.y.axis = { format: picture.unit === "share" ? "%" : undefined, tickCount: 5 };
+    if (!marks.length) spec.layer.splice(1, 1);
+    const peaks = [...names].map((name) => {
+      const most = rows.filter((r) => r.series === name).reduce((a, b) => (b.y > a.y ? b : a));
+      return name + " at most at " + Math.round(most.x).toLocaleString("en") + " ms: " + most.text;
+    });
+    return draw(id, spec, { rows, marks }, picture.title + ": " + peaks.join("; ") + ". The data are below the picture.");
+  };
+  const drawTrade = (id, picture) => {
+    const rows = picture.rows.filter((r) => r.x > 0 && r.y !== null);
+    showData(id, [["series", "method"], ["name", "ε"], ["x", picture.x], ["y", picture.y]], rows);
+    const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
+    const names = new Set(rows.map((r) => r.series));
+    fitLegend(id, spec, names);
+    paint(spec, coloured(new Map([...names].map((name, i) => [name, i]))), names);
+    const top = Math.max(...rows.map((r) => r.x));
+    for (const layer of spec.layer) layer.encoding.x.scale.domainMax = 4 * top;
+    return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
+      rows.map((r) => r.series + ", " + r.name + ": " + r.text).join("; ") + ".");
+  };
+  const PICTURES = {
+    rows: (id, picture) => drawRows(id, picture.metrics[0]),
+    lines: (id, picture) => drawMetric(id, picture.metrics, picture.key),
+    times: drawTimes,
+    trade: drawTrade,
+  };
+  const drawAnswer = (chart) => {
+    const picture = chart.of[Number($(chart.id + "-case")?.value || 0)];
+    return PICTURES[picture.kind](chart.id, picture).catch(failed(chart.id));
+  };
+
   // ---- the overlay --------------------------------------------------------------------------------------
+  const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en")
+    : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
+  const view = window.coverlayNetwork.whole();
+  const linkTip = (net) => (link) => {
+    const name = (broker) => net.brokers.find((b) => b.broker === broker).name;
+    return [name(link.broker) + " – " + name(link.neighbour), "latency " + number(link.latency) + " ms",
+      number(link.control) + " control messages", number(link.events) + " event messages, " +
+      number(link.needless) + " of them for nothing"];
+  };
+  const drawn = (id, sentence) => {
+    $(id).setAttribute("aria-label", sentence);
+    $(id).dataset.drawn = String(Number($(id).dataset.drawn || 0) + 1);
+  };
   const drawOverlay = () => {
     const net = data.overlays[Number($("overlay-point").value)];
-    const measure = $("overlay-measure").value;
+    const measure = data.measures[Number($("overlay-measure").value)];
     const slider = $("overlay-time");
-    const last = net.times.length - 1;
+    const last = net.times.length - 1, timed = measure.key === "entries";
     slider.max = last;
-    slider.disabled = measure !== "entries" || last < 1;
+    slider.disabled = !timed || last < 1;
     const at = slider.disabled ? last : Math.min(Number(slider.value), last);
-    $("overlay-clock").textContent = slider.disabled ? "at the end" : (at === last ? "at the end" :
-      "at " + Math.round(net.times[at]).toLocaleString("en") + " ms");
+    $("overlay-clock").textContent = at === last ? "at the end" :
+      "at " + Math.round(net.times[at]).toLocaleString("en") + " ms";
     slider.setAttribute("aria-valuetext", $("overlay-clock").textContent);
-    const entries = (i) => (at >= 0 && at < last ? net.samples[at][i] : net.brokers[i].entries);
-    const nodes = net.brokers.map((b, i) => ({ ...b, entries: entries(i),
-      value: measure === "entries" ? entries(i) : b.processed }));
-    const top = Math.max(1, ...net.brokers.map((b, i) => measure === "entries"
-      ? Math.max(b.entries, ...net.samples.map((s) => s[i])) : b.processed));
-    const where = new Map(net.brokers.map((b) => [b.broker, b]));
-    const links = net.links.map((l) => {
-      const a = where.get(l.broker), b = where.get(l.neighbour);
-      return { ...l, x: a.x, y: a.y, x2: b.x, y2: b.y, name: a.name + " – " + b.name,
-        traffic: l.control + l.events };
+    const valueAt = (i, time) => (timed && time >= 0 && time < last ? net.samples[time][i] : net.brokers[i][measure.key]);
+    const rows = net.brokers.map((b, i) => ({ ...b, [measure.key]: valueAt(i, at) }));
+    const top = Math.max(...net.brokers.map((b, i) => Math.max(b[measure.key], ...(timed ? net.samples.map((s) => s[i]) : []))),
+      measure.unit === "share" ? 0.01 : 1);
+    const shown = (value) => (measure.unit === "share" ? number(100 * value) + " %" : number(value));
+    window.coverlayNetwork.draw($("overlay"), net, {
+      view, coast: data.coast, top, value: (i) => rows[i][measure.key], linkTip: linkTip(net),
+      tips: (i) => [rows[i].name, ...data.measures.map((m) => m.title + " " +
+        (m.unit === "share" ? number(100 * rows[i][m.key]) + " %" : number(rows[i][m.key])))],
     });
-    const title = measure === "entries" ? "table entries" : "messages processed";
-    const spec = fill(specs.overlay, { __y_title__: title });
-    for (const layer of spec.layer)
-      for (const channel of ["color", "size"])
-        if (layer.encoding[channel]) layer.encoding[channel].scale.domain = [0, top];
-    const first = nodes.reduce((a, b) => (b.value > a.value ? b : a));
-    const sentence = "The overlay, " + net.title + ", " + $("overlay-clock").textContent + ": " + nodes.length +
-      " brokers, " + links.length + " links; most " + title + " at " + first.name + ", " +
-      first.value.toLocaleString("en") + ". The data are below the picture.";
-    showData("overlay", [["name", "broker"], ["entries", "table entries"], ["processed", "messages processed"]], nodes);
-    return draw("overlay", spec, { nodes, links }, sentence).catch(failed("overlay"));
+    $("overlay-low").textContent = shown(0);
+    $("overlay-high").textContent = shown(top) + " " + measure.title;
+    $("overlay-moved").textContent = net.moved ? " " + net.moved + " brokers share a place with another and are drawn beside it." : "";
+    const first = rows.reduce((a, b) => (b[measure.key] > a[measure.key] ? b : a));
+    showData("overlay", [["name", "broker"], ...data.measures.map((m) => [m.key, m.title])], rows);
+    drawn("overlay", "The overlay, " + net.title + ", " + $("overlay-clock").textContent + ": " + rows.length +
+      " brokers, " + net.links.length + " links; most " + measure.title + " at " + first.name + ", " +
+      shown(first[measure.key]) + ". The data are below the picture.");
+  };
+
+  // ---- a replay, step by step ---------------------------------------------------------------------------
+  const STEP = 700; // milliseconds that a step takes when it plays
+  const replayView = window.coverlayNetwork.whole();
+  let clock = null;
+  const drawReplay = (lasts = 0) => {
+    const { steps, title } = data.replays[Number($("replay-what").value)];
+    const net = data.overlays[data.defaultOverlay], slider = $("replay-step");
+    slider.max = steps.length;
+    const at = Math.min(Number(slider.value), steps.length), now = at ? steps[at - 1] : null;
+    const words = now ? Math.round(10 * now.time) / 10 + " ms: " + now.words : "Before the first step.";
+    $("replay-words").textContent = "Step " + at + " of " + steps.length + ". " + words;
+    slider.setAttribute("aria-valuetext", $("replay-words").textContent);
+    window.coverlayNetwork.draw($("replay"), net, {
+      view: replayView, coast: data.coast, top: 1, value: (i) => net.brokers[i].entries, trail: steps.slice(0, at), now, lasts,
+      tips: (i) => [net.brokers[i].name, ...steps.slice(0, at).filter((s) => s.to === net.brokers[i].broker)
+        .slice(-3).map((s) => Math.round(s.time) + " ms: " + s.words)],
+    });
+    drawn("replay", title + ". " + $("replay-words").textContent);
+  };
+  const pause = () => { clearInterval(clock); clock = null; $("replay-play").textContent = "Play"; };
+  const move = (by, lasts = 0) => {
+    const slider = $("replay-step"), next = Number(slider.value) + by;
+    if (next > Number(slider.max)) return pause();
+    slider.value = Math.max(0, next);
+    drawReplay(lasts);
+  };
+  const play = () => {
+    if (clock) return pause();
+    if ($("replay-step").value === $("replay-step").max) $("replay-step").value = 0;
+    $("replay-play").textContent = "Pause";
+    move(1, STEP);
+    clock = setInterval(() => move(1, STEP), STEP);
   };
 
   // ---- putting it together ------------------------------------------------------------------------------
   const drawAll = () => {
-    const jobs = data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey));
+    const jobs = data.answer.map(drawAnswer);
+    jobs.push(...data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey)));
     jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
     if (data.study.length) jobs.push(drawBounds());
-    if (data.overlays.length) jobs.push(drawOverlay());
+    if (data.overlays.length) drawOverlay();
+    if (data.replays?.length) drawReplay();
     return Promise.all(jobs);
   };
 
@@ -273,13 +419,53 @@
     data.study.forEach((item, i) => option($("bounds-case"), String(i), item.title));
     $("bounds-case").onchange = drawBounds;
   }
+  for (const chart of data.answer) {
+    const menu = $(chart.id + "-case");
+    if (!menu) continue;
+    chart.of.forEach((picture, i) => option(menu, String(i), picture.case || picture.title));
+    menu.onchange = () => drawAnswer(chart);
+  }
+  const near = (id, view, redraw) => {
+    const { zoom, whole } = window.coverlayNetwork.explore($(id), view, redraw);
+    $(id + "-nearer").onclick = () => zoom(1.5);
+    $(id + "-farther").onclick = () => zoom(1 / 1.5);
+    $(id + "-whole").onclick = whole;
+  };
   if (data.overlays.length) {
     data.overlays.forEach((net, i) => option($("overlay-point"), String(i), net.title));
+    data.measures.forEach((measure, i) => option($("overlay-measure"), String(i), measure.title));
     $("overlay-point").value = String(data.defaultOverlay);
+    $("overlay-scale").style.background = window.coverlayNetwork.gradient;
     const slider = $("overlay-time");
     slider.max = slider.value = Math.max(0, data.overlays[data.defaultOverlay].times.length - 1);
     $("overlay-point").onchange = $("overlay-measure").onchange = slider.oninput = drawOverlay;
+    near("overlay", view, drawOverlay);
   }
+  if (data.replays?.length) {
+    data.replays.forEach((replay, i) => option($("replay-what"), String(i), replay.title));
+    $("replay-what").onchange = () => { pause(); $("replay-step").value = 0; drawReplay(); };
+    $("replay-step").max = data.replays[0].steps.length;
+    $("replay-step").value = data.replays[0].steps.length; // somebody who prints the page sees the whole way
+    $("replay-step").oninput = () => { pause(); drawReplay(); };
+    $("replay-play").onclick = play;
+    $("replay-back").onclick = () => { pause(); move(-1); };
+    $("replay-on").onclick = () => { pause(); move(1, STEP); };
+    near("replay", replayView, () => drawReplay());
+  }
+  // A table that is wider than the page says so.
+  const sideways = () => {
+    for (const place of document.querySelectorAll("main .scroll")) {
+      const more = place.scrollWidth > place.clientWidth + 1;
+      place.classList.toggle("more", more);
+      const hint = place.previousElementSibling;
+      if (hint?.classList.contains("sideways")) hint.hidden = !more;
+    }
+  };
+  let width = root.clientWidth;
+  window.addEventListener("resize", () => {
+    sideways();
+    if (root.clientWidth !== width) { width = root.clientWidth; drawAll(); }
+  });
   root.addEventListener("theme", drawAll);
-  drawAll().then(() => { root.dataset.ready = "yes"; });
+  drawAll().then(() => { sideways(); root.dataset.ready = "yes"; });
 })();

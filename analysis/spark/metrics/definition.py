@@ -27,6 +27,7 @@ class Metric:
     formula: str
     columns: tuple[str, ...]  # the trace columns it needs, as table.column
     better: Better = "lower"
+    signed: bool = False  # it can be below 0, and so can its interval
     empty: float | None = None  # its value in a run without such rows: 0 for a count, unknown for an average
 
 

@@ -98,6 +98,7 @@ JOB = Job(
             "1 − entries ÷ entries of simple routing",
             ("tables.entries", "tables.neighbour", "tables.final", "run.simple_entries"),
             "higher",
+            signed=True,
         ),
         Metric(
             "pruned",

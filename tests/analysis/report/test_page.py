@@ -151,10 +151,10 @@ VISIT = r"""
   seen.charts = document.querySelectorAll(".chart").length;
   seen.metric = await change("explore-metric", "explore", "control_messages");
   seen.key = await change("explore-key", "explore", "strategy");
-  seen.measure = await change("overlay-measure", "overlay", "processed");
-  seen.back = await change("overlay-measure", "overlay", "entries");
-  seen.time = await change("overlay-time", "overlay", "0");
+  seen.measure = await change("overlay-measure", "overlay", "1");
+  seen.back = await change("overlay-measure", "overlay", "0");
   seen.point = await change("overlay-point", "overlay", "2");
+  seen.time = await change("overlay-time", "overlay", "0");
   seen.rows = at("chart-0-data").querySelectorAll("tbody tr").length;
   seen.series = await change("explore-series", "explore", at("explore-series").options[1].value);
   seen.scale = await change("explore-scale-kind", "explore", "fit");
@@ -167,10 +167,10 @@ VISIT = r"""
   entry.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   await wait(() => opacities().join() !== before);
   seen.legend = opacities().join() !== before;
-  const axis = () => at("chart-3").querySelector(".role-axis").parentElement.textContent;
-  const scale = axis(), box = at("chart-3").querySelector("svg").getBoundingClientRect();
+  const axis = () => at("chart-2").querySelector(".role-axis").parentElement.textContent;
+  const scale = axis(), box = at("chart-2").querySelector("svg").getBoundingClientRect();
   const middle = { bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
-  at("chart-3").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
+  at("chart-2").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
   await wait(() => axis() !== scale);
   seen.zoom = axis() !== scale;
   const mark = at("chart-0").querySelector(".mark-symbol.role-mark path");
@@ -179,6 +179,37 @@ VISIT = r"""
     mark.dispatchEvent(new PointerEvent(kind, { bubbles: true, clientX: spot.x + 2, clientY: spot.y + 2 }));
   await wait(() => document.querySelector("#vg-tooltip-element.visible"));
   seen.hover = document.querySelector("#vg-tooltip-element")?.textContent || "";
+
+  // The overlay: closer, a name under the pointer, a replay in steps.
+  const press = async (id, chart) => {
+    const before = at(chart).innerHTML, drawn = at(chart).dataset.drawn;
+    at(id).click();
+    await wait(() => at(chart).dataset.drawn !== drawn);
+    return at(chart).innerHTML !== before;
+  };
+  seen.nearer = await press("overlay-nearer", "overlay");
+  seen.whole = await press("overlay-whole", "overlay");
+  seen.names = [...at("overlay").querySelectorAll("text.name")].map((e) => e.textContent);
+  at("overlay").querySelector("circle.broker").dispatchEvent(new PointerEvent("pointerenter", { clientX: 5, clientY: 5 }));
+  seen.tip = document.querySelector(".tip").textContent;
+  at("replay-what").dispatchEvent(new Event("change"));
+  seen.start = at("replay-words").textContent;
+  seen.stepped = await press("replay-on", "replay");
+  seen.first = at("replay-words").textContent;
+  at("replay-play").click();
+  seen.playing = at("replay-play").textContent;
+  await wait(() => at("replay-step").value === at("replay-step").max && at("replay-play").textContent === "Play");
+  seen.end = at("replay-words").textContent;
+  seen.trail = at("replay").querySelectorAll("line.step").length;
+
+  // Nothing is wider than the screen, and a table that is says so.
+  seen.wide = [...document.querySelectorAll("main select, main svg, main button, main figure, main pre, h1, .card")]
+    .filter((e) => e.checkVisibility() && !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1)
+    .map((e) => e.outerHTML.slice(0, 80));
+  const big = document.querySelector("#summary .scroll");
+  seen.sideways = (big.scrollWidth > big.clientWidth + 1) !== document.querySelector(".sideways").hidden;
+  seen.colours = Object.fromEntries(["chart-0", "chart-2"].map((id) => [id,
+    [...at(id).querySelectorAll(".role-legend-symbol path")].map((e) => e.getAttribute("fill") || e.getAttribute("stroke"))]));
 
   // The file behind a picture.
   let file = null;
@@ -228,22 +259,33 @@ def browse(tmp_path: Path, *arguments: str) -> str:
 
 
 @needs_browser
-def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> None:
     visited = tmp_path / "visited.html"
     page = path.read_text(encoding="utf-8")
     # The last one: the drawing library has the words in its own texts.
     body, _, rest = page.rpartition("</body>")
     visited.write_text(body.replace("<style>", VISITOR + "<style>", 1) + VISIT + "</body>" + rest)
-    dom = Page(browse(tmp_path, "--dump-dom", visited.as_uri()))
+    dom = Page(browse(tmp_path, f"--window-size={width},900", "--dump-dom", visited.as_uri()))
     seen = next(json.loads(text) for text in dom.text if text.startswith('{"ready"'))
     assert seen["problems"] == []
     assert seen["ready"] == "yes"
-    assert seen["svgs"] == seen["charts"] == 9
+    assert seen["svgs"] == seen["charts"] == 9  # two of the answer, three that differ, front, explorer, overlay, replay
     assert seen["theme"] != seen["other"]
     assert not seen["title"], "a hostile name was executed"
     assert seen["rows"] == 3
     names = ("metric", "key", "measure", "back", "time", "point", "series", "scale", "legend", "zoom")
+    names += ("nearer", "whole", "stepped", "sideways")
     assert {name: seen[name] for name in names} == dict.fromkeys(names, True)
+    assert seen["wide"] == []
+    assert len(seen["names"]) >= 2
+    assert seen["tip"].startswith("b0 </script>")
+    assert seen["start"].endswith("Before the first step.")
+    assert seen["first"].startswith("Step 1 of 2.")
+    assert seen["playing"] == "Pause"
+    assert seen["end"].startswith("Step 2 of 2.")
+    assert seen["trail"] == 2
+    assert set(seen["colours"]["chart-2"]) <= set(seen["colours"]["chart-0"])
     assert "mean ± 95 %" in seen["hover"]
     assert seen["csv"].splitlines()[0] == "series,ε,metric,mean,95 % low,95 % high,seeds"
     assert len(seen["csv"].splitlines()) == 1 + seen["rows"]

@@ -47,7 +47,7 @@ def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
             ({"routing.strategy": "covering", "covering.epsilon": 0.0}, {}),
             ({"routing.strategy": "covering", "covering.epsilon": 0.05}, {}),
             ({"routing.strategy": "simple"}, {}),
-            ({"routing.strategy": "flooding"}, {}),
+            ({"routing.strategy": "flooding"}, {"entries": 0}),
         ]
     )
     shown = table(summary)
@@ -82,12 +82,14 @@ def test_a_key_with_one_value_is_no_column() -> None:
 
 
 def test_cells_show_means_and_on_demand_intervals() -> None:
-    summary = make([({}, {"entries": 12340.0, "reduction": 0.876, "missed": 0.0})])
+    other = {"entries": 1.0, "recall": 0.5, "probes_per_check": float("nan")}
+    summary = make([({}, {"entries": 12340.0, "reduction": 0.876, "missed": 0.0}), ({"overlay.brokers": 9}, other)])
     plain = dict(zip(table(summary).headers, table(summary).rows[0], strict=True))
     assert plain["table entries"] == "12,340"
     assert plain["less than simple"] == "87.6 %"
     assert plain["recall"] == "–"
     assert plain["missed"] == "0"
+    assert "probes/check" not in plain, "a column that nobody has a value for"
     assert "12,340 ± 1,234" in table(summary, intervals=True).rows[0]
 
 

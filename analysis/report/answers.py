@@ -1,0 +1,434 @@
+"""The answer that a page opens with: sentences, the metrics that answer, and a picture of them.
+
+Which one it is follows from what was swept and what happened: ANSWERS lists the kinds, the most particular first, and the
+first that applies is taken. All of them choose among metrics by the same rule, `differing`: what is the same everywhere
+is said in a sentence, not drawn. A kind is a function from the findings to an `Answer`, or None where it has nothing to
+say; `in_general` always has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from analysis.report.sentences import (
+    SAME,
+    about_latency,
+    about_search,
+    about_tables,
+    about_traffic,
+    extremes,
+    mean,
+    said,
+)
+from analysis.report.study import Case, overall, study
+from analysis.report.summary import Summary, is_covering, number_text, value_text
+from analysis.report.told import Told
+from analysis.spark.metrics import CATALOGUE
+
+MOST_PANELS = 3  # metrics in one picture
+MOST_ROWS = 14  # settings in a picture that has one row each
+GROWS = 3  # values of a number from which on its growth is worth a curve
+ALIKE_SHARE = 0.005  # shares that differ by no more are the same
+# What people ask about first; a picture takes from these what differs.
+USUAL = ("entries", "latency_p99", "event_messages", "control_messages", "probes_per_check")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to say, which columns come first, and what to draw; see report.js for the kinds of pictures."""
+
+    sentences: tuple[str, ...]
+    metrics: tuple[str, ...]
+    pictures: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The results of a sweep, with what the simulator told about them."""
+
+    summary: Summary
+    told: Told = field(default_factory=Told)
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        return study(self.summary)
+
+    @property
+    def points(self) -> list[str]:
+        return self.summary.order
+
+    def mean(self, point: str, metric: str) -> float:
+        return mean(self.summary, point, metric)
+
+    def text(self, point: str, metric: str) -> str:
+        return with_unit(self.mean(point, metric), metric)
+
+    def happened(self, metric: str) -> bool:
+        return any(self.mean(point, metric) > 0 for point in self.points)
+
+    def sweeps(self, *beginnings: str) -> bool:
+        """Whether a key that starts with one of these has several values."""
+        return any(key.startswith(beginnings) for key in self.summary.swept)
+
+    def numbers(self) -> list[str]:
+        """The swept keys with at least GROWS numbers, the one with most first."""
+        found = {}
+        for key in self.summary.swept:
+            values = {json.loads(point).get(key) for point in self.points}
+            if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                found[key] = len(values)
+        return [key for key in sorted(found, key=lambda key: -found[key]) if found[key] >= GROWS]
+
+
+def with_unit(number: float, metric: str) -> str:
+    """A metric as one says it: 49 ms, 12.3 %, 7,116 messages."""
+    unit = CATALOGUE[metric].unit
+    text = number_text(number, unit)
+    return text if unit in {"share", "ratio", "0..1"} else f"{text} {unit}"
+
+
+def differs(summary: Summary, metric: str) -> bool:
+    """Whether the settings differ in a metric by more than is worth telling."""
+    known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+    if len(known) < 2:
+        return False
+    if CATALOGUE[metric].unit == "share":
+        return max(known) - min(known) > ALIKE_SHARE
+    return max(known) - min(known) > SAME * max(abs(value) for value in known)
+
+
+def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS) -> tuple[str, ...]:
+    """The first of the metrics in which settings differ; not one that only repeats another's numbers."""
+    found: dict[tuple[float, ...], str] = {}
+    for metric in metrics:
+        if differs(summary, metric):
+            found.setdefault(tuple(mean(summary, point, metric) for point in summary.order), metric)
+    return tuple(found.values())[:most]
+
+
+def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
+    """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
+    words = []
+    for metric in metrics:
+        known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+        if known and not differs(summary, metric):
+            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)})")
+    where = "in every setting" if len(summary.order) > 1 else ""
+    if not words or not where:
+        return ""
+    return f"The same {where}: {', '.join(words)}."
+
+
+def answer(findings: Findings) -> Answer:
+    """The first of ANSWERS that applies."""
+    return next(found for kind in ANSWERS if (found := kind(findings)) is not None)
+
+
+# ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rows_of_settings(metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """One small picture per metric with a row per setting."""
+    return tuple({"kind": "rows", "metrics": [metric], "title": CATALOGUE[metric].title} for metric in metrics)
+
+
+def against(key: str, metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """One picture per metric with the key on its horizontal axis."""
+    return tuple({"kind": "lines", "metrics": [m], "key": key, "title": CATALOGUE[m].title} for m in metrics)
+
+
+def drawn(findings: Findings, metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
+    """Rows where there are few settings and nothing to follow along an axis, lines elsewhere."""
+    if key is None and len(findings.points) <= MOST_ROWS:
+        return rows_of_settings(metrics)
+    return against(key or _longest(findings.summary), metrics)
+
+
+def _longest(summary: Summary) -> str:
+    counts = {key: len({json.dumps(json.loads(p).get(key)) for p in summary.order}) for key in summary.other_swept}
+    return max(counts, key=lambda key: counts[key]) if counts else "strategy"
+
+
+# ── sentences that several kinds use ───────────────────────────────────────────────────────────────────────
+
+
+def span(findings: Findings, metric: str, what: str) -> str:
+    """`what` from the least to the most, each with its setting."""
+    ends = extremes(findings.summary, metric, findings.points)
+    if ends is None:
+        return ""
+    low, high = (findings.text(point, metric) for point in ends)
+    least, most = (said(findings.summary, point) for point in ends)
+    return f"{what}: {low} with {least}, {high} with {most}."
+
+
+def sentences(*found: str) -> tuple[str, ...]:
+    return tuple(sentence for sentence in found if sentence)
+
+
+# ── the kinds of answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+def after_failures(findings: Findings) -> Answer | None:
+    """What was lost while brokers crashed and links were cut, when, where, and how long repair took."""
+    if not findings.happened("failures"):
+        return None
+    metrics = ("delivery_ratio", "missed_fault", "outage_mean", "repair_mean")
+    told = findings.told.losses
+    words = sentences(
+        _lost(findings),
+        span(findings, "outage_mean", "From a failure until everything is whole again it takes, on average"),
+        span(findings, "repair_mean", "Repair itself, from the restart or the mended link on, takes"),
+        *(loss.where() for loss in told[:1]),
+    )
+    over_time = {
+        "kind": "times",
+        "title": "Share of the deliveries lost, by time of publication",
+        "y": "share lost",
+        "unit": "share",
+        "rows": _alike_as_one([loss.rows(_title(findings, loss.run)) for loss in told]),
+        "marks": [mark for loss in told[:1] for mark in loss.marks],
+    }
+    pictures = (over_time,) if over_time["rows"] else rows_of_settings(differing(findings.summary, metrics))
+    return Answer(words, metrics, pictures)
+
+
+def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of all lines; those that lie on each other are one line with all their names."""
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    for line in lines:
+        found.setdefault(json.dumps([(row["x"], row["y"]) for row in line]), []).append(line)
+    return [
+        {**row, "series": " = ".join(other[0]["series"] for other in same)}
+        for same in found.values()
+        if same[0]
+        for row in same[0]
+    ]
+
+
+def _title(findings: Findings, run: str) -> str:
+    runs = findings.summary.runs
+    return said(findings.summary, str(runs.loc[runs["run"] == run, "point"].iloc[0]))
+
+
+def _lost(findings: Findings) -> str:
+    shares = {point: 1 - findings.mean(point, "delivery_ratio") for point in findings.points}
+    known = {point: share for point, share in shares.items() if share == share}
+    if not known:
+        return ""
+    least, most = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
+    if number_text(known[least], "share") == number_text(known[most], "share"):
+        return f"{number_text(known[most], 'share')} of the deliveries were lost, in every setting."
+    low, high = number_text(known[least], "share"), number_text(known[most], "share")
+    return (
+        f"{low} of the deliveries were lost with {said(findings.summary, least)}, {high} with "
+        f"{said(findings.summary, most)}."
+    )
+
+
+def of_epsilon(findings: Findings) -> Answer | None:
+    """What an approximate search keeps of exact covering's saving, against what it costs."""
+    cases = findings.cases
+    if not cases:
+        return None
+    metrics = ("reduction", "control_messages", "entries", "probes_per_check", "recall")
+    pictures = [
+        {
+            "kind": "trade",
+            "title": "Saving kept against the cost of a check",
+            "x": "probes per check",
+            "y": "saving kept",
+            "case": case.title,
+            "rows": _trade_rows(case),
+        }
+        for case in cases
+    ]
+    return Answer((overall(cases),), metrics, tuple(pictures))
+
+
+def _trade_rows(case: Case) -> list[dict[str, Any]]:
+    """A dot per method and ε; values of ε that gave the same numbers share one."""
+    found: dict[tuple[str, float, float], dict[str, Any]] = {}
+    for row in case.rows:
+        kept = row.kept if row.kept == row.kept else row.recall
+        name = f"ε = {row.epsilon:g}" if row.epsilon else "exact"
+        dot = found.setdefault((row.method, row.probes, kept), {"series": row.method, "x": row.probes, "y": kept})
+        dot["name"] = f"{dot['name'].partition(' to ')[0]} to {name}" if "name" in dot else name
+        dot["text"] = f"{number_text(row.probes, '')} probes, {number_text(kept, 'share')} of the saving"
+    return list(found.values())
+
+
+def of_load(findings: Findings) -> Answer | None:
+    """How waiting grows with the rate of events or the time that work takes."""
+    keys = [key for key in findings.numbers() if key in {"arrivals.publish_rate", "workload.events"}]
+    if not keys or not differs(findings.summary, "latency_p99"):
+        return None
+    metrics = differing(findings.summary, ("latency_p99", "waiting_p95", "missed_dropped"))
+    return Answer(
+        sentences(*(_growth(findings, keys[0], metric) for metric in metrics)),
+        metrics,
+        against(keys[0], metrics),
+    )
+
+
+def of_matchers(findings: Findings) -> Answer | None:
+    """What a matcher does to latency, against the number of subscriptions where that is swept too."""
+    if not findings.sweeps("matching.method"):
+        return None
+    wanted = ("latency_p99", "latency_p95", "latency_p50", "waiting_mean")
+    metrics = differing(findings.summary, wanted)
+    if not metrics:
+        alike = same_everywhere(findings.summary, wanted)
+        why = "Matching takes no simulated time here, so that no matcher is faster than another. "
+        return Answer((why + alike,), wanted, ())
+    words = (span(findings, metric, CATALOGUE[metric].title.capitalize()) for metric in metrics)
+    return Answer(sentences(*words), metrics, drawn(findings, metrics, next(iter(findings.numbers()), None)))
+
+
+def of_churn(findings: Findings) -> Answer | None:
+    """What arrivals and departures cost, and how soon the network has settled."""
+    runs = findings.summary.runs
+    most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
+    if not findings.happened("unsubscribe_messages") or not (most_left or findings.sweeps("arrivals.")):
+        return None
+    metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
+    words = sentences(
+        span(findings, "convergence_p95", "95 % of the subscriptions have settled within"),
+        span(findings, "control_per_event", "Control messages for every event that is published"),
+        span(findings, "unsubscribe_mean", "A departure has settled after, on average"),
+    )
+    return Answer(words, metrics, drawn(findings, differing(findings.summary, metrics)))
+
+
+def of_trees(findings: Findings) -> Answer | None:
+    """One spanning tree against a tree per source: entries against latency, all from one baseline."""
+    summary = findings.summary
+    pairs = _in_other_trees(findings.points)
+    if not pairs:
+        return None
+    one, many = min(pairs, key=lambda pair: findings.mean(pair[0], "entries"))
+    entries = findings.mean(many, "entries") / (findings.mean(one, "entries") or math.nan)
+    fast, slow = findings.text(many, "latency_p95"), findings.text(one, "latency_p95")
+    metrics = ("entries", "latency_p95", "hops", "latency_p99")
+    words = (
+        f"With {said(summary, one)} the brokers keep {findings.text(one, 'entries')}; a tree per source takes "
+        f"{findings.text(many, 'entries')}, {number_text(entries, 'ratio')} times as many.",
+        f"In return 95 % of the deliveries arrive within {fast} instead of {slow}, over "
+        f"{number_text(findings.mean(many, 'hops'), 'links')} links instead of "
+        f"{number_text(findings.mean(one, 'hops'), 'links')}.",
+    )
+    return Answer(words, metrics, drawn(findings, differing(summary, metrics)))
+
+
+def _in_other_trees(points: list[str]) -> list[tuple[str, str]]:
+    """Settings that differ in routing.trees alone: (spanning, per-source)."""
+    found: dict[str, dict[str, str]] = {}
+    for point in points:
+        keys = json.loads(point)
+        trees = keys.pop("routing.trees", None)
+        found.setdefault(json.dumps(keys, sort_keys=True), {})[str(trees)] = point
+    return [(of["spanning"], of["per-source"]) for of in found.values() if {"spanning", "per-source"} <= set(of)]
+
+
+def of_topology(findings: Findings) -> Answer | None:
+    """Where covering saves most, and how far events travel, by overlay."""
+    if not findings.sweeps("overlay.kind", "overlay.file"):
+        return None
+    summary = findings.summary
+    covering = [p for p in findings.points if is_covering(summary.labels(p)) and findings.mean(p, "reduction") > 0]
+    ends = extremes(summary, "reduction", covering)
+    words = []
+    if ends is not None:
+        low, high = (number_text(findings.mean(point, "reduction"), "share") for point in ends)
+        words.append(
+            f"Covering saves most entries on {_overlay(ends[1])} ({high}) and least on {_overlay(ends[0])} ({low})."
+        )
+    ends = extremes(summary, "hops", findings.points)
+    if ends is not None:
+        low, high = (number_text(findings.mean(point, "hops"), "links") for point in ends)
+        words.append(
+            f"A delivered event crosses {low} links on {_overlay(ends[0])} and {high} on {_overlay(ends[1])}, on average."
+        )
+    metrics = differing(summary, ("reduction", "entries", "latency_p99", "hops"))
+    key = "overlay.kind" if findings.sweeps("overlay.kind") else "overlay.file"
+    return Answer(sentences(*words), metrics, drawn(findings, metrics[:MOST_PANELS], key))
+
+
+def _overlay(point: str) -> str:
+    keys = {key.split(".")[1]: value for key, value in json.loads(point).items() if key.startswith("overlay.")}
+    name = value_text(keys.get("kind") or keys.get("file"))
+    brokers = keys.get("brokers")
+    return f"{name} with {brokers} brokers" if brokers else name
+
+
+def of_growth(findings: Findings) -> Answer | None:
+    """How metrics grow with a number."""
+    keys = findings.numbers()
+    metrics = differing(findings.summary, USUAL)
+    if not keys or not metrics:
+        return None
+    words = (_growth(findings, keys[0], metric) for metric in metrics)
+    alike = same_everywhere(findings.summary, USUAL)
+    return Answer((*sentences(*words), *sentences(alike)), metrics, against(keys[0], metrics))
+
+
+def _growth(findings: Findings, key: str, metric: str) -> str:
+    """From the smallest to the largest value of the key, everything else as in the last setting."""
+    last = json.loads(findings.points[-1])
+    line = [p for p in findings.points if {**json.loads(p), key: 0} == {**last, key: 0}]
+    line = sorted((p for p in line if findings.mean(p, metric) >= 0), key=lambda p: json.loads(p)[key])
+    if len(line) < GROWS:
+        return ""
+    first, final = line[0], line[-1]
+    name = key.rpartition(".")[2].replace("_", " ")
+    ends = [value_text(json.loads(point)[key]) for point in (first, final)]
+    grown = findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
+    times = f" ({number_text(grown, 'ratio')} times as many)" if grown == grown else ""
+    if CATALOGUE[metric].unit == "ms":
+        times = times.replace("as many", "as long")
+    title = CATALOGUE[metric].title.capitalize()
+    return (
+        f"{title}: {findings.text(first, metric)} at {name} {ends[0]}, {findings.text(final, metric)} at "
+        f"{ends[1]}{times}."
+    )
+
+
+def of_routing(findings: Findings) -> Answer | None:
+    """What ways of routing cost: tables, control messages, events, search."""
+    if not findings.sweeps("routing.", "covering."):
+        return None
+    summary = findings.summary
+    metrics = differing(summary, USUAL, len(USUAL))
+    about = (about_tables(summary), about_search(summary), about_traffic(summary), about_latency(summary))
+    return Answer(sentences(*about), metrics, drawn(findings, metrics[:MOST_PANELS]))
+
+
+def in_general(findings: Findings) -> Answer:
+    """Whatever was swept: the usual metrics that differ, and those that do not."""
+    metrics = differing(findings.summary, USUAL)
+    words = [span(findings, metric, CATALOGUE[metric].title.capitalize()) for metric in metrics]
+    alike = same_everywhere(findings.summary, USUAL)
+    if len(findings.points) == 1:
+        only = findings.points[0]
+        known = [metric for metric in USUAL if findings.mean(only, metric) == findings.mean(only, metric)]
+        alike = "; ".join(f"{CATALOGUE[m].title}: {findings.text(only, m)}" for m in known) + "."
+    return Answer(sentences(*words, alike), metrics or USUAL[:2], drawn(findings, metrics) if metrics else ())
+
+
+ANSWERS: tuple[Callable[[Findings], Answer | None], ...] = (
+    after_failures,
+    of_epsilon,
+    of_load,
+    of_matchers,
+    of_churn,
+    of_trees,
+    of_topology,
+    of_growth,
+    of_routing,
+    in_general,
+)

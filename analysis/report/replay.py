@@ -1,0 +1,107 @@
+"""A few events and subscriptions of one run, hop by hop: what the page's replay steps through.
+
+Chosen from the first rows of the trace, because a large run has hundreds of millions: what was lost on its way first,
+then what went far, what went half as far, and what hardly moved. A subscription's steps include the links on which it was
+held back, and by whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.spark.traces import Run
+from broker.trace.schema import CLIENT, LOST, NOBODY
+
+MOST = 4  # events, and as many subscriptions
+MOST_STEPS = 400  # of one replay
+_LOST_WORDS = {
+    "queue-full": "lost, the queue was full",
+    "link-down": "lost, the link was down",
+    "crashed": "lost in a broker that crashed",
+    "publisher-down": "never published, its broker was down",
+}
+_HELD = {"suppressed": "held back", "retracted": "taken back", "merged": "merged", "dormant": "dormant"}
+
+
+def replays(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
+    """title, and steps: time, from, to (brokers; from is None at a client's own broker), words, kind."""
+    return [*_events(run, names), *_subscriptions(run, names)]
+
+
+def _first_rows(run: Run, table: str) -> pd.DataFrame:
+    return run.read_first(table).to_pandas()
+
+
+def _events(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
+    hops = _first_rows(run, "publications")
+    faults = _first_rows(run, "faults")
+    lost = faults[faults["kind"].isin(LOST)]
+    chosen = _choose(hops.groupby("event").size(), [int(event) for event in lost["event"].unique()])
+    found = []
+    for event in chosen:
+        steps = [_hop(row, names) for row in _rows(hops[hops["event"] == event])]
+        steps += [_loss(row, names) for row in _rows(lost[lost["event"] == event])]
+        start = next((step["to"] for step in steps if step["from"] is None), None)
+        where = f", published at {names[start]}" if start is not None else ""
+        reached = len({step["to"] for step in steps if step["kind"] != "lost"})
+        found.append(_replay(f"Event {event}{where}: {reached} of {len(names)} brokers", steps))
+    return found
+
+
+def _hop(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    served = f"delivered to {row.served}" if row.served else "nobody to deliver to"
+    return _step(row.time, row.source, row.target, f"{names[row.target]}: {served}", "sent" if row.useful else "needless")
+
+
+def _loss(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    end = row.neighbour if row.neighbour != CLIENT else row.broker
+    return _step(row.time, row.broker, end, f"{names[row.broker]}: {_LOST_WORDS[str(row.kind)]}", "lost")
+
+
+def _subscriptions(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
+    control = _first_rows(run, "control")
+    control = control[control["kind"].isin(["subscribe", "unsubscribe"]) & (control["subscription"] > NOBODY)]
+    decisions = _first_rows(run, "decisions")
+    held = decisions[decisions["outcome"].isin(list(_HELD))]
+    found = []
+    for subscription in _choose(control.groupby("subscription").size(), []):
+        mine = _rows(control[control["subscription"] == subscription])
+        steps = [
+            _step(row.time, row.source, row.target, f"{names[row.target]}: {row.kind}", "sent") for row in mine
+        ]
+        for row in _rows(held[held["subscription"] == subscription]):
+            by = f", {row.witness} covers it" if row.witness > NOBODY else ""
+            words = f"{names[row.broker]}: {_HELD[str(row.outcome)]} towards {names[row.neighbour]}{by}"
+            steps.append(_step(row.time, row.broker, row.neighbour, words, "held"))
+        home = next((step["to"] for step in steps if step["from"] is None), None)
+        where = f", made at {names[home]}" if home is not None else ""
+        sent = sum(step["kind"] == "sent" and step["from"] is not None for step in steps)
+        found.append(_replay(f"Subscription {subscription}{where}: {sent} messages", steps))
+    return found
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    return list(frame.itertuples())
+
+
+def _step(time: float, source: int, target: int, words: str, kind: str) -> dict[str, Any]:
+    begin = None if source == CLIENT else int(source)
+    return {"time": float(time), "from": begin, "to": int(target), "words": words, "kind": kind}
+
+
+def _replay(title: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    steps.sort(key=lambda step: step["time"])
+    shown = steps[:MOST_STEPS]
+    cut = f" (its first {MOST_STEPS:,} of {len(steps):,} steps)" if len(steps) > MOST_STEPS else ""
+    return {"title": title + cut, "steps": shown}
+
+
+def _choose(sizes: pd.Series[int], first: list[int]) -> list[int]:
+    """`first`, then the largest, the middle and the smallest with more than one step."""
+    known = [event for event in first if event in sizes.index][:1]
+    ordered = sizes[sizes > 1].sort_values(kind="stable").index.tolist()
+    spread = [ordered[i] for i in (-1, len(ordered) // 2, len(ordered) // 4, 0)] if ordered else []
+    return [int(number) for number in dict.fromkeys([*known, *spread])][:MOST]

@@ -1,0 +1,66 @@
+"""What the simulator tells about a sweep beside its traces: notes, stories of events, and deliveries lost over time.
+
+All of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it into the output folder
+as `told.json`. A folder without that file has a page without these parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.report.summary import number_text
+
+FILE = "told.json"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one run lost, by time of publication and by broker."""
+
+    run: str
+    times: tuple[tuple[float, int, int], ...]  # start of the bin in ms, deliveries required, deliveries lost
+    brokers: tuple[tuple[str, int], ...]  # name, deliveries lost to its clients; most first
+    marks: tuple[Mapping[str, Any], ...]  # failures and repairs: time, kind, name
+
+    def rows(self, series: str) -> list[dict[str, Any]]:
+        """For the picture: the share lost in each bin that has events."""
+        return [
+            {"x": start, "y": lost / required, "series": series, "setting": series, "text": f"{lost:,} of {required:,} lost"}
+            for start, required, lost in self.times
+            if required
+        ]
+
+    def where(self) -> str:
+        total = sum(lost for _, lost in self.brokers)
+        if not total:
+            return ""
+        first = [f"{name} ({number_text(lost / total, 'share')})" for name, lost in self.brokers[:3]]
+        return f"Of what was lost, most was due to clients of {', '.join(first)}."
+
+
+@dataclass(frozen=True)
+class Told:
+    notes: tuple[str, ...] = ()
+    stories: tuple[str, ...] = ()  # lines, as on the terminal
+    losses: tuple[Loss, ...] = ()
+
+
+def read_told(out: Path) -> Told:
+    try:
+        found = json.loads((out / FILE).read_text(encoding="utf-8"))
+        losses = tuple(
+            Loss(
+                loss["run"],
+                tuple((start, required, lost) for start, required, lost in loss["times"]),
+                tuple((name, lost) for name, lost in loss["brokers"]),
+                tuple(loss["marks"]),
+            )
+            for loss in found["losses"]
+        )
+        return Told(tuple(found["notes"]), tuple(found["stories"]), losses)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Told()

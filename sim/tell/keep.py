@@ -1,0 +1,94 @@
+"""What a sweep tells beside its traces, kept for its page: `told.json` in the output folder, read by analysis/report/told.py.
+
+Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
+says who should have been served: for each event and broker the subscriptions in force when it was published that match
+it, at most k, against the deliveries in the trace. Where everybody had settled before the first event this is the
+oracle's count; a subscription still on its way counts as lost here too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.report.told import FILE, read_told
+from broker.trace.disk import replaced_file, writing
+from broker.trace.schema import FAILURES, LOSSES, REPAIRS
+from sim.experiment.plan import Plan, PlannedRun
+from sim.experiment.runner import RUNS_KEPT
+from sim.experiment.sweep import SweepResult
+from sim.tell.explain import RunTrace
+from sim.tell.story import Story, tell
+
+BINS = 40  # of the time in which events are published
+MOST_RUNS = 8  # lines in the picture of losses
+MOST_BROKERS = 10
+
+
+def keep(plan: Plan, out: Path, result: SweepResult) -> list[str]:
+    """Write what is told of this sweep; answers the lines of its stories."""
+    # The notes of runs that were not repeated are in the file of the command that ran them.
+    earlier = read_told(out).notes if result.kept else ()
+    notes = list(dict.fromkeys([*plan.notes, *earlier, *result.warnings]))
+    stories = list(tell(plan, out, count)) if (count := int(plan.data.get("tell", 0))) else []
+    told = {"notes": notes, "stories": stories, "losses": list(_losses(plan, out))}
+    with writing(out / FILE, RUNS_KEPT), replaced_file(out / FILE) as unfinished:
+        unfinished.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+    return stories
+
+
+def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
+    """Of the first seed of each point that lost something and kept all its deliveries."""
+    first: dict[str, PlannedRun] = {}
+    for run in sorted(plan.runs, key=lambda run: run.seed):
+        if (out / "runs" / f"run={run.run_id}").is_dir():
+            first.setdefault(json.dumps(run.point, sort_keys=True), run)
+    told = 0
+    for run in first.values():
+        if told < MOST_RUNS and run.experiment.run.sample_deliveries == 1:
+            trace = RunTrace(out, run.run_id)
+            if sum(int(trace.record[name]) for name in LOSSES):
+                told += 1
+                yield losses(run, trace)
+
+
+def losses(run: PlannedRun, trace: RunTrace) -> dict[str, Any]:
+    """Deliveries required and lost, by time of publication, and lost by broker."""
+    story = Story(run, trace)
+    k = run.experiment.matching.k
+    homes = story.operations.drop_duplicates("subscription").set_index("subscription")["broker"]
+    served = story.deliveries.groupby(["event", "broker"]).size().to_dict()
+    published = story.hops.drop_duplicates("event").set_index("event")["published"]
+    start, end = float(published.min()), float(published.max())
+    width = (end - start) / BINS or 1.0
+    required, lost = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+    by_broker: dict[int, int] = {}
+    for event, time in published.items():
+        at = min(int((time - start) / width), BINS - 1)
+        brokers, counts = np.unique(homes[story.matching(int(event))], return_counts=True)
+        for broker, count in zip(brokers.tolist(), counts.tolist(), strict=True):
+            due = count if k is None else min(count, k)
+            missing = max(0, due - served.get((event, broker), 0))
+            required[at] += due
+            lost[at] += missing
+            if missing:
+                by_broker[broker] = by_broker.get(broker, 0) + missing
+    most = sorted(by_broker.items(), key=lambda item: (-item[1], item[0]))[:MOST_BROKERS]
+    return {
+        "run": run.run_id,
+        "times": [[start + i * width, int(required[i]), int(lost[i])] for i in range(BINS)],
+        "brokers": [[trace.names[broker], count] for broker, count in most],
+        "marks": _marks(trace),
+    }
+
+
+def _marks(trace: RunTrace) -> Sequence[dict[str, Any]]:
+    """When something failed or was repaired."""
+    faults = trace.read("faults")
+    shown = faults[faults["kind"].isin([*FAILURES, *REPAIRS])]
+    rows: list[Any] = list(shown.itertuples())
+    return [{"x": float(row.time), "kind": str(row.kind), "name": trace.names[int(row.broker)]} for row in rows]
