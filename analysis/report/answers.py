@@ -1,177 +1,42 @@
 """The answer that a page opens with: sentences, the metrics that answer, and a picture of them.
 
-Which one it is follows from what was swept and what happened: ANSWERS lists the kinds, the most particular first, and the
-first that applies is taken. All of them choose among metrics by the same rule, `differing`: what is the same everywhere
-is said in a sentence, not drawn. A kind is a function from the findings to an `Answer`, or None where it has nothing to
-say; `in_general` always has.
+Which one it is follows from what was swept and what happened: ANSWERS lists the kinds, the most particular first, and
+the first that applies is taken. A kind is a function from the findings to an `Answer`, or None where it has nothing to
+say; `in_general` always has. All choose among metrics by one rule, `differing`: what is the same everywhere is said in
+a sentence, not drawn.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
-from analysis.report.sentences import (
-    SAME,
-    about_latency,
-    about_search,
-    about_tables,
-    about_traffic,
-    extremes,
-    mean,
-    said,
+from analysis.report.findings import (
+    GROWS,
+    MOST_PANELS,
+    USUAL,
+    Answer,
+    Findings,
+    against,
+    differing,
+    differs,
+    drawn,
+    rows_of_settings,
+    same_everywhere,
+    sentences,
+    span,
 )
-from analysis.report.study import Case, overall, study
-from analysis.report.summary import Summary, is_covering, number_text, value_text
-from analysis.report.told import Told
+from analysis.report.sentences import about_latency, about_search, about_tables, about_traffic, extremes, said
+from analysis.report.study import Case, overall
+from analysis.report.summary import is_covering, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
-
-MOST_PANELS = 3  # metrics in one picture
-MOST_ROWS = 14  # settings in a picture that has one row each
-GROWS = 3  # values of a number from which on its growth is worth a curve
-ALIKE_SHARE = 0.005  # shares that differ by no more are the same
-# What people ask about first; a picture takes from these what differs.
-USUAL = ("entries", "latency_p99", "event_messages", "control_messages", "probes_per_check")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What to say, which columns come first, and what to draw; see report.js for the kinds of pictures."""
-
-    sentences: tuple[str, ...]
-    metrics: tuple[str, ...]
-    pictures: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The results of a sweep, with what the simulator told about them."""
-
-    summary: Summary
-    told: Told = field(default_factory=Told)
-
-    @cached_property
-    def cases(self) -> list[Case]:
-        return study(self.summary)
-
-    @property
-    def points(self) -> list[str]:
-        return self.summary.order
-
-    def mean(self, point: str, metric: str) -> float:
-        return mean(self.summary, point, metric)
-
-    def text(self, point: str, metric: str) -> str:
-        return with_unit(self.mean(point, metric), metric)
-
-    def happened(self, metric: str) -> bool:
-        return any(self.mean(point, metric) > 0 for point in self.points)
-
-    def sweeps(self, *beginnings: str) -> bool:
-        """Whether a key that starts with one of these has several values."""
-        return any(key.startswith(beginnings) for key in self.summary.swept)
-
-    def numbers(self) -> list[str]:
-        """The swept keys with at least GROWS numbers, the one with most first."""
-        found = {}
-        for key in self.summary.swept:
-            values = {json.loads(point).get(key) for point in self.points}
-            if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-                found[key] = len(values)
-        return [key for key in sorted(found, key=lambda key: -found[key]) if found[key] >= GROWS]
-
-
-def with_unit(number: float, metric: str) -> str:
-    """A metric as one says it: 49 ms, 12.3 %, 7,116 messages."""
-    unit = CATALOGUE[metric].unit
-    text = number_text(number, unit)
-    return text if unit in {"share", "ratio", "0..1"} else f"{text} {unit}"
-
-
-def differs(summary: Summary, metric: str) -> bool:
-    """Whether the settings differ in a metric by more than is worth telling."""
-    known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
-    if len(known) < 2:
-        return False
-    if CATALOGUE[metric].unit == "share":
-        return max(known) - min(known) > ALIKE_SHARE
-    return max(known) - min(known) > SAME * max(abs(value) for value in known)
-
-
-def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS) -> tuple[str, ...]:
-    """The first of the metrics in which settings differ; not one that only repeats another's numbers."""
-    found: dict[tuple[float, ...], str] = {}
-    for metric in metrics:
-        if differs(summary, metric):
-            found.setdefault(tuple(mean(summary, point, metric) for point in summary.order), metric)
-    return tuple(found.values())[:most]
-
-
-def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
-    """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
-    words = []
-    for metric in metrics:
-        known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
-        if known and not differs(summary, metric):
-            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)})")
-    where = "in every setting" if len(summary.order) > 1 else ""
-    if not words or not where:
-        return ""
-    return f"The same {where}: {', '.join(words)}."
 
 
 def answer(findings: Findings) -> Answer:
     """The first of ANSWERS that applies."""
     return next(found for kind in ANSWERS if (found := kind(findings)) is not None)
-
-
-# ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def rows_of_settings(metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """One small picture per metric with a row per setting."""
-    return tuple({"kind": "rows", "metrics": [metric], "title": CATALOGUE[metric].title} for metric in metrics)
-
-
-def against(key: str, metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """One picture per metric with the key on its horizontal axis."""
-    return tuple({"kind": "lines", "metrics": [m], "key": key, "title": CATALOGUE[m].title} for m in metrics)
-
-
-def drawn(findings: Findings, metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
-    """Rows where there are few settings and nothing to follow along an axis, lines elsewhere."""
-    if key is None and len(findings.points) <= MOST_ROWS:
-        return rows_of_settings(metrics)
-    return against(key or _longest(findings.summary), metrics)
-
-
-def _longest(summary: Summary) -> str:
-    counts = {key: len({json.dumps(json.loads(p).get(key)) for p in summary.order}) for key in summary.other_swept}
-    return max(counts, key=lambda key: counts[key]) if counts else "strategy"
-
-
-# ── sentences that several kinds use ───────────────────────────────────────────────────────────────────────
-
-
-def span(findings: Findings, metric: str, what: str) -> str:
-    """`what` from the least to the most, each with its setting."""
-    ends = extremes(findings.summary, metric, findings.points)
-    if ends is None:
-        return ""
-    low, high = (findings.text(point, metric) for point in ends)
-    least, most = (said(findings.summary, point) for point in ends)
-    return f"{what}: {low} with {least}, {high} with {most}."
-
-
-def sentences(*found: str) -> tuple[str, ...]:
-    return tuple(sentence for sentence in found if sentence)
-
-
-# ── the kinds of answers ───────────────────────────────────────────────────────────────────────────────────
 
 
 def after_failures(findings: Findings) -> Answer | None:
@@ -352,7 +217,8 @@ def of_topology(findings: Findings) -> Answer | None:
     if ends is not None:
         low, high = (number_text(findings.mean(point, "hops"), "links") for point in ends)
         words.append(
-            f"A delivered event crosses {low} links on {_overlay(ends[0])} and {high} on {_overlay(ends[1])}, on average."
+            f"On average a delivered event crosses {low} links on {_overlay(ends[0])} and {high} on "
+            f"{_overlay(ends[1])}."
         )
     metrics = differing(summary, ("reduction", "entries", "latency_p99", "hops"))
     key = "overlay.kind" if findings.sweeps("overlay.kind") else "overlay.file"
@@ -387,7 +253,9 @@ def _growth(findings: Findings, key: str, metric: str) -> str:
     first, final = line[0], line[-1]
     name = key.rpartition(".")[2].replace("_", " ")
     ends = [value_text(json.loads(point)[key]) for point in (first, final)]
-    grown = findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
+    grown = (
+        findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
+    )
     times = f" ({number_text(grown, 'ratio')} times as many)" if grown == grown else ""
     if CATALOGUE[metric].unit == "ms":
         times = times.replace("as many", "as long")

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.report.advisor import Advice
-from analysis.report.answers import Answer, differs, same_everywhere
-from analysis.report.sentences import said
+from analysis.report.findings import Answer, differs, same_everywhere
 from analysis.report.overlay_data import MEASURES
+from analysis.report.sentences import said
 from analysis.report.study import Case, picture_rows
 from analysis.report.summary import Summary, is_covering, label_text, metric_text, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
@@ -124,7 +124,9 @@ def plot_data(
         "advice": [_advice_data(item) for item in advice],
         "study": [{"title": case.title, "rows": picture_rows(case)} for case in cases],
         "overlays": nets,
-        "measures": [{"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]],
+        "measures": [
+            {"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]
+        ],
         "defaultOverlay": covering[0] if covering else 0,
     }
 
@@ -133,7 +135,9 @@ def answer_charts(answer: Answer) -> list[dict[str, Any]]:
     """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
     for picture in answer.pictures:
-        found = places.setdefault(picture["title"], {"id": f"answer-{len(places)}", "title": picture["title"], "of": []})
+        found = places.setdefault(
+            picture["title"], {"id": f"answer-{len(places)}", "title": picture["title"], "of": []}
+        )
         found["of"].append(picture)
     return list(places.values())
 

@@ -21,9 +21,10 @@ from markupsafe import Markup
 
 from analysis.report import plots
 from analysis.report.advisor import advise
-from analysis.report.answers import Answer, Findings, answer
+from analysis.report.answers import answer
 from analysis.report.assets import asset
 from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
+from analysis.report.findings import Answer, Findings
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
 from analysis.report.sentences import brief, loss_words

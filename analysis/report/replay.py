@@ -1,8 +1,8 @@
 """A few events and subscriptions of one run, hop by hop: what the page's replay steps through.
 
 Chosen from the first rows of the trace, because a large run has hundreds of millions: what was lost on its way first,
-then what went far, what went half as far, and what hardly moved. A subscription's steps include the links on which it was
-held back, and by whom.
+then what went far, what went half as far, and what hardly moved. A subscription's steps include the links on which it
+was held back, and by whom.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _events(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def _hop(row: Any, names: Sequence[str]) -> dict[str, Any]:
     served = f"delivered to {row.served}" if row.served else "nobody to deliver to"
-    return _step(row.time, row.source, row.target, f"{names[row.target]}: {served}", "sent" if row.useful else "needless")
+    return _step(
+        row.time, row.source, row.target, f"{names[row.target]}: {served}", "sent" if row.useful else "needless"
+    )
 
 
 def _loss(row: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -69,9 +71,7 @@ def _subscriptions(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for subscription in _choose(control.groupby("subscription").size(), []):
         mine = _rows(control[control["subscription"] == subscription])
-        steps = [
-            _step(row.time, row.source, row.target, f"{names[row.target]}: {row.kind}", "sent") for row in mine
-        ]
+        steps = [_step(row.time, row.source, row.target, f"{names[row.target]}: {row.kind}", "sent") for row in mine]
         for row in _rows(held[held["subscription"] == subscription]):
             by = f", {row.witness} covers it" if row.witness > NOBODY else ""
             words = f"{names[row.broker]}: {_HELD[str(row.outcome)]} towards {names[row.neighbour]}{by}"

@@ -127,9 +127,7 @@ def about_traffic(summary: Summary) -> str:
     if ends is None:
         return ""
     least, most = (f"{number_text(mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
-    return (
-        f"Carrying the events takes {least} with {said(summary, ends[0])} and {most} with {said(summary, ends[1])}."
-    )
+    return f"Carrying the events takes {least} with {said(summary, ends[0])} and {most} with {said(summary, ends[1])}."
 
 
 def about_latency(summary: Summary) -> str:

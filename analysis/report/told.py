@@ -29,7 +29,13 @@ class Loss:
     def rows(self, series: str) -> list[dict[str, Any]]:
         """For the picture: the share lost in each bin that has events."""
         return [
-            {"x": start, "y": lost / required, "series": series, "setting": series, "text": f"{lost:,} of {required:,} lost"}
+            {
+                "x": start,
+                "y": lost / required,
+                "series": series,
+                "setting": series,
+                "text": f"{lost:,} of {required:,} lost",
+            }
             for start, required, lost in self.times
             if required
         ]

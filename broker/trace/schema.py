@@ -222,7 +222,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 # Columns that traces of earlier versions lack.
-OPTIONAL = {("run", name) for name in (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times")}
+OPTIONAL = {
+    ("run", name) for name in (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times")
+}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}

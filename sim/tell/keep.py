@@ -1,4 +1,4 @@
-"""What a sweep tells beside its traces, kept for its page: `told.json` in the output folder, read by analysis/report/told.py.
+"""What a sweep tells beside its traces, kept for its page (analysis/report/told.py) as `told.json` in its folder.
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
 says who should have been served: for each event and broker the subscriptions in force when it was published that match
@@ -60,16 +60,19 @@ def losses(run: PlannedRun, trace: RunTrace) -> dict[str, Any]:
     """Deliveries required and lost, by time of publication, and lost by broker."""
     story = Story(run, trace)
     k = run.experiment.matching.k
-    homes = story.operations.drop_duplicates("subscription").set_index("subscription")["broker"]
+    first = story.operations.drop_duplicates("subscription")
+    homes = np.full(len(story.workload.lo), -1)
+    homes[first["subscription"].to_numpy()] = first["broker"].to_numpy()
     served = story.deliveries.groupby(["event", "broker"]).size().to_dict()
-    published = story.hops.drop_duplicates("event").set_index("event")["published"]
-    start, end = float(published.min()), float(published.max())
+    hops = story.hops.drop_duplicates("event")
+    published = dict(zip(hops["event"].tolist(), hops["published"].tolist(), strict=True))
+    start, end = min(published.values()), max(published.values())
     width = (end - start) / BINS or 1.0
     required, lost = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     by_broker: dict[int, int] = {}
     for event, time in published.items():
         at = min(int((time - start) / width), BINS - 1)
-        brokers, counts = np.unique(homes[story.matching(int(event))], return_counts=True)
+        brokers, counts = np.unique(homes[story.matching(event)], return_counts=True)
         for broker, count in zip(brokers.tolist(), counts.tolist(), strict=True):
             due = count if k is None else min(count, k)
             missing = max(0, due - served.get((event, broker), 0))

@@ -190,7 +190,8 @@ VISIT = r"""
   seen.nearer = await press("overlay-nearer", "overlay");
   seen.whole = await press("overlay-whole", "overlay");
   seen.names = [...at("overlay").querySelectorAll("text.name")].map((e) => e.textContent);
-  at("overlay").querySelector("circle.broker").dispatchEvent(new PointerEvent("pointerenter", { clientX: 5, clientY: 5 }));
+  const dot = at("overlay").querySelector("circle.broker");
+  dot.dispatchEvent(new PointerEvent("pointerenter", { clientX: 5, clientY: 5 }));
   seen.tip = document.querySelector(".tip").textContent;
   at("replay-what").dispatchEvent(new Event("change"));
   seen.start = at("replay-words").textContent;
@@ -208,8 +209,8 @@ VISIT = r"""
     .map((e) => e.outerHTML.slice(0, 80));
   const big = document.querySelector("#summary .scroll");
   seen.sideways = (big.scrollWidth > big.clientWidth + 1) !== document.querySelector(".sideways").hidden;
-  seen.colours = Object.fromEntries(["chart-0", "chart-2"].map((id) => [id,
-    [...at(id).querySelectorAll(".role-legend-symbol path")].map((e) => e.getAttribute("fill") || e.getAttribute("stroke"))]));
+  const fills = (id) => [...at(id).querySelectorAll(".role-legend-symbol path")].map((e) => e.getAttribute("fill"));
+  seen.colours = Object.fromEntries(["chart-0", "chart-2"].map((id) => [id, fills(id)]));
 
   // The file behind a picture.
   let file = null;

@@ -1,0 +1,150 @@
+"""What a sweep found, what differs in it, and how an answer is said and drawn: what the kinds of answers share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from analysis.report.sentences import SAME, extremes, mean, said
+from analysis.report.study import Case, study
+from analysis.report.summary import Summary, number_text
+from analysis.report.told import Told
+from analysis.spark.metrics import CATALOGUE
+
+MOST_PANELS = 3  # metrics in one picture
+MOST_ROWS = 14  # settings in a picture that has one row each
+GROWS = 3  # values of a number from which on its growth is worth a curve
+ALIKE_SHARE = 0.005  # shares that differ by no more are the same
+# What people ask about first; a picture takes from these what differs.
+USUAL = ("entries", "latency_p99", "event_messages", "control_messages", "probes_per_check")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to say, which columns come first, and what to draw; see report.js for the kinds of pictures."""
+
+    sentences: tuple[str, ...]
+    metrics: tuple[str, ...]
+    pictures: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The results of a sweep, with what the simulator told about them."""
+
+    summary: Summary
+    told: Told = field(default_factory=Told)
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        return study(self.summary)
+
+    @property
+    def points(self) -> list[str]:
+        return self.summary.order
+
+    def mean(self, point: str, metric: str) -> float:
+        return mean(self.summary, point, metric)
+
+    def text(self, point: str, metric: str) -> str:
+        return with_unit(self.mean(point, metric), metric)
+
+    def happened(self, metric: str) -> bool:
+        return any(self.mean(point, metric) > 0 for point in self.points)
+
+    def sweeps(self, *beginnings: str) -> bool:
+        """Whether a key that starts with one of these has several values."""
+        return any(key.startswith(beginnings) for key in self.summary.swept)
+
+    def numbers(self) -> list[str]:
+        """The swept keys with at least GROWS numbers, the one with most first."""
+        found = {}
+        for key in self.summary.swept:
+            values = {json.loads(point).get(key) for point in self.points}
+            if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                found[key] = len(values)
+        return [key for key in sorted(found, key=lambda key: -found[key]) if found[key] >= GROWS]
+
+
+def with_unit(number: float, metric: str) -> str:
+    """A metric as one says it: 49 ms, 12.3 %, 7,116 messages."""
+    unit = CATALOGUE[metric].unit
+    text = number_text(number, unit)
+    return text if unit in {"share", "ratio", "0..1"} else f"{text} {unit}"
+
+
+def differs(summary: Summary, metric: str) -> bool:
+    """Whether the settings differ in a metric by more than is worth telling."""
+    known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+    if len(known) < 2:
+        return False
+    if CATALOGUE[metric].unit == "share":
+        return max(known) - min(known) > ALIKE_SHARE
+    return max(known) - min(known) > SAME * max(abs(value) for value in known)
+
+
+def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS) -> tuple[str, ...]:
+    """The first of the metrics in which settings differ; not one that only repeats another's numbers."""
+    found: dict[tuple[float, ...], str] = {}
+    for metric in metrics:
+        if differs(summary, metric):
+            found.setdefault(tuple(mean(summary, point, metric) for point in summary.order), metric)
+    return tuple(found.values())[:most]
+
+
+def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
+    """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
+    words = []
+    for metric in metrics:
+        known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+        if known and not differs(summary, metric):
+            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)})")
+    where = "in every setting" if len(summary.order) > 1 else ""
+    if not words or not where:
+        return ""
+    return f"The same {where}: {', '.join(words)}."
+
+
+# ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rows_of_settings(metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """One small picture per metric with a row per setting."""
+    return tuple({"kind": "rows", "metrics": [metric], "title": CATALOGUE[metric].title} for metric in metrics)
+
+
+def against(key: str, metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """One picture per metric with the key on its horizontal axis."""
+    return tuple({"kind": "lines", "metrics": [m], "key": key, "title": CATALOGUE[m].title} for m in metrics)
+
+
+def drawn(findings: Findings, metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
+    """Rows where there are few settings and nothing to follow along an axis, lines elsewhere."""
+    if key is None and len(findings.points) <= MOST_ROWS:
+        return rows_of_settings(metrics)
+    return against(key or _longest(findings.summary), metrics)
+
+
+def _longest(summary: Summary) -> str:
+    counts = {key: len({json.dumps(json.loads(p).get(key)) for p in summary.order}) for key in summary.other_swept}
+    return max(counts, key=lambda key: counts[key]) if counts else "strategy"
+
+
+# ── sentences that several kinds use ───────────────────────────────────────────────────────────────────────
+
+
+def span(findings: Findings, metric: str, what: str) -> str:
+    """`what` from the least to the most, each with its setting."""
+    ends = extremes(findings.summary, metric, findings.points)
+    if ends is None:
+        return ""
+    low, high = (findings.text(point, metric) for point in ends)
+    least, most = (said(findings.summary, point) for point in ends)
+    return f"{what}: {low} with {least}, {high} with {most}."
+
+
+def sentences(*found: str) -> tuple[str, ...]:
+    return tuple(sentence for sentence in found if sentence)

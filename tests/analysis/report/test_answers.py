@@ -1,0 +1,165 @@
+"""The answer a page opens with: chosen by what was swept and what happened, and nothing drawn that is all the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.report.answers import ANSWERS, Findings, answer, differing, differs, in_general, same_everywhere
+from analysis.report.data import bounded, charts_that_differ
+from analysis.report.overlay_data import CLOSE, spread
+from analysis.report.summary import Summary, table_metrics
+from analysis.report.told import Loss, Told
+from tests.analysis.report.test_summary import make
+
+BASE = {"entries": 100.0, "latency_p99": 9.0, "latency_p95": 8.0, "event_messages": 50.0, "deliveries": 10.0}
+
+
+def sweep(*points: tuple[dict[str, Any], dict[str, float]], **columns: Any) -> Summary:
+    summary = make([(keys, {**BASE, **values}) for keys, values in points])
+    zero = {"active": 10, "subscriptions": 10}
+    summary.runs[list({**zero, **columns})] = list({**zero, **columns}.values())
+    return replace(summary, differences=pd.DataFrame(columns=["point", "baseline", "metric", "differs"]))
+
+
+def kind_of(summary: Summary, told: Told | None = None) -> str:
+    findings = Findings(summary, told or Told())
+    return next(kind.__name__ for kind in ANSWERS if kind(findings) is not None)
+
+
+LOST = {"failures": 3.0, "delivery_ratio": 0.9, "outage_mean": 40.0, "repair_mean": 20.0}
+STATE = "faults.state"
+
+
+CHURN = {"unsubscribe_messages": 5.0}
+TREES = "routing.trees"
+SWEEPS: dict[str, list[tuple[dict[str, Any], dict[str, float]]]] = {
+    "after_failures": [({STATE: "lost"}, LOST), ({STATE: "kept"}, {**LOST, "delivery_ratio": 0.8})],
+    "of_churn": [
+        ({"arrivals.kind": "churn"}, {**CHURN, "convergence_p95": 3.0}),
+        ({"arrivals.kind": "bursty"}, {**CHURN, "convergence_p95": 9.0}),
+    ],
+    "of_trees": [({TREES: "spanning"}, {"entries": 10.0}), ({TREES: "per-source"}, {"entries": 30.0})],
+    "of_topology": [({"overlay.kind": kind}, {"hops": hops}) for kind, hops in (("line", 5.0), ("star", 2.0))],
+    "of_growth": [({"workload.subscriptions": n}, {"entries": float(n)}) for n in (10, 20, 40)],
+    "of_load": [({"arrivals.publish_rate": rate}, {"latency_p99": rate * 9.0}) for rate in (1.0, 2.0, 4.0)],
+    "of_matchers": [({"matching.method": m}, {"latency_p99": v}) for m, v in (("scan", 3.0), ("be-star", 9.0))],
+    "of_routing": [
+        ({"routing.strategy": "simple"}, {"entries": 9.0, "reduction": 0.0}),
+        ({"routing.strategy": "covering"}, {"entries": 3.0, "reduction": 0.7}),
+    ],
+    "in_general": [({"links.jitter": 1.0}, {}), ({"links.jitter": 2.0}, {"latency_p99": 30.0})],
+}
+
+
+@pytest.mark.parametrize(("kind", "points"), SWEEPS.items())
+def test_what_is_swept_chooses_the_answer(kind: str, points: list[Any]) -> None:
+    summary = sweep(*points)
+    assert kind_of(summary) == kind
+    found = answer(Findings(summary))
+    assert all(found.sentences), "no empty sentence"
+    assert found.sentences
+    assert found.pictures
+
+
+def test_one_baseline_for_trees() -> None:
+    summary = sweep(
+        ({"routing.trees": "spanning", "routing.strategy": "simple"}, {"entries": 50.0, "hops": 4.0}),
+        ({"routing.trees": "per-source", "routing.strategy": "simple"}, {"entries": 200.0, "hops": 2.0}),
+        ({"routing.trees": "spanning", "routing.strategy": "covering"}, {"entries": 20.0, "hops": 4.0}),
+        ({"routing.trees": "per-source", "routing.strategy": "covering"}, {"entries": 90.0, "hops": 2.0}),
+    )
+    words = answer(Findings(summary)).sentences
+    assert "keep 20 entries; a tree per source takes 90 entries, 4.5 times as many" in words[0]
+    assert "over 2 links instead of 4" in words[1]
+
+
+def test_growth_says_by_how_much() -> None:
+    summary = sweep(*(({"overlay.brokers": n}, {"entries": 3.0 * n}) for n in (10, 20, 40)))
+    assert answer(Findings(summary)).sentences[0] == (
+        "Routing-table entries: 30 entries at brokers 10, 120 entries at 40 (4 times as many)."
+    )
+
+
+def test_what_is_the_same_everywhere_is_a_sentence_and_no_picture() -> None:
+    summary = sweep(
+        ({"routing.strategy": "simple"}, {"entries": 9.0}), ({"routing.strategy": "covering"}, {"entries": 3.0})
+    )
+    drawn, alike = charts_that_differ(summary)
+    assert [chart["title"] for chart in drawn] == ["Table size"]
+    assert any("latency, 99th percentile (9 ms)" in sentence for sentence in alike)
+    assert same_everywhere(summary, ["entries"]) == ""
+    assert not differs(summary, "latency_p99")
+    only = sweep(({}, {}))
+    assert charts_that_differ(only) == ([], [])
+    assert "latency, 99th percentile: 9 ms" in in_general(Findings(only)).sentences[0]
+
+
+def test_a_metric_that_repeats_another_is_not_drawn_again() -> None:
+    twice = [{"entries": count, "control_messages": count} for count in (9.0, 3.0)]
+    points = zip(({"routing.strategy": "simple"}, {"routing.strategy": "covering"}), twice, strict=True)
+    assert differing(sweep(*points), ("entries", "control_messages", "latency_p99")) == ("entries",)
+
+
+def test_columns_that_answer_come_first_and_p99_is_there() -> None:
+    summary = sweep(({STATE: "lost"}, {**LOST, "missed_fault": 2.0}), ({STATE: "kept"}, LOST))
+    columns = table_metrics(summary, answer(Findings(summary)).metrics)
+    assert columns[:4] == ("delivery_ratio", "missed_fault", "outage_mean", "repair_mean")
+    assert "latency_p99" in columns
+    assert len(set(columns)) == len(columns)
+
+
+def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
+    summary = sweep(({STATE: "lost"}, LOST), ({STATE: "kept"}, LOST))
+    times = ((0.0, 10, 1), (5.0, 0, 0), (10.0, 4, 4))
+    losses = tuple(
+        Loss(point, times, (("Paris", 4), ("Rome", 1)), ({"x": 1.0, "kind": "crash"},)) for point in summary.order
+    )
+    found = answer(Findings(summary, Told(losses=losses)))
+    (picture,) = found.pictures
+    assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
+    assert len({row["series"] for row in picture["rows"]}) == 1
+    assert "state kept) = " in picture["rows"][0]["series"]
+    assert "clients of Paris (80.0 %), Rome (20.0 %)" in found.sentences[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "seeds", "expected"),
+    [
+        ("entries", -5.0, 9.0, 3, (0.0, 9.0)),
+        ("recall", 0.5, 1.2, 3, (0.5, 1.0)),
+        ("reduction", -0.5, 0.4, 3, (-0.5, 0.4)),
+        ("entries", float("nan"), float("nan"), 1, (None, None)),
+    ],
+)
+def test_an_interval_ends_where_the_quantity_does(
+    name: str, low: float, high: float, seeds: int, expected: tuple[float | None, float | None]
+) -> None:
+    shown = bounded({"mean": 0.3, "low": low, "high": high, "n": seeds}, name)
+    assert (shown["low"], shown["high"]) == expected
+
+
+def test_brokers_at_one_place_are_drawn_side_by_side() -> None:
+    x, y = np.array([0.0, 0.0, 0.0, 10.0]), np.array([0.0, 0.0, 0.0, 5.0])
+    apart_x, apart_y, moved = spread(x, y)
+    assert moved == 2
+    at = np.stack([apart_x, apart_y], axis=1)
+    distances = [np.hypot(*(at[i] - at[j])) for i in range(4) for j in range(i)]
+    assert min(distances) > 0.9 * CLOSE * 10
+    assert (at[[0, 3]] == [[0, 0], [10, 5]]).all(), "the first at a place stays there"
+
+
+def test_told_is_read_as_it_was_written_and_nonsense_is_nothing(tmp_path: Any) -> None:
+    from analysis.report.told import FILE, read_told
+
+    assert read_told(tmp_path) == Told()
+    (tmp_path / FILE).write_text("{")
+    assert read_told(tmp_path) == Told()
+    loss = {"run": "r", "times": [[0.0, 2, 1]], "brokers": [["b", 1]], "marks": []}
+    (tmp_path / FILE).write_text(json.dumps({"notes": ["n"], "stories": ["s"], "losses": [loss]}))
+    assert read_told(tmp_path) == Told(("n",), ("s",), (Loss("r", ((0.0, 2, 1),), (("b", 1),), ()),))

@@ -1,0 +1,44 @@
+"""What a sweep keeps for its page: the losses are the oracle's, the notes those of the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.report.told import read_told
+from sim.experiment.plan import plan
+from sim.experiment.sweep import run_sweep
+from sim.tell.keep import keep
+
+CRASHES = {
+    "name": "crashes",
+    "overlay": {"kind": "line", "brokers": 6},
+    "workload": {"kind": "uniform", "subscriptions": 40, "events": 60},
+    "arrivals": {"publish_rate": 0.5},
+    "matching": {"k": 2},
+    "faults": {"crash_fraction": 0.4, "downtime": 40.0},
+    "tell": 1,
+}
+
+
+def test_losses_notes_and_stories_are_kept(tmp_path: Path) -> None:
+    planned = plan(CRASHES, settings={"covering.epsilon": 0.0})
+    result = run_sweep(planned, tmp_path)
+    stories = keep(planned, tmp_path, result)
+    told = read_told(tmp_path)
+    assert told.stories == tuple(stories)
+    assert stories
+    assert told.notes == tuple(dict.fromkeys([*planned.notes, *result.warnings]))
+    (loss,) = told.losses
+    record = result.outcomes[0].record
+    lost = sum(record[name] for name in ("missed_fault", "missed_dropped", "missed_transient"))
+    assert lost > 0
+    assert sum(count for _, _, count in loss.times) == sum(count for _, count in loss.brokers) == lost
+    assert sum(required for _, required, _ in loss.times) == lost + record["deliveries"]
+    assert {mark["kind"] for mark in loss.marks} >= {"crash", "restart"}
+
+
+def test_a_sweep_without_losses_has_none(tmp_path: Path) -> None:
+    quiet = {**CRASHES, "faults": {}, "tell": 0}
+    planned = plan(quiet)
+    keep(planned, tmp_path, run_sweep(planned, tmp_path))
+    assert read_told(tmp_path).losses == ()
