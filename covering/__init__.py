@@ -4,7 +4,8 @@
     index.add(7, [[0, 50], [1990, 2004]])
     index.find_cover([[0, 30], [1998, 2000]])   # 7: a witness, never just True
 
-`base.py` has the interface, `filters.py` covers whole filters (sets, ≠, groups) on top of it.
+`contract` has the interface, `filters` covers whole filters (sets, ≠, groups) on top of it, `curve/` has the methods
+on space filling curves.
 """
 
 from __future__ import annotations

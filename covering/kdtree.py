@@ -1,15 +1,15 @@
 """A k-d tree over the dominance points with the coordinate-wise maximum of every subtree.
 
 A subtree whose maximum is below the query in some coordinate holds no cover. The tree is balanced by medians
-(kd_build.py) down to buckets of 64 points that lie together and are scanned by packed words (fields.py). It is read
-in steps of 64 children: the words of their maxima are compared as a block, the candidates verified on the maxima
-themselves. At 100k entries that is one block of 25, and as a rule one or two of 64, where the binary tree had 12 to 75
-nodes to visit at 13 ns each.
+(kdtree_build.py) down to buckets of 64 points that lie together and are scanned by packed words (packed_words.py). It
+is read in steps of 64 children: the words of their maxima are compared as a block, the candidates verified on the
+maxima themselves. At 100k entries that is one block of 25, and as a rule one or two of 64, where the binary tree had
+12 to 75 nodes to visit at 13 ns each.
 
 The boxes of largest volume lie in front of the tree and are scanned first: most covered queries end there, and
 the others lose 20 ns.
 
-Additions and removals: layered.py. A search that has visited `node_cap` nodes stops descending and scans the
+Additions and removals: static_with_tail.py. A search that has visited `node_cap` nodes stops descending and scans the
 packed words of the whole static part instead (or fewer nodes, an eighth of the buckets), so that adversarial
 inputs cost hardly more than `packed`. With `node_budget` it gives up instead: covers in the front and in the tail are
 always found, others only among the first nodes; such a check counts as `capped` and, since nothing is known about
@@ -52,7 +52,7 @@ from covering.packed_words import (
     passing,
     scan_fields,
 )
-from covering.static_with_tail import LayeredIndex
+from covering.static_with_tail import StaticWithTail
 from coverlay import CoverlayError, kernel
 
 FRONT = 64  # largest boxes scanned before anything else
@@ -195,7 +195,7 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
     return found[:count].copy()
 
 
-class KdTreeIndex(LayeredIndex):
+class KdTreeIndex(StaticWithTail):
     name = "kdtree"
     takes_epsilon = True
     gives_up_with = ("node_budget",)

@@ -4,8 +4,8 @@ The static part is sorted by clipped volume Π_j (width within the domain + a sm
 cover has at least the query's volume (a product of monotone factors, rounded monotonely), so the scan stops
 at the first block whose largest volume is below it. Narrow queries scan all, at 0.1–0.2 ns per entry.
 
-Cost: O(n) with a tiny constant, vectorised (fields.py); additions O(1) into the tail, a rebuild by sorting
-every ≈ 43 √n of them (layered.py). A probe is an entry whose words were looked at.
+Cost: O(n) with a tiny constant, vectorised (packed_words.py); additions O(1) into the tail, a rebuild by sorting
+every ≈ 43 √n of them (static_with_tail.py). A probe is an entry whose words were looked at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots
 from covering.packed_words import FIRST, SCAN_BLOCK, pack, scan_fields
-from covering.static_with_tail import LayeredIndex
+from covering.static_with_tail import StaticWithTail
 from coverlay import kernel
 
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
@@ -74,7 +74,7 @@ def find_largest_first(state: Any, built: int, used: int, queries: Floats, found
     return slot, probes
 
 
-class PackedIndex(LayeredIndex):
+class PackedIndex(StaticWithTail):
     name = "packed"
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:

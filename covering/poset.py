@@ -19,23 +19,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covering.contract import NO_SLOT, CoveringIndex, Floats, Slots, covered_slots
+from covering.packed_words import dominates
 from coverlay import kernel
 
 
 @kernel
 def _covering_slots(points: Floats, used: int, query: Floats) -> Slots:
     """Slots below `used` whose point is ≥ `query` everywhere."""
-    found = np.empty(used, np.int64)
+    found = np.empty(used + 1, np.int64)  # one more, for the last that is not
     count = 0
     for i in range(used):
-        above = True
-        for j in range(query.shape[0]):
-            if not points[i, j] >= query[j]:
-                above = False
-                break
-        if above:
-            found[count] = i
-            count += 1
+        found[count] = i
+        count += dominates(points, i, query)
     return found[:count].copy()
 
 
@@ -43,12 +38,7 @@ def _covering_slots(points: Floats, used: int, query: Floats) -> Slots:
 def _first_root(points: Floats, roots: Slots, count: int, query: Floats) -> int:
     """Index in `roots` of the first root that covers the query, or −1."""
     for r in range(count):
-        covers = True
-        for j in range(query.shape[0]):
-            if not points[roots[r], j] >= query[j]:
-                covers = False
-                break
-        if covers:
+        if dominates(points, roots[r], query):
             return r
     return -1
 

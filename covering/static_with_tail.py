@@ -25,7 +25,7 @@ TAIL_FACTOR = 43.0  # see above
 DEAD_SHARE = 0.25  # of the static part may be tombstones
 
 
-class LayeredIndex(CoveringIndex):
+class StaticWithTail(CoveringIndex):
     """Base of the methods that keep a rebuilt static part and a packed tail."""
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:

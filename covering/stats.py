@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 
 @dataclass
@@ -21,25 +21,12 @@ class Stats:
     volume: float = 0.0  # sum over checks of the fraction of the search region searched; 1 for an exact check
     capped: int = 0  # checks ended early by the probe cap, with neither a hit nor the volume asked for
 
-    def merge(self, other: Stats) -> None:
-        """Add another index's counters to these."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
     def copy(self) -> Stats:
-        return Stats(self.checks, self.hits, self.probes, self.cubes, self.runs, self.volume, self.capped)
+        return replace(self)
 
     def since(self, before: Stats) -> Stats:
         """What was counted after the copy `before` was taken."""
-        return Stats(
-            self.checks - before.checks,
-            self.hits - before.hits,
-            self.probes - before.probes,
-            self.cubes - before.cubes,
-            self.runs - before.runs,
-            self.volume - before.volume,
-            self.capped - before.capped,
-        )
+        return Stats(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
     def reset(self) -> None:
         self.__init__()  # type: ignore[misc]

@@ -103,6 +103,11 @@ class Catalogue:
     def dimensions(self) -> int:
         return self.lo.shape[1]
 
+    def take(self, rows: Any) -> Catalogue:
+        """These rows, residues left to the matcher."""
+        columns = (self.ids, self.lo, self.hi, self.scores, self.weights, self.mentioned)
+        return Catalogue(*(column[rows] for column in columns))
+
     @classmethod
     def empty(cls, dimensions: int) -> Catalogue:
         """No subscription yet, over `dimensions` attributes."""

@@ -1,6 +1,6 @@
 """What every top-k matcher offers, and the one place where residues are honoured.
 
-A matcher implements `_search(event, k)`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
+A matcher implements `_search_range`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
 can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
 from above. `top` therefore asks for a few more than k, checks the residues of those, and doubles while the
 last box score could still hide a better subscription. Without residues this costs nothing.
@@ -143,12 +143,16 @@ class TopKIndex(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _search(self, event: Floats, k: int) -> Found:
-        """The k best by their boxes, best first, ties by ascending id; k ≥ 1."""
-
-    @abstractmethod
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        """`_search` for an event that is a box."""
+        """The k best by their boxes for an event that is a box, best first, ties by ascending id; k ≥ 1."""
+
+    def _search(self, event: Floats, k: int) -> Found:
+        """The same for a point."""
+        return self._search_range(event, event, k)
+
+    def _find(self, low: Floats, high: Floats, k: int) -> Found:
+        """Either of them; a point has its bounds in one array."""
+        return self._search(low, k) if low is high else self._search_range(low, high, k)
 
     @abstractmethod
     def _catalogue(self) -> Catalogue:
@@ -174,7 +178,8 @@ class TopKIndex(ABC):
 
         An event is an array of a value per attribute, NaN for those that it lacks; with one attribute also a number.
         """
-        ids, scores = self._answer(self._event(event), self._count(k))
+        point = self._event(event)
+        ids, scores = self._answer(point, point, self._count(k))
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def top_overlapping(self, low: ArrayLike, high: ArrayLike, k: int | None) -> list[Match]:
@@ -183,34 +188,29 @@ class TopKIndex(ABC):
         if (bottom > upper).any():
             raise CoverlayError(f"an event's low must not exceed its high: {bottom} and {upper}")
         bottom = np.where(np.isnan(upper), upper, bottom)  # missing on either side is missing
-        self.stats.queries += 1
-        if wanted == 0:
-            return []
-        if self._residuals:
-            ids, scores = self._checked(bottom, upper, wanted)
-        else:
-            ids, scores = self._search_range(bottom, upper, wanted)
+        ids, scores = self._answer(bottom, upper, wanted)
         return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         """`top` for each row of an (m, d) array."""
         wanted = self._count(k)
-        return Batch.of([self._answer(event, wanted) for event in self._events(events)])
+        return Batch.of([self._answer(event, event, wanted) for event in self._events(events)])
 
     def count_matches(self, event: ArrayLike) -> int:
         """How many subscriptions match, before any top-k."""
-        return len(self._answer(self._event(event), self._count(None))[0])
+        point = self._event(event)
+        return len(self._answer(point, point, self._count(None))[0])
 
-    def _answer(self, event: Floats, k: int) -> Found:
+    def _answer(self, low: Floats, high: Floats, k: int) -> Found:
         self.stats.queries += 1
         if k == 0:
             return np.empty(0, np.int64), np.empty(0)
-        return self._checked(event, event, k) if self._residuals else self._search(event, k)
+        return self._checked(low, high, k) if self._residuals else self._find(low, high, k)
 
     def _checked(self, low: Floats, high: Floats, k: int) -> Found:
         ask = k + _SPARE
         while True:
-            ids, box_scores = self._search(low, ask) if low is high else self._search_range(low, high, ask)
+            ids, box_scores = self._find(low, high, ask)
             scores = box_scores.copy()
             for i, identity in enumerate(ids.tolist()):
                 residual = self._residuals.get(identity)

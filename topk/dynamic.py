@@ -51,26 +51,19 @@ class Run:
         return id in self.row_of and id not in self.dead
 
     def live(self) -> Catalogue:
-        rows = np.array([row for id, row in self.row_of.items() if id not in self.dead], dtype=np.int64)
-        return select(self.catalogue, rows)
+        return self.catalogue.take([row for id, row in self.row_of.items() if id not in self.dead])
 
     def search(self, low: Floats, high: Floats, k: int) -> Found:
         """The k best live rows: ask for more while the dead take places."""
         ask = min(k + min(len(self.dead), k), len(self.index))
         while True:
-            point = low is high
-            ids, scores = self.index._search(low, ask) if point else self.index._search_range(low, high, ask)
+            ids, scores = self.index._find(low, high, ask)
             if not self.dead:
                 return ids, scores
             alive = np.array([id not in self.dead for id in ids.tolist()], dtype=np.bool_)
             if alive.sum() >= k or len(ids) < ask or ask == len(self.index):
                 return ids[alive][:k], scores[alive][:k]
             ask = min(2 * ask, len(self.index))
-
-
-def select(catalogue: Catalogue, rows: np.ndarray) -> Catalogue:
-    c = catalogue
-    return Catalogue(c.ids[rows], c.lo[rows], c.hi[rows], c.scores[rows], c.weights[rows], c.mentioned[rows])
 
 
 class LogStructured(TopKIndex):
@@ -129,8 +122,8 @@ class LogStructured(TopKIndex):
         self._runs.sort(key=lambda r: -len(r))
         self.stats.rebuilds += 1
 
-    def _answer(self, event: Floats, k: int) -> Found:
-        return super()._answer(event, k) if self._clean is None else self._clean._answer(event, k)
+    def _answer(self, low: Floats, high: Floats, k: int) -> Found:
+        return super()._answer(low, high, k) if self._clean is None else self._clean._answer(low, high, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
         return super().top(event, k) if self._clean is None else self._clean.top(event, k)
@@ -177,19 +170,14 @@ class LogStructured(TopKIndex):
         if id in self._buffer:
             return self._buffer._subscription(id)
         run = self._run_of(id)
-        return select(run.catalogue, np.array([run.row_of[id]]))
-
-    def _search(self, event: Floats, k: int) -> Found:
-        return self._search_range(event, event, k)
+        return run.catalogue.take([run.row_of[id]])
 
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         if len(self._runs) == 1 and not len(self._buffer):
             return self._runs[0].search(low, high, k)
         parts = [run.search(low, high, k) for run in self._runs]
         if len(self._buffer):
-            ask = min(k, len(self._buffer))
-            point = low is high
-            parts.append(self._buffer._search(low, ask) if point else self._buffer._search_range(low, high, ask))
+            parts.append(self._buffer._find(low, high, min(k, len(self._buffer))))
         if not parts:
             return np.empty(0, np.int64), np.empty(0)
         ids, scores = best_first(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))

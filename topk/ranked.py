@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,26 +71,24 @@ class RankedIndex(TopKIndex):
     def __init__(self, catalogue: Catalogue, semantics: str) -> None:
         super().__init__(catalogue, semantics)
         self._given = catalogue
-        self._row_of: dict[int, int] | None = None  # made when first asked for: a build should not pay for it
         self.stats.rebuilds += 1
 
     def __len__(self) -> int:
         return len(self._given)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._rows()
+        return id in self._row_of
 
-    def _rows(self) -> dict[int, int]:
-        if self._row_of is None:
-            self._row_of = dict(zip(self._given.ids.tolist(), range(len(self._given)), strict=True))
-        return self._row_of
+    @cached_property
+    def _row_of(self) -> dict[int, int]:
+        """Made when first asked for: a build should not pay for it."""
+        return dict(zip(self._given.ids.tolist(), range(len(self._given)), strict=True))
 
     def _catalogue(self) -> Catalogue:
         return self._given
 
     def _subscription(self, id: int) -> Catalogue:
-        c, row = self._given, [self._rows()[id]]
-        return Catalogue(c.ids[row], c.lo[row], c.hi[row], c.scores[row], c.weights[row], c.mentioned[row])
+        return self._given.take([self._row_of[id]])
 
     @abstractmethod
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:

@@ -108,9 +108,6 @@ class Scan(TopKIndex):
     def __contains__(self, id: object) -> bool:
         return id in self._store.row_of
 
-    def _search(self, event: Floats, k: int) -> Found:
-        return self._search_range(event, event, k)
-
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         self.stats.entries += self._store.used
         relaxed = self.semantics == "relaxed"

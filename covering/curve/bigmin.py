@@ -16,10 +16,9 @@ row visited.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots
-from covering.curve.index import CurveIndex
+from covering.curve.index import ExactCurveIndex
 from covering.curve.keys import Words, interleave, mirror
 from covering.curve.sfc_array import BLOCK, Arrays, locate
 from covering.packed_words import dominates
@@ -112,22 +111,6 @@ def _find_many(
     return found, visited
 
 
-class BigminIndex(CurveIndex):
+class BigminIndex(ExactCurveIndex):
     name = "bigmin"
-
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None) -> None:
-        super().__init__(domain, epsilon, bits)
-
-    def _search(self, query: Floats) -> int:
-        q = self._quantiser
-        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
-        self.stats.probes += visited
-        self.stats.volume += 1.0
-        return slot
-
-    def _search_many(self, queries: Floats) -> Slots:
-        q = self._quantiser
-        slots, visited = _find_many(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries)
-        self.stats.probes += visited
-        self.stats.volume += len(queries)
-        return slots
+    find, find_many = staticmethod(jump_search), staticmethod(_find_many)

@@ -10,6 +10,8 @@ Cost: O(D·k) steps of O(D) per cube, at any D; no list of cubes is kept.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from covering.curve.hilbert_keys import cube_range
@@ -18,7 +20,7 @@ from coverlay import kernel
 
 
 @kernel(inner=True)
-def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> bool:
+def _open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> bool:
     """Set up the walk over the cubes of side 2^level; False if there is none."""
     some, odd = True, False
     for j in range(lengths.shape[0]):
@@ -32,7 +34,7 @@ def open_level(lengths: Codes, level: int, limit: Codes, taken: Codes, cell: Cod
 
 
 @kernel(inner=True)
-def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> int:
+def _next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, tried: Codes) -> int:
     """Advance `cell` to the next cube of the level; the new depth, or −1 when there are no more.
 
     `depth` is 0 at the start of a level, then what the last call returned; `height` is the bits per
@@ -76,26 +78,48 @@ def next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes, 
     return -1
 
 
+@kernel(inner=True)
+def new_walk(lengths: Codes, bits: int) -> Any:
+    """The state of a walk over all levels: see `_open_level` and `_next_cube`; last, the level and the depth."""
+    limit, taken, cell, corner = (
+        np.empty_like(lengths),
+        np.empty_like(lengths),
+        np.empty_like(lengths),
+        lengths.copy(),
+    )
+    return lengths, limit, taken, cell, np.empty(len(lengths) * bits + 1, np.int64), corner, np.array([bits + 1, -1])
+
+
+@kernel(inner=True)
+def next_range(walk: Any, bits: int, hilbert: bool, low: Words, high: Words) -> int:
+    """Write the first and last key of the next cube in greedy order; its level, or −1 when there are no more."""
+    lengths, limit, taken, cell, tried, corner, at = walk
+    level, depth = at[0], at[1]
+    if depth >= 0:
+        depth = _next_cube(depth, bits - level, limit, taken, cell, tried)
+    while depth < 0 and level > 0:
+        level -= 1
+        if _open_level(lengths, level, limit, taken, cell, tried):
+            depth = _next_cube(0, bits - level, limit, taken, cell, tried)
+    at[0], at[1] = level, depth
+    if depth < 0:
+        return -1
+    for j in range(len(cell)):
+        corner[j] = cell[j] << level
+    cube_range(corner, level, bits, hilbert, low, high)
+    return level
+
+
 @kernel
 def cube_rows(lengths: Codes, bits: int, hilbert: bool, quota: int) -> tuple[Words, Codes]:
     """First keys (as rows with slot 0) and levels of the first `quota` cubes in greedy order."""
-    dimensions = lengths.shape[0]
-    words = (dimensions * bits + 63) // 64
-    rows = np.zeros((quota, words + 1), np.uint64)
-    levels = np.empty(quota, np.int64)
-    limit, taken, cell = np.empty_like(lengths), np.empty_like(lengths), np.empty_like(lengths)
-    corner, last = np.empty_like(lengths), np.zeros(words + 1, np.uint64)
-    tried = np.empty(dimensions * bits + 1, np.int64)
+    words = (len(lengths) * bits + 63) // 64
+    rows, levels = np.zeros((quota, words + 1), np.uint64), np.empty(quota, np.int64)
+    last, walk = np.zeros(words + 1, np.uint64), new_walk(lengths, bits)
     count = 0
-    for level in range(bits, -1, -1):
-        if count == quota or not open_level(lengths, level, limit, taken, cell, tried):
-            continue
-        depth = next_cube(0, bits - level, limit, taken, cell, tried)
-        while depth >= 0 and count < quota:
-            for j in range(dimensions):
-                corner[j] = cell[j] << level
-            cube_range(corner, level, bits, hilbert, rows[count], last)
-            levels[count] = level
-            count += 1
-            depth = next_cube(depth, bits - level, limit, taken, cell, tried)
+    while count < quota:
+        levels[count] = next_range(walk, bits, hilbert, rows[count], last)
+        if levels[count] < 0:
+            break
+        count += 1
     return rows[:count], levels[:count]

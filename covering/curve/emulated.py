@@ -5,7 +5,7 @@ each stored point that dominates the query lies in one cube of the decomposition
 greedy order have closed forms (theory.level_of, theory.rank_of). The search finds the dominating point in
 the largest cube, ties by key, then by slot, after rank + 1 probes, provided that ε and the cap allow as many.
 
-So: find the dominating points by packed words (fields.py), keep the best, count its rank once. Same witness,
+So: find the dominating points by packed words (packed_words.py), keep the best, count its rank once. Same witness,
 probes, cubes and volume as `zorder` with the same options, at any D; `merge_runs` has no closed form for its
 order and is not offered. The default is no cap: a count is free here.
 

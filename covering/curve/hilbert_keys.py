@@ -45,15 +45,16 @@ def to_hilbert(codes: Codes, bits: int) -> None:
 
 
 @kernel
-def hilbert_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int) -> Words:
-    """As keys.key_rows, in Hilbert order."""
+def key_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int, hilbert: bool) -> Words:
+    """Key words, in Hilbert or in Z order, and as last word the slot of the points in slots first, first + 1, …"""
     dimensions = offset.shape[0]
     words = (dimensions * bits + 63) // 64
     rows = np.empty((points.shape[0], words + 1), np.uint64)
     codes = np.empty(dimensions, np.int64)
     for i in range(points.shape[0]):
         mirror(points[i], offset, scale, bits, codes)
-        to_hilbert(codes, bits)
+        if hilbert:
+            to_hilbert(codes, bits)
         interleave(codes, bits, rows[i])
         rows[i, words] = np.uint64(first + i)
     return rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import CoveringIndex, Floats
-from covering.curve.hilbert_keys import hilbert_rows
-from covering.curve.keys import Codes, Quantiser, Words, default_bits, key_rows, mirror
+from covering.contract import CoveringIndex, Floats, Slots
+from covering.curve.hilbert_keys import key_rows
+from covering.curve.keys import Codes, Quantiser, Words, default_bits, mirror
 from covering.curve.sfc_array import SfcArray
 from coverlay import CoverlayError
 
@@ -38,8 +39,7 @@ class CurveIndex(CoveringIndex):
 
     def _rows(self, first: int, count: int) -> Words:
         q = self._quantiser
-        make = hilbert_rows if self.hilbert else key_rows
-        return make(self._points[first : first + count], first, q.offset, q.scale, q.bits)
+        return key_rows(self._points[first : first + count], first, q.offset, q.scale, q.bits, self.hilbert)
 
     def _insert(self, slot: int) -> None:
         self._array.insert(self._rows(slot, 1)[0])
@@ -50,15 +50,11 @@ class CurveIndex(CoveringIndex):
     def _delete(self, slot: int) -> None:
         self._array.delete(self._rows(slot, 1)[0])
 
-    def corner_of(self, query: Floats) -> Codes:
-        """The far corner of the query's search region: its mirrored codes. A buffer, overwritten each time."""
+    def lengths_of(self, query: Floats) -> Codes:
+        """Side lengths of the query's search region, in cells: the mirrored codes of its far corner, and 1."""
         q = self._quantiser
         mirror(query, q.offset, q.scale, q.bits, self._codes)
-        return self._codes
-
-    def lengths_of(self, query: Floats) -> Codes:
-        """Side lengths of the query's search region, in cells."""
-        return self.corner_of(query) + 1
+        return self._codes + 1
 
     def _check(self) -> None:
         self._array.check()
@@ -69,3 +65,27 @@ class CurveIndex(CoveringIndex):
 
     def _structure_bytes(self) -> int:
         return self._array.nbytes
+
+
+class ExactCurveIndex(CurveIndex):
+    """A curve method with an exact kernel, for one query and for many: (slot or slots, probes)."""
+
+    find: ClassVar[Callable[..., tuple[int, int]]]
+    find_many: ClassVar[Callable[..., tuple[Slots, int]]]
+
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None) -> None:
+        super().__init__(domain, epsilon, bits)
+
+    def _search(self, query: Floats) -> int:
+        q = self._quantiser
+        slot, probes = self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        self.stats.probes += probes
+        self.stats.volume += 1.0
+        return slot
+
+    def _search_many(self, queries: Floats) -> Slots:
+        q = self._quantiser
+        slots, probes = self.find_many(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries)
+        self.stats.probes += probes
+        self.stats.volume += len(queries)
+        return slots

@@ -112,17 +112,3 @@ def interleave(codes: Codes, bits: int, row: Words) -> None:
             if (codes[j] >> b) & 1:
                 row[t >> 6] |= np.uint64(1) << np.uint64(63 - (t & 63))
             t += 1
-
-
-@kernel
-def key_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int) -> Words:
-    """Key words and, as last word, the slot of the points in slots first, first + 1, …"""
-    dimensions = offset.shape[0]
-    words = (dimensions * bits + 63) // 64
-    rows = np.empty((points.shape[0], words + 1), np.uint64)
-    codes = np.empty(dimensions, np.int64)
-    for i in range(points.shape[0]):
-        mirror(points[i], offset, scale, bits, codes)
-        interleave(codes, bits, rows[i])
-        rows[i, words] = np.uint64(first + i)
-    return rows

@@ -6,17 +6,16 @@ children of a quad-tree node). A child outside the search region is not entered,
 skipped, and a stretch of at most 8 rows is compared directly. In a cube wholly inside the region in its
 interior, the first entry is a cover.
 
-Larger mirrored codes are smaller boxes, so the 0-child goes first. Cost: the nodes on the region's boundary
+Larger mirrored codes are smaller boxes, so the 0-child comes first. Cost: the nodes on the region's boundary
 that hold entries, O(log n) each. A probe is a look-up or an entry compared.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots
-from covering.curve.index import CurveIndex
+from covering.curve.index import ExactCurveIndex
 from covering.curve.keys import Words, interleave, mirror
 from covering.curve.sfc_array import BLOCK, Arrays, locate
 from covering.packed_words import dominates
@@ -106,22 +105,6 @@ def _find_many(
     return found, probes
 
 
-class QuadtreeIndex(CurveIndex):
+class QuadtreeIndex(ExactCurveIndex):
     name = "quadtree"
-
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None) -> None:
-        super().__init__(domain, epsilon, bits)
-
-    def _search(self, query: Floats) -> int:
-        q = self._quantiser
-        slot, probes = _find(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
-        self.stats.probes += probes
-        self.stats.volume += 1.0
-        return slot
-
-    def _search_many(self, queries: Floats) -> Slots:
-        q = self._quantiser
-        slots, probes = _find_many(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries)
-        self.stats.probes += probes
-        self.stats.volume += len(queries)
-        return slots
+    find, find_many = staticmethod(_find), staticmethod(_find_many)

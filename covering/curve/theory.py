@@ -130,15 +130,6 @@ def runs(lengths: Sequence[int], bits: int) -> int:
     return total
 
 
-def runs_per_level(lengths: Sequence[int], bits: int) -> list[int]:
-    """Runs that the cubes of side ≥ 2^i make together, for i = 0 … bits (0 where there is no such cube)."""
-    result = []
-    for i in range(bits + 1):
-        rounded = [length >> i << i for length in lengths]
-        result.append(runs(rounded, bits) if all(rounded) else 0)
-    return result
-
-
 def aspect_ratio(lengths: Sequence[int]) -> int:
     """The slides' α ≈ log2(l_max/l_min), as the difference in bit lengths b(l), which the proofs use."""
     return max(lengths).bit_length() - min(lengths).bit_length()

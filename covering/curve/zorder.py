@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike
 from covering.contract import NO_SLOT, Floats
 from covering.curve import theory
 from covering.curve.bigmin import jump_search
-from covering.curve.cubes import cube_rows, next_cube, open_level
-from covering.curve.hilbert_keys import cube_range
+from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
 from covering.curve.keys import WORD, Codes, Words, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
+from covering.packed_words import dominates
 from coverlay import CoverlayError, kernel
 
 PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that
@@ -50,12 +50,7 @@ def _probe(arrays: Arrays, points: Floats, query: Floats, low: Words, high: Word
                         return -1
                     break
             slot = np.int64(rows[i, words])
-            covers = True
-            for j in range(query.shape[0]):
-                if not points[slot, j] >= query[j]:
-                    covers = False
-                    break
-            if covers:
+            if dominates(points, slot, query):
                 return int(slot)
         at, inside = at + 1, 0
     return -1
@@ -66,27 +61,14 @@ def _greedy(
     arrays: Arrays, points: Floats, query: Floats, lengths: Codes, bits: int, hilbert: bool, quota: int
 ) -> tuple[int, int]:
     """(slot or −1, cubes probed) of the greedy search over at most `quota` cubes."""
-    dimensions = lengths.shape[0]
-    words = (dimensions * bits + 63) // 64
+    words = (len(lengths) * bits + 63) // 64
     low, high = np.zeros(words + 1, np.uint64), np.zeros(words + 1, np.uint64)
-    limit, taken, cell = np.empty_like(lengths), np.empty_like(lengths), np.empty_like(lengths)
-    corner = np.empty_like(lengths)
-    tried = np.empty(dimensions * bits + 1, np.int64)
-    cubes = 0
-    for level in range(bits, -1, -1):
-        if cubes == quota or not open_level(lengths, level, limit, taken, cell, tried):
-            continue
-        depth = next_cube(0, bits - level, limit, taken, cell, tried)
-        while depth >= 0 and cubes < quota:
-            for j in range(dimensions):
-                corner[j] = cell[j] << level
-            cube_range(corner, level, bits, hilbert, low, high)
-            cubes += 1
-            slot = _probe(arrays, points, query, low, high)
-            if slot >= 0:
-                return slot, cubes
-            depth = next_cube(depth, bits - level, limit, taken, cell, tried)
-    return -1, cubes
+    walk = new_walk(lengths, bits)
+    cubes, slot = 0, -1
+    while slot < 0 and cubes < quota and next_range(walk, bits, hilbert, low, high) >= 0:
+        cubes += 1
+        slot = _probe(arrays, points, query, low, high)
+    return slot, cubes
 
 
 def as_integer(row: Words) -> int:

@@ -208,7 +208,7 @@ def remove(w: Any, s: int, slot: int) -> None:
 
 @inlined
 def tail_limit(built: int) -> int:
-    """As LayeredIndex.tail_limit."""
+    """As StaticWithTail.tail_limit."""
     return max(_TAIL_LEAST, int(_TAIL_FACTOR * np.sqrt(built)))
 
 
@@ -236,7 +236,7 @@ def _compact(w: Any, s: int) -> None:
 
 @inner
 def rebuild(w: Any, s: int) -> None:
-    """Everything into the static part, in the order of the method: LayeredIndex._rebuild."""
+    """Everything into the static part, in the order of the method: StaticWithTail._rebuild."""
     _compact(w, s)
     index, domain = w.indexes[s], w.domain
     held, in_tree = index.held, index.method == KDTREE

@@ -58,12 +58,6 @@ def make(name: str, x: Any, y: Any, attribute_range: int, length: int) -> Any:
     return topk.interval_indexes()[name](entries, **options)
 
 
-def index_bytes(index: Any) -> int:
-    """Without the true bounds and rankings that only our float generalisation needs."""
-    own = index._known_bytes if hasattr(index, "_known_bytes") else sum(a.nbytes for a in index._known)
-    return int(index.nbytes - own)
-
-
 # ---- Figure 5 -------------------------------------------------------------------------------------------
 
 
@@ -151,12 +145,13 @@ def _sweep(sheet: Sheet, attribute_range: int, longest: int, sizes: tuple[int, .
         located = mean_least({label: ix.locate for label, ix in indexes.items()}, values, _ROUNDS)
         few = values[: max(5, min(len(values), 2_000_000 // n))]
         listed = mean_least({label: ix.stabbed for label, ix in indexes.items()}, few, _ROUNDS)
+        # Bytes without what only our generalisation to floats needs.
         rows += [
             {
                 "R": attribute_range, "n": n, "index": label, "locate_us": located[label] * 1e6,
-                "all_us": listed[label] * 1e6, "bytes": index_bytes(indexes[label]),
+                "all_us": listed[label] * 1e6, "bytes": ix.nbytes - ix.known_bytes,
             }
-            for label in indexes
+            for label, ix in indexes.items()
         ]  # fmt: skip
     return rows
 

@@ -170,7 +170,7 @@ def test_storage_formula_is_what_is_allocated(cls: type) -> None:
     bitmap = {"sci": "full", "lci": "full", "sci-bc": "clipped", "lci-bc": "clipped"}.get(cls.name, "none")
     shape = construct.shape("sci" not in cls.name, 8)
     tables = sum(t.nbytes for t in index.tables) if cls is LciVirtualTable else 0
-    assert index.nbytes - index._known_bytes - tables == construct.storage(shape, 100, bitmap)
+    assert index.nbytes - index.known_bytes - tables == construct.storage(shape, 100, bitmap)
 
 
 def test_lengths_that_are_not_powers_of_two_are_refused_by_lci() -> None:

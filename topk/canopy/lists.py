@@ -10,12 +10,12 @@ from coverlay import kernel
 from topk.canopy.query import CLOSED, CUT, FLAGS
 from topk.canopy.relevant import open_from
 
-_FEW_CELLS = 8  # up to so many cells are walked one by one, more with `open_from`
+_FEW_CELLS = 8  # up to this many cells are walked one by one, more with `open_from`
 
 
 @kernel
 def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
-    """Join neighbouring bins into cells with at most so many of these endpoints; returns how many cells."""
+    """Join neighbouring bins into cells with at most `ends_per_cell` of these endpoints; returns how many cells."""
     bins = len(cell_of)
     inside_bin = np.zeros(bins, np.int32)
     for r in range(len(ends)):

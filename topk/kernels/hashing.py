@@ -66,10 +66,21 @@ def drop(keys: Any, owner: int, attribute: int) -> None:
 
 
 @kernel
-def refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
+def _refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
     """File all entries of another table; returns how many there are."""
     count = 0
     for i in range(len(old_keys)):
         if old_keys[i] >= 0:
             count += put(keys, values, old_keys[i] >> 24, old_keys[i] & 0xFFFFFF, old_values[i])
     return count
+
+
+def with_slots(keys: Any, values: Any, used: int, entries: int, extra: int) -> tuple[Any, Any, int]:
+    """The table, or a new one of its `entries`, with slots for `extra` more; third, how many slots are used."""
+    if 2 * (used + extra) <= len(keys):
+        return keys, values, used
+    size = 256
+    while size < 3 * (entries + extra):
+        size *= 2
+    fresh = emptied(size, values.dtype)
+    return *fresh, _refill(*fresh, keys, values)

@@ -1,10 +1,14 @@
-"""Copies in kernels, element by element."""
+"""Arrays by rows: copies in kernels, and arrays that grow."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coverlay import kernel
+
+_LINE = 64  # bytes of a cache line
 
 
 @kernel(inner=True)
@@ -12,3 +16,27 @@ def copy(source: Any, target: Any) -> None:
     """As target[:] = source, for which numba would compile the wording of an error, two seconds of it."""
     for i in range(len(source)):
         target[i] = source[i]
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> Any:
+    """Zeros that begin at a cache line, so that a record of one line is read from one."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    raw = np.zeros(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    return raw[begin : begin + size].view(kind).reshape(shape)
+
+
+def with_room(column: Any, used: int, extra: int) -> Any:
+    """The column, or a larger copy, with room for `extra` rows behind the first `used`."""
+    if used + extra <= len(column):
+        return column
+    larger = aligned((used + used // 2 + extra, *column.shape[1:]), column.dtype).view(type(column))
+    larger[:used] = column[:used]
+    return larger
+
+
+def fitted(column: Any, capacity: int, fill: float = 0) -> Any:
+    """A copy of the column with at least `capacity` rows; the new ones hold `fill`."""
+    larger = np.full((max(capacity, len(column)), *column.shape[1:]), fill, dtype=column.dtype)
+    larger[: len(column)] = column
+    return larger

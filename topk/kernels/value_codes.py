@@ -25,7 +25,7 @@ _BUCKETS = 1 << 12  # of the outermost table: 64 kB, stays in the second-level c
 _NESTED = 1 << 8
 _UNIFORM, _UNIFORM_NESTED = 1 / 2, 1 / 8  # share of the codes that stays uniform in value; nested ones multiply
 _HEAVY = 16  # times the fair share of the sample that makes a bucket worth its own table …
-_FEW = 64  # … if that is at least so many of the sample
+_FEW = 64  # … if that is at least this many of the sample
 _DEEPEST = 5  # tables within tables: 4096·256⁴ resolves what a float64 does
 
 

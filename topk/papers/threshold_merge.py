@@ -160,9 +160,6 @@ class StreamIndex(TopKIndex):
 
     # ---- exact ------------------------------------------------------------------------------------------
 
-    def _search(self, event: Floats, k: int) -> Found:
-        return self._search_range(event, event, k)
-
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
         found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)

@@ -124,7 +124,7 @@ class PlacedEvent:
 
     @staticmethod
     def checked(event: Any, dimensions: int) -> None:
-        """CoverlayError unless it is an event with a place that kernels for so many attributes can take."""
+        """CoverlayError unless it is an event with a place that kernels for `dimensions` attributes can take."""
         if not isinstance(event, PlacedEvent):
             raise CoverlayError(f"events of a batch must be PlacedEvents, not {quoted(event)}")
         PlacedEvent.of(event.event, None if event.place == NOWHERE else event.place, dimensions)

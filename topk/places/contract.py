@@ -11,8 +11,9 @@ import numpy as np
 from coverlay import kernel, unknown_name
 from topk.contract import Batch, Found, Match
 from topk.kernels.heaps import best_first
+from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
-from topk.sparse.catalogue import Floats
+from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.contract import columns_of
 from topk.sparse.rows import Rows, exception_holds
 from topk.sparse.upkeep import StoredIndex
@@ -36,32 +37,20 @@ def nearness(dx: float, dy: float, max_distance: float) -> Any:
     return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
 
 
+class Ask(NamedTuple):
+    """What an event asks beyond its attributes; kernels get it whole."""
+
+    x: float
+    y: float
+    far: float  # MaxDist
+    need: int
+
+
 @kernel(inner=True)
-def plain_similarity(
-    attribute: Any,
-    lo: Any,
-    hi: Any,
-    weight: Any,
-    begin: int,
-    end: int,
-    spot: Any,
-    low: Any,
-    high: Any,
-    x: float,
-    y: float,
-    far: float,
-    need: int,
-) -> float:
-    """`similarity` of a row without exceptions. Kernels name the arrays once: tuples count references."""
-    total, held = 0.0, 0
-    for p in range(begin, end):
-        a = attribute[p]
-        if lo[p] <= high[a] and low[a] <= hi[p]:
-            total += weight[p]
-            held += 1
-    if need != NOTHING and not (held == end - begin if need == ALL else held > 0):
-        return NOT_ELIGIBLE
-    return (1.0 - spot[2]) * total + spot[2] * nearness(spot[0] - x, spot[1] - y, far)
+def arrays_of(placed: Placed) -> Any:
+    """The arrays that kernels read row by row: taking one out of a tuple in a loop would count references."""
+    rows = placed.rows
+    return rows.odd, rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length, placed.place
 
 
 @kernel(inline="always")
@@ -94,56 +83,51 @@ def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
 
 
 @kernel(inline="always")
-def similarity(placed: Placed, row: int, event: Any, x: float, y: float, max_distance: float, need: int) -> float:
+def similarity(placed: Placed, row: int, event: Any, ask: Ask) -> float:
     """ψ (Eq. 1), or NOT_ELIGIBLE."""
     alpha = placed.place[row, 2]
-    near = nearness(placed.place[row, 0] - x, placed.place[row, 1] - y, max_distance)
-    text = text_similarity(placed.rows, row, event, need)
+    near = nearness(placed.place[row, 0] - ask.x, placed.place[row, 1] - ask.y, ask.far)
+    text = text_similarity(placed.rows, row, event, ask.need)
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
 
 @kernel(inline="always")
-def row_similarity(
-    placed: Placed,
-    odd: Any,
-    attribute: Any,
-    lo: Any,
-    hi: Any,
-    weight: Any,
-    start: Any,
-    length: Any,
-    place: Any,
-    row: int,
-    event: Any,
-    low: Any,
-    high: Any,
-    x: float,
-    y: float,
-    far: float,
-    need: int,
+def plain_similarity(
+    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, length: int, place: Any, row: int, event: Any, ask: Ask
 ) -> Any:
-    """`similarity` where most rows have no exceptions; the arrays are those of `placed`, low and high the event's."""
-    if odd[row] >= 0:
-        score = similarity(placed, row, event, x, y, far, need)
-    else:
-        begin = start[row]
-        score = plain_similarity(
-            attribute, lo, hi, weight, begin, begin + length[row], place[row], low, high, x, y, far, need
-        )
-    return score
+    """`similarity` of a row without exceptions, arrays by name: handing over a tuple counts references."""
+    total, held = 0.0, 0
+    for p in range(begin, begin + length):
+        a = attribute[p]
+        if lo[p] <= event[1, a] and event[0, a] <= hi[p]:
+            total += weight[p]
+            held += 1
+    alpha = place[row, 2]
+    near = nearness(place[row, 0] - ask.x, place[row, 1] - ask.y, ask.far)
+    eligible = ask.need == NOTHING or (held == length if ask.need == ALL else held > 0)
+    return (1.0 - alpha) * total + alpha * near if eligible else NOT_ELIGIBLE
+
+
+class Workspace(NamedTuple):
+    """What kernels write to while one thread searches."""
+
+    event: Floats  # (3, d) low, high and weight of the event by attribute, NaN between uses
+    marks: Floats  # by row or node, zero between uses
+    counts: Ints  # entries, nodes
 
 
 class Scratch:
-    """What one thread needs while it searches."""
+    """The workspace of one thread."""
 
     def __init__(self, dimensions: int) -> None:
-        self.event = np.full((3, max(dimensions, 1)), np.nan)
-        self.counts = np.zeros(2, np.int64)  # entries, nodes
-        self.marks = np.empty(0)  # by row or node, zero between uses
+        self.counts = np.zeros(2, np.int64)
+        self.workspace = Workspace(np.full((3, max(dimensions, 1)), np.nan), np.empty(0), self.counts)
 
-    def room(self, count: int) -> None:
-        if len(self.marks) < count:
-            self.marks = np.zeros(count)
+    def with_marks(self, count: int) -> Workspace:
+        """The workspace, with marks for `count` rows or nodes."""
+        if len(self.workspace.marks) < count:
+            self.workspace = self.workspace._replace(marks=np.zeros(count))
+        return self.workspace
 
 
 class PlacedIndex(StoredIndex[Scratch]):
@@ -170,7 +154,7 @@ class PlacedIndex(StoredIndex[Scratch]):
         return Placed(self._store.rows, self._place)
 
     @abstractmethod
-    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
+    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         """The k best, unsorted."""
 
     @property
@@ -201,7 +185,8 @@ class PlacedIndex(StoredIndex[Scratch]):
     def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
         if k == 0:
             return np.empty(0, np.int64), np.empty(0)
-        return best_first(*self._search(columns_of(event.event), *event.place, k, scratch))
+        ask = Ask(*event.place, self.max_distance, self._need)
+        return best_first(*self._search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
         subscription, ids = (expression, place, alpha), [self._fresh(id)]
@@ -211,9 +196,7 @@ class PlacedIndex(StoredIndex[Scratch]):
         """Add the only row of a catalogue, as `located` makes it."""
         row = self._store.add(one.expressions)
         if row >= len(self._place):
-            larger = np.zeros((len(self._store.rows.ids), 3))
-            larger[: len(self._place)] = self._place
-            self._place = larger
+            self._place = fitted(self._place, len(self._store.rows.ids))
         self._place[row] = (*one.places[0], one.alpha[0])
         self._insert(row)
         self.stats.inserts += 1

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.hashing import drop, emptied, lookup, put, refill
-from topk.kernels.rows import copy
+from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
+from topk.kernels.rows import copy, fitted, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -54,32 +54,19 @@ def empty_forest() -> Forest:
 
 
 def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
-    """Room for so many groups and entries more, and for `nodes` nodes in all."""
-
-    def wider(column: Any, used: int, extra: int) -> Any:
-        if used + extra <= len(column):
-            return column
-        larger = np.empty((used + used // 2 + extra, *column.shape[1:]), column.dtype)
-        larger[:used] = column[:used]
-        return larger
+    """The same with room for `groups` and `entries` more, and for `nodes` nodes in all."""
 
     g, e = int(f.meta[GROUPS]), int(f.meta[ENTRIES])
     f = f._replace(
-        group=wider(f.group, g, groups),
-        summary=wider(f.summary, g, groups),
-        entry=wider(f.entry, e, entries),
-        child=wider(f.child, e, entries),
+        group=with_room(f.group, g, groups),
+        summary=with_room(f.summary, g, groups),
+        entry=with_room(f.entry, e, entries),
+        child=with_room(f.child, e, entries),
     )
     if nodes > len(f.first):
-        f = f._replace(first=np.concatenate([f.first, np.full(nodes - len(f.first), -1, np.int64)]))
-    if 2 * (int(f.meta[HASHED]) + groups) > len(f.keys):
-        size = len(f.keys)
-        while size < 3 * (g + groups):
-            size *= 2
-        keys, values = emptied(size, np.int32)
-        f.meta[HASHED] = refill(keys, values, f.keys, f.values)
-        f = f._replace(keys=keys, values=values)
-    return f
+        f = f._replace(first=fitted(f.first, nodes, -1))
+    keys, values, f.meta[HASHED] = with_slots(f.keys, f.values, int(f.meta[HASHED]), g, groups)
+    return f._replace(keys=keys, values=values)
 
 
 @kernel(inner=True)

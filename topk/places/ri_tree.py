@@ -19,7 +19,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
-from topk.places.contract import Placed, nearness, row_similarity
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
 from topk.places.forest import COUNT, START
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
@@ -56,27 +56,15 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
 
 
 @kernel
-def search(
-    t: RTree,
-    placed: Placed,
-    columns: Any,
-    event: Any,
-    x: float,
-    y: float,
-    far: float,
-    k: int,
-    need: int,
-    total: Any,
-    counts: Any,
-) -> Any:
-    """Algorithm 1. `total` is scratch for rows and nodes, zero between uses."""
+def search(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+    """Algorithm 1. The marks are for rows and nodes."""
+    event, total, counts = space
     spread(event, *columns)
     # Arrays by name: taking them out of the tuples in a loop would count references at every access.
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     f, numbers = t.forest, placed.rows.ids
-    place, rows = placed.place, placed.rows
-    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low, high = rows.odd, event[0], event[1]
+    odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
+    x, y, far = ask.x, ask.y, ask.far
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack = np.empty((64, 2), np.int64)
@@ -107,25 +95,12 @@ def search(
                 possible = total[row] + alpha * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
                 total[row] = 0.0
                 if size < k or raised(possible) >= scores[0]:
-                    score = row_similarity(
-                        placed,
-                        odd,
-                        attribute,
-                        lo,
-                        hi,
-                        weight,
-                        start,
-                        length,
-                        place,
-                        row,
-                        event,
-                        low,
-                        high,
-                        x,
-                        y,
-                        far,
-                        need,
-                    )
+                    if odd[row] >= 0:
+                        score = similarity(placed, row, event, ask)
+                    else:
+                        score = plain_similarity(
+                            attribute, lo, hi, weight, start[row], length[row], place, row, event, ask
+                        )
                     if score >= 0.0:
                         size = offer(scores, ids, size, score, numbers[row])
             continue

@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.heaps import offer
-from topk.places.contract import Placed, nearness, row_similarity
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import TokenTree
 from topk.places.stabbing import spread_weights
@@ -22,25 +22,14 @@ from topk.sparse.scores import raised
 
 
 @kernel
-def walk(
-    t: RTree,
-    placed: Placed,
-    columns: Any,
-    event: Any,
-    x: float,
-    y: float,
-    far: float,
-    k: int,
-    need: int,
-    total: Any,
-    counts: Any,
-) -> Any:
-    """Depth first. `total` is scratch for nodes, zero between uses."""
+def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+    """Depth first. The marks are for nodes."""
+    event, total, counts = space
     spread(event, *columns)
-    place, rows, f = placed.place, placed.rows, t.forest
-    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low, high = rows.odd, event[0], event[1]
-    numbers, node, children, rect = rows.ids, t.node, t.child, t.rect
+    node, children, rect, f = t.node, t.child, t.rect, t.forest
+    numbers = placed.rows.ids
+    odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
+    x, y, far = ask.x, ask.y, ask.far
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack, bounds, depth = np.empty(1024, np.int64), np.empty(1024), 1
@@ -56,9 +45,10 @@ def walk(
             counts[0] += count
             for i in range(count):
                 row = children[n, i]
-                score = row_similarity(
-                    placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
-                )
+                if odd[row] >= 0:
+                    score = similarity(placed, row, event, ask)
+                else:
+                    score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
                 if score >= 0.0:
                     size = offer(scores, ids, size, score, numbers[row])
             continue

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from topk.contract import Found, Stats
+from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
-from topk.places.contract import PlacedIndex, Scratch
+from topk.places.contract import Ask, PlacedIndex, Scratch
 from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
 from topk.places.rtree import (
     A_HI,
@@ -108,13 +109,9 @@ class RTreeIndex(PlacedIndex):
         """Before an update: nodes for a split per level, rows, and forests."""
         t = self._tree
         if int(t.meta[USED]) + 16 > len(t.node):
-            larger = allocated(2 * len(t.node), 0, t.forest)
-            for new, old in zip(larger[:4], t[:4], strict=True):
-                np.asarray(new)[: len(old)] = old
-            self._tree = t = larger._replace(home=t.home, meta=t.meta)
+            self._tree = t = RTree._make([*(fitted(column, 2 * len(t.node)) for column in t[:4]), *t[4:]])
         if len(self._store.rows.ids) > len(t.home):
-            missing = len(self._store.rows.ids) - len(t.home)
-            self._tree = t = t._replace(home=np.concatenate([t.home, np.full(missing, -1, np.int64)]))
+            self._tree = t = t._replace(home=fitted(t.home, len(self._store.rows.ids), -1))
         if self.token:
             self._grow_forest(factor=16)
 
@@ -141,7 +138,7 @@ class RTreeIndex(PlacedIndex):
         assert sorted(rows) == sorted(self._store.row_of.values()), "every subscription is in one leaf"
         if self.token:
             check_forest(t.forest)
-        assert not any(scratch.marks.any() for scratch in self._scratch), "scratch is clean"
+        assert not any(scratch.workspace.marks.any() for scratch in self._scratch), "scratch is clean"
 
     def _check_node(self, n: int, parent: int) -> tuple[list[int], int]:
         """Rows and height of a node."""
@@ -197,18 +194,6 @@ class TokenTree(RTreeIndex):
 
     kernel: ClassVar[Callable[..., Found]]
 
-    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
-        scratch.room(max(len(self._tree.home), len(self._tree.node)))
-        return type(self).kernel(
-            self._tree,
-            self.placed,
-            columns,
-            scratch.event,
-            x,
-            y,
-            self.max_distance,
-            k,
-            self._need,
-            scratch.marks,
-            scratch.counts,
-        )
+    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+        space = scratch.with_marks(max(len(self._tree.home), len(self._tree.node)))
+        return type(self).kernel(self._tree, self.placed, columns, ask, k, space)

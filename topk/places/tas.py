@@ -19,18 +19,18 @@ import numpy as np
 from coverlay import kernel
 from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
+from topk.kernels.segments import MOST, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Placed, Scratch, nearness, row_similarity
+from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, nearness, plain_similarity, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
 from topk.places.rtree_index import RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
-from topk.sparse.postings import PLAIN_ENTRY, Lists, Postings
+from topk.sparse.postings import PLAIN_ENTRY, Postings
 from topk.sparse.rows import Rows, clear, spread
 from topk.sparse.scores import as_bound, raised
 
 _MOST_CELLS = 128
 _bounds = as_bound.py_func  # of whole arrays: contributions are float32, ψ is not
-_COVER = 2 * 7  # nodes that cover an interval of 128 cells, at most two per level
 
 
 class Cells(NamedTuple):
@@ -58,27 +58,17 @@ def cell_of(cells: Cells, a: int, value: float) -> int:
 @kernel
 def cover(cells: Cells, a: int, lo: float, hi: float, nodes: Any) -> int:
     """The lists whose segments make up the interval's cells."""
-    left = cell_of(cells, a, lo) + cells.number[a]
-    right = cell_of(cells, a, hi) + cells.number[a] + 1
-    found = 0
-    while left < right:
-        if left & 1:
-            nodes[found] = cells.base[a] + left
-            found += 1
-            left += 1
-        if right & 1:
-            right -= 1
-            nodes[found] = cells.base[a] + right
-            found += 1
-        left >>= 1
-        right >>= 1
+    number = cells.number[a]
+    found = maximal_nodes(cell_of(cells, a, lo) + number, cell_of(cells, a, hi) + number, nodes)
+    for i in range(found):
+        nodes[i] += cells.base[a]
     return found
 
 
 @kernel
 def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
     """How many entries each list gets."""
-    nodes = np.empty(_COVER + 2, np.int64)
+    nodes = np.empty(MOST, np.int64)
     for row in live:
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
             for i in range(cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)):
@@ -88,7 +78,7 @@ def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
 @kernel
 def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: Any, bound: Any, block: Any) -> None:
     """Put predicates, which come by descending gain, at the end of their lists; at[l] is where that is."""
-    nodes = np.empty(_COVER + 2, np.int64)
+    nodes = np.empty(MOST, np.int64)
     for p in order:
         for i in range(cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)):
             bound[at[nodes[i]]], block[at[nodes[i]]] = gain[p], row_of[p]
@@ -147,29 +137,15 @@ def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, w
 
 
 @kernel
-def threshold(
-    t: RTree,
-    placed: Placed,
-    cells: Cells,
-    postings: Lists,
-    columns: Any,
-    event: Any,
-    x: float,
-    y: float,
-    far: float,
-    k: int,
-    need: int,
-    seen: Any,
-    counts: Any,
-) -> Any:
-    """The Threshold Algorithm. `seen` is scratch for rows, zero between uses."""
+def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+    """The Threshold Algorithm. The marks say which rows were seen."""
+    (cells, postings), (event, seen, counts) = lists, space
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     at, end, begins = open_streams(cells, postings.lists, columns)
     listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
-    place, rows = placed.place, placed.rows
-    attribute, lo, hi, weight, start, length = rows.attribute, rows.lo, rows.hi, rows.weight, rows.start, rows.length
-    odd, low, high = rows.odd, event[0], event[1]
+    odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
+    x, y, far = ask.x, ask.y, ask.far
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = -np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
@@ -200,9 +176,10 @@ def threshold(
                     touched = np.concatenate((touched, np.empty(number, np.int64)))
                 touched[number] = row
                 number += 1
-                score = row_similarity(
-                    placed, odd, attribute, lo, hi, weight, start, length, place, row, event, low, high, x, y, far, need
-                )
+                if odd[row] >= 0:
+                    score = similarity(placed, row, event, ask)
+                else:
+                    score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
                 if score >= 0.0:
                     size = offer(scores, ids, size, score, numbers[row])
         counts[1] += open_ones
@@ -236,7 +213,7 @@ class ThresholdScored(RTreeIndex):
         self._lists = Postings(number, np.repeat(np.arange(number), count), entries)
 
     def _entries(self, row: int) -> list[tuple[int, Any]]:
-        rows, nodes = self._store.rows, np.empty(_COVER + 2, np.int64)
+        rows, nodes = self._store.rows, np.empty(MOST, np.int64)
         found = []
         for p in range(int(rows.start[row]), int(rows.start[row] + rows.length[row])):
             count = cover(self._cells, int(rows.attribute[p]), float(rows.lo[p]), float(rows.hi[p]), nodes)
@@ -260,24 +237,9 @@ class ThresholdScored(RTreeIndex):
         super()._delete(row)
         self._moving = False
 
-    def _search(self, columns: Any, x: float, y: float, k: int, scratch: Scratch) -> Found:
-        scratch.room(len(self._store.rows.ids))
-        ids, scores = threshold(
-            self._tree,
-            self.placed,
-            self._cells,
-            self._lists.lists,
-            columns,
-            scratch.event,
-            x,
-            y,
-            self.max_distance,
-            k,
-            self._need,
-            scratch.marks,
-            scratch.counts,
-        )
-        return ids, scores
+    def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
+        space = scratch.with_marks(len(self._store.rows.ids))
+        return threshold(self._tree, self.placed, (self._cells, self._lists.lists), columns, ask, k, space)
 
     @property
     def overhead(self) -> int:

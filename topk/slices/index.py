@@ -132,9 +132,6 @@ class Slices(RankedIndex):
         codes = np.minimum(parts, 255).astype(np.uint8)
         self._layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
-    def _search(self, event: Floats, k: int) -> Found:
-        return self._search_range(event, event, k)
-
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
+from topk.kernels.rows import fitted, with_room
 from topk.kernels.threads import in_parts
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows, Store
@@ -118,12 +119,9 @@ class Codes:
     def add(self, row: int) -> int:
         rows = self._store.rows
         size = int(rows.length[row]) + 1
-        if self.used + size > len(self.packed.blocks):
-            larger = np.zeros((self.used + self.used // 2 + size + 256, 4), np.uint32)
-            larger[: self.used] = self.packed.blocks[: self.used]
-            self.packed = self.packed._replace(blocks=larger)
+        self.packed = self.packed._replace(blocks=with_room(self.packed.blocks, self.used, size))
         if row >= len(self.at):
-            self.at = np.concatenate([self.at, np.full(len(rows.ids) - len(self.at), -1, np.int32)])
+            self.at = fitted(self.at, len(rows.ids), -1)
         self._keep_weights(row)
         at = self.used
         write_blocks(rows, self.packed, np.array([row]), np.array([at], np.int32))

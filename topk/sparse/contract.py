@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topk.contract import Batch, Found, Match
-from topk.sparse.catalogue import Floats, Predicate, SparseCatalogue, from_predicates
+from topk.sparse.catalogue import Floats, Ints, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events
-from topk.sparse.scores import Score, score_of
+from topk.sparse.scores import HELP, Score, score_of
 from topk.sparse.upkeep import StoredIndex
 
 
+class Workspace(NamedTuple):
+    """What kernels write to while one thread searches."""
+
+    event: Floats  # (3, d) low, high and weight of the event by attribute, NaN between uses
+    codes: NDArray[np.uint32]  # (d, 2) its values as codes
+    scores: Floats  # the best so far
+    ids: Ints
+    counts: Ints  # entries, nodes
+
+
 class Scratch:
-    """What one thread needs while it searches."""
+    """The workspace of one thread."""
 
     def __init__(self, dimensions: int) -> None:
-        self.event = np.full((3, max(dimensions, 1)), np.nan)
-        self.codes = np.zeros((max(dimensions, 1), 2), np.uint32)
-        self.scores = np.empty(0)
-        self.ids = np.empty(0, np.int64)
-        self.counts = np.zeros(4, np.int64)  # entries, nodes, and what a matcher wants
+        d = max(dimensions, 1)
+        self.counts = np.zeros(2, np.int64)
+        event, codes = np.full((3, d), np.nan), np.zeros((d, 2), np.uint32)
+        self.workspace = Workspace(event, codes, np.empty(0), np.empty(0, np.int64), self.counts)
 
     def room(self, k: int) -> None:
-        if len(self.ids) < k:
-            self.scores, self.ids = np.empty(k), np.empty(k, np.int64)
+        if len(self.workspace.ids) < k:
+            self.workspace = self.workspace._replace(scores=np.empty(k), ids=np.empty(k, np.int64))
+
+    def found(self, count: int) -> Found:
+        """The first answers in the workspace."""
+        return self.workspace.ids[:count], self.workspace.scores[:count]
 
 
 class SparseIndex(StoredIndex[Scratch]):
     """The k best expressions that an event satisfies. Create one with `topk.create` from a sparse catalogue."""
 
     scratch = Scratch
+    options: ClassVar[Mapping[str, str]] = {"score": HELP}
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
         super().__init__(catalogue)
@@ -42,7 +57,7 @@ class SparseIndex(StoredIndex[Scratch]):
 
     @abstractmethod
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        """Leave the k best in scratch.ids and scratch.scores, best first; returns how many there are."""
+        """Leave the k best in the workspace, best first; returns how many there are."""
 
     def _before_search(self) -> None:
         """Finish postponed work; runs once per call, on the calling thread."""
@@ -55,9 +70,9 @@ class SparseIndex(StoredIndex[Scratch]):
         wanted = self._count(k)
         self._before_search()
         scratch = self._scratch[0]
-        found = self._answer(Event.of(event, self.dimensions), wanted, scratch)
+        ids, scores = scratch.found(self._answer(Event.of(event, self.dimensions), wanted, scratch))
         self._account(1)
-        return list(zip(scratch.ids[:found].tolist(), scratch.scores[:found].tolist(), strict=True))
+        return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def count_matches(self, event: Any) -> int:
         """How many expressions match, before any top-k."""
@@ -71,8 +86,8 @@ class SparseIndex(StoredIndex[Scratch]):
         answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(many)
 
         def task(i: int, scratch: Scratch) -> None:
-            found = self._answer(many[i], wanted, scratch)
-            answers[i] = scratch.ids[:found].copy(), scratch.scores[:found].copy()
+            ids, scores = scratch.found(self._answer(many[i], wanted, scratch))
+            answers[i] = ids.copy(), scores.copy()
 
         self._for_each(len(many), task)
         return Batch.of(answers)
@@ -81,7 +96,7 @@ class SparseIndex(StoredIndex[Scratch]):
         if k == 0:
             return 0
         scratch.room(k)
-        return self._search(event, k, scratch)
+        return int(self._search(event, k, scratch))
 
     # ---- updates ----------------------------------------------------------------------------------------
 

@@ -18,19 +18,19 @@ is built anew when half of it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from coverlay import kernel
 from topk.kernels.heaps import in_order, offer
+from topk.kernels.rows import fitted
 from topk.sparse.catalogue import Ints, SparseCatalogue
-from topk.sparse.contract import Scratch, SparseIndex, columns_of
+from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
-from topk.sparse.k_lists import Lists, build_lists, merge_lists, open_lists
+from topk.sparse.k_lists import build_lists, merge_lists, open_lists
 from topk.sparse.rows import Rows, clear, holds, row_score, spread
-from topk.sparse.scores import HELP, MAX, SUM, Score, Scoring, at_most, raised
+from topk.sparse.scores import MAX, SUM, Score, Scoring, at_most, raised
 
 _LATER = 1024  # rows that are scanned before they become a run
 
@@ -49,25 +49,16 @@ def best_possible(weight: Any, event_weight: Any, count: int, take: int, score: 
 
 @kernel
 def conjunctions(
-    rows: Rows,
-    lists: Lists,
-    run_of: Any,
-    run: int,
-    largest: int,
-    columns: Any,
-    extra: Any,
-    event: Any,
-    k: int,
-    score: Scoring,
-    best: Any,
-    ids: Any,
-    size: int,
-    counts: Any,
+    rows: Rows, run: Any, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring, size: int
 ) -> int:
-    """The conjunction algorithm over all partitions of a run; rows that have left the run are passed over."""
+    """The conjunction algorithm over all partitions of a run; rows that have left the run are passed over.
+
+    run = (its posting lists, the run of each row, its number, its largest expression).
+    """
+    lists, run_of, number, largest = run
     room = 2 * len(columns[0]) + 1
     at, end, weight, event_weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
-    scores, found = best[:k], ids[:k]
+    event, scores, found, counts = space.event, space.scores[:k], space.ids[:k], space.counts
     point = True
     for i in range(len(columns[0])):
         point = point and columns[1][i] == columns[2][i]
@@ -96,7 +87,7 @@ def conjunctions(
                 hopeless = False
                 if size == k and (score.code == SUM or score.code == MAX):  # the lists are no longer in order
                     hopeless = best_possible(weight, event_weight, want, want, score) < scores[0]
-                if not hopeless and run_of[target] == run and holds(rows, target, event, extra):
+                if not hopeless and run_of[target] == number and holds(rows, target, event, extra):
                     size = offer(scores, found, size, row_score(rows, target, event, score), rows.ids[target])
                 target += 1
             kept = 0
@@ -112,14 +103,12 @@ def conjunctions(
 
 
 @kernel
-def scan_these(
-    rows: Rows, which: Any, extra: Any, event: Any, k: int, score: Scoring, best: Any, ids: Any, size: int, counts: Any
-) -> int:
-    scores, found = best[:k], ids[:k]
+def scan_these(rows: Rows, which: Any, extra: Any, space: Workspace, k: int, score: Scoring, size: int) -> int:
+    event, scores, found = space.event, space.scores[:k], space.ids[:k]
     for row in which:
         if holds(rows, row, event, extra):
             size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
-    counts[0] += len(which)
+    space.counts[0] += len(which)
     return size
 
 
@@ -141,7 +130,6 @@ class KIndex(SparseIndex):
     """Posting lists per size, attribute and value; rows found by counting."""
 
     name = "k-index"
-    options: ClassVar[Mapping[str, str]] = {"score": HELP}
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
         super().__init__(catalogue, score)
@@ -170,8 +158,7 @@ class KIndex(SparseIndex):
 
     def _insert(self, row: int) -> None:
         if row >= len(self._run_of):
-            missing = len(self._store.rows.ids) - len(self._run_of)
-            self._run_of = np.concatenate([self._run_of, np.full(missing, -1, np.int64)])
+            self._run_of = fitted(self._run_of, len(self._store.rows.ids), -1)
         self._scanned[row] = None
         if len(self._scanned) > _LATER:
             waiting = np.array(sorted(self._scanned), dtype=np.int64)
@@ -197,39 +184,14 @@ class KIndex(SparseIndex):
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         columns, rows = columns_of(event), self._store.rows
-        spread(scratch.event, *columns)
-        size = 0
+        space, score, size = scratch.workspace, self._scoring, 0
+        spread(space.event, *columns)
         for number, run in enumerate(self._runs):
-            size = conjunctions(
-                rows,
-                run.lists,
-                self._run_of,
-                number,
-                run.largest,
-                columns,
-                event.extra,
-                scratch.event,
-                k,
-                self._scoring,
-                scratch.scores,
-                scratch.ids,
-                size,
-                scratch.counts,
-            )
-        size = scan_these(
-            rows,
-            self._waiting,
-            event.extra,
-            scratch.event,
-            k,
-            self._scoring,
-            scratch.scores,
-            scratch.ids,
-            size,
-            scratch.counts,
-        )
-        clear(scratch.event, columns[0])
-        return int(in_order(scratch.scores, scratch.ids, size))
+            part = (run.lists, self._run_of, number, run.largest)
+            size = conjunctions(rows, part, columns, event.extra, space, k, score, size)
+        size = scan_these(rows, self._waiting, event.extra, space, k, score, size)
+        clear(space.event, columns[0])
+        return in_order(space.scores, space.ids, size)
 
     @property
     def overhead(self) -> int:

@@ -19,7 +19,7 @@ from topk.sparse.rows import Rows
 
 _MOST_VALUES = 16  # "a handful of values", §VII-A of the comparison
 _WHOLE = 2.0**52  # floats below have a fraction
-_ANY = -(2**62)  # stands for the value in the lists of wide predicates
+_ANY = -(2**62)  # in place of a value in the lists of wide predicates
 
 
 class Lists(NamedTuple):

@@ -28,23 +28,22 @@ and 16 per predicate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from coverlay import kernel
 from topk.contract import Batch
 from topk.kernels.heaps import in_order, offer
-from topk.kernels.threads import WORKERS, in_parts, in_threads
+from topk.kernels.threads import WORKERS, in_parts
 from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
-from topk.sparse.contract import Scratch, SparseIndex, columns_of
+from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.rows import Rows, clear, holds, row_score, spread, usual_margin
-from topk.sparse.scores import HELP, Score, Scoring, as_bound, combine, lowered, reach
+from topk.sparse.scores import Score, Scoring, as_bound, combine, lowered, reach
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
@@ -141,22 +140,10 @@ def reach_even(weights: Any, score: Scoring) -> float:
 
 
 @kernel
-def search(
-    rows: Rows,
-    grid: Grid,
-    postings: Lists,
-    packed: Packed,
-    columns: Any,
-    extra: Any,
-    event: Any,
-    codes: Any,
-    k: int,
-    score: Scoring,
-    best: Any,
-    ids: Any,
-    counts: Any,
-) -> int:
+def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring) -> int:
+    rows, grid, postings, packed = filed
     attributes = columns[0]
+    event, codes, best, ids, counts = space
     spread(event, *columns)
     pack_codes(packed, columns, codes)
     present = np.uint64(0)
@@ -207,37 +194,21 @@ def search(
 
 @kernel
 def search_many(
-    rows: Rows,
-    grid: Grid,
-    postings: Lists,
-    packed: Packed,
-    offsets: Any,
-    columns: Any,
-    extra: Any,
-    first: int,
-    step: int,
-    event: Any,
-    codes: Any,
-    score: Scoring,
-    scores: Any,
-    ids: Any,
-    found: Any,
-    counts: Any,
+    filed: Any, offsets: Any, columns: Any, extra: Any, share: Any, space: Workspace, score: Scoring, answers: Any
 ) -> None:
-    """Every step-th event from the first: a thread's share of a batch, without coming back to the interpreter."""
-    for i in range(first, len(found), step):
+    """Every step-th event from the first, share = (first, step): what a thread does of a batch, in one call."""
+    ids, scores, found = answers
+    for i in range(share[0], len(found), share[1]):
         begin, end = offsets[i], offsets[i + 1]
         own = (columns[0][begin:end], columns[1][begin:end], columns[2][begin:end], columns[3][begin:end])
-        found[i] = search(
-            rows, grid, postings, packed, own, extra, event, codes, ids.shape[1], score, scores[i], ids[i], counts
-        )
+        place = Workspace(space.event, space.codes, scores[i], ids[i], space.counts)
+        found[i] = search(filed, own, extra, place, ids.shape[1], score)
 
 
 class Pivot(SparseIndex):
     """Filed once under the most selective predicate; masks and score-ordered lists."""
 
     name = "pivot"
-    options: ClassVar[Mapping[str, str]] = {"score": HELP}
 
     def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
         super().__init__(catalogue, score)
@@ -265,22 +236,10 @@ class Pivot(SparseIndex):
         return home, entries
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        found = search(
-            self._store.rows,
-            self._grid,
-            self._postings.lists,
-            self._codes.packed,
-            columns_of(event),
-            event.extra,
-            scratch.event,
-            scratch.codes,
-            k,
-            self._scoring,
-            scratch.scores,
-            scratch.ids,
-            scratch.counts,
-        )
-        return int(found)
+        return search(self._filed_arrays(), columns_of(event), event.extra, scratch.workspace, k, self._scoring)
+
+    def _filed_arrays(self) -> tuple[Rows, Grid, Lists, Packed]:
+        return self._store.rows, self._grid, self._postings.lists, self._codes.packed
 
     def top_many(self, events: Any, k: int | None) -> Batch:
         """`top` for each event, on all cores: one kernel per thread."""
@@ -290,32 +249,15 @@ class Pivot(SparseIndex):
         self._before_search()
         ids, scores = np.full((len(many), wanted), -1, np.int64), np.full((len(many), wanted), np.nan)
         found = np.zeros(len(many), np.int64)
-        columns = (many.attributes, many.lo, many.hi, many.weights)
-        while len(self._scratch) < WORKERS:
-            self._scratch.append(Scratch(self.dimensions))
+        columns, filed = (many.attributes, many.lo, many.hi, many.weights), self._filed_arrays()
 
-        def part(which: int) -> None:
-            scratch = self._scratch[which]
+        def part(which: int, scratch: Scratch) -> None:
+            share = (which, WORKERS)
             search_many(
-                self._store.rows,
-                self._grid,
-                self._postings.lists,
-                self._codes.packed,
-                many.offsets,
-                columns,
-                PLAIN,
-                which,
-                WORKERS,
-                scratch.event,
-                scratch.codes,
-                self._scoring,
-                scores,
-                ids,
-                found,
-                scratch.counts,
+                filed, many.offsets, columns, PLAIN, share, scratch.workspace, self._scoring, (ids, scores, found)
             )
 
-        in_threads(part, range(WORKERS))
+        self._on_all_cores(part)
         self._account(len(many))
         return Batch(ids, scores, found)
 

@@ -1,6 +1,6 @@
 """Many short lists in one arena, each sorted by a descending bound, insertable and deletable.
 
-An entry is a record with at least the fields `bound` (the order) and `block` (what it stands for): what a search reads
+An entry is a record with at least the fields `bound` (the order) and `block` (what it refers to): what a search reads
 of an entry lies together. A list that is full moves to the end of the arena with twice the room, so an insertion costs
 O(length of the list) and each entry is moved O(log) times; the arena is packed again when more than half of it
 is abandoned room.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import fitted
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
 
@@ -187,9 +188,9 @@ class Store:
         # The arena is the catalogue's own until something is added: it is full, so nothing is ever written into it.
         columns = (_plain(c) for c in (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights))
         self.rows = Rows._make([
-            _fitted(catalogue.offsets[:-1], capacity),
-            _fitted(np.diff(catalogue.offsets).astype(np.int32), capacity, -1),
-            _fitted(catalogue.ids, capacity, -1), np.full(capacity, -1, np.int32),
+            fitted(catalogue.offsets[:-1], capacity),
+            fitted(np.diff(catalogue.offsets).astype(np.int32), capacity, -1),
+            fitted(catalogue.ids, capacity, -1), np.full(capacity, -1, np.int32),
             *columns, np.empty((0, 5), np.int64), np.empty(0),
         ])  # fmt: skip
         self._row_of: dict[int, int] | None = None
@@ -220,7 +221,7 @@ class Store:
         else:
             if self.used == len(self.rows.ids):
                 fills = (0, -1, -1, -1)
-                wider: list[Any] = [_fitted(c, 2 * self.used, f) for c, f in zip(self.rows[:4], fills, strict=True)]
+                wider: list[Any] = [fitted(c, 2 * self.used, f) for c, f in zip(self.rows[:4], fills, strict=True)]
                 self.rows = Rows._make([*wider, *self.rows[4:]])
             row = self.used
             self.used += 1
@@ -285,7 +286,7 @@ class Store:
         else:
             columns = self.rows[4:8]
             capacity = max(capacity, 2 * (self.filled + count))
-        self.rows = Rows._make([*self.rows[:4], *(_fitted(c, capacity) for c in columns), *self.rows[8:]])
+        self.rows = Rows._make([*self.rows[:4], *(fitted(c, capacity) for c in columns), *self.rows[8:]])
 
     def refresh(self) -> None:
         """Encode the exceptions for the kernels; to be called before rows are compared with events."""
@@ -306,10 +307,3 @@ class Store:
 def _plain(column: Any) -> Any:
     """The column itself if kernels compiled for plain arrays take it, else a copy."""
     return np.require(column, requirements=("C", "W"))
-
-
-def _fitted(column: Any, capacity: int, fill: float = 0) -> Any:
-    """The column with at least `capacity` entries."""
-    larger = np.full(max(capacity, len(column)), fill, dtype=column.dtype)
-    larger[: len(column)] = column
-    return larger

@@ -6,24 +6,20 @@ fail at their first attribute. O(n) per event whatever k is; nothing to maintain
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from coverlay import kernel
 from topk.kernels.heaps import in_order, offer
-from topk.sparse.contract import Scratch, SparseIndex, columns_of
+from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
 from topk.sparse.rows import Rows, clear, exactly, row_score, spread
-from topk.sparse.scores import HELP, Scoring
+from topk.sparse.scores import Scoring
 
 
 @kernel
-def scan_rows(
-    rows: Rows, used: int, columns: Any, extra: Any, event: Any, k: int, score: Scoring, best: Any, ids: Any
-) -> int:
+def scan_rows(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring) -> int:
+    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], 0
     spread(event, *columns)
-    size = 0
-    scores, found = best[:k], ids[:k]
     attribute, lo, hi, start, length = rows.attribute, rows.lo, rows.hi, rows.start, rows.length
     low, high = event[0], event[1]
     for row in range(used):
@@ -45,27 +41,8 @@ class SparseScan(SparseIndex):
     """Every expression, every event."""
 
     name = "scan"
-    options: ClassVar[Mapping[str, str]] = {"score": HELP}
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         store = self._store
         scratch.counts[0] += store.used
-        found = scan_rows(
-            store.rows,
-            store.used,
-            columns_of(event),
-            event.extra,
-            scratch.event,
-            k,
-            self._scoring,
-            scratch.scores,
-            scratch.ids,
-        )
-        return int(found)
-
-    @property
-    def overhead(self) -> int:
-        return 0
-
-    def check(self) -> None:
-        self._store.check()
+        return scan_rows(store.rows, store.used, columns_of(event), event.extra, scratch.workspace, k, self._scoring)

@@ -5,7 +5,6 @@ Kernels release the interpreter lock and each thread has its own scratch.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -28,12 +27,12 @@ class Counting(Protocol):
 S = TypeVar("S", bound=Counting)
 
 
-class StoredIndex(ABC, Generic[S]):
+class StoredIndex(Generic[S]):
     """Rows in a store, and a structure over them that subclasses keep up to date."""
 
     name: ClassVar[str]
     options: ClassVar[Mapping[str, str]] = {}  # option → one line of help
-    scratch: Callable[[int], S]  # for so many attributes
+    scratch: Callable[[int], S]  # of the number of attributes
 
     def __init__(self, catalogue: SparseCatalogue) -> None:
         self.dimensions = catalogue.dimensions
@@ -54,13 +53,13 @@ class StoredIndex(ABC, Generic[S]):
         """Take the row out; it is still stored."""
 
     @property
-    @abstractmethod
     def overhead(self) -> int:
         """Bytes beyond the expressions themselves."""
+        return 0
 
-    @abstractmethod
     def check(self) -> None:
         """Verify the structure's invariants; AssertionError names the first one broken."""
+        self._store.check()
 
     @property
     def nbytes(self) -> int:
@@ -87,15 +86,19 @@ class StoredIndex(ABC, Generic[S]):
 
     def _for_each(self, count: int, task: Callable[[int, S], None]) -> None:
         """Run task(i, scratch) for i up to `count` on all cores, and count it."""
+
+        def part(which: int, scratch: S) -> None:
+            for i in range(which, count, WORKERS):
+                task(i, scratch)
+
+        self._on_all_cores(part)
+        self._account(count)
+
+    def _on_all_cores(self, part: Callable[[int, S], None]) -> None:
+        """Run part(number, scratch) on a thread per core."""
         while len(self._scratch) < WORKERS:
             self._scratch.append(type(self).scratch(self.dimensions))
-
-        def part(which: int) -> None:
-            for i in range(which, count, WORKERS):
-                task(i, self._scratch[which])
-
-        in_threads(part, range(WORKERS))
-        self._account(count)
+        in_threads(lambda which: part(which, self._scratch[which]), range(WORKERS))
 
     def _account(self, queries: int) -> None:
         self.stats.queries += queries

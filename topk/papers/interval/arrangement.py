@@ -19,6 +19,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.kernels.heaps import pop, push
+from topk.papers.interval.skeleton import group
 
 _NOBODY = -1
 _EMPTY = np.uint64(0)
@@ -123,17 +124,9 @@ def arrange(first: Any, tails: Any, heads: Any) -> Any:
     """Algorithm 1: repeatedly the leftmost interval without an unplaced predecessor."""
     n = len(first)
     indegree = np.zeros(n, np.int32)
-    offsets = np.zeros(n + 1, np.int64)
-    for e in range(len(tails)):
+    for e in range(len(heads)):
         indegree[heads[e]] += 1
-        offsets[tails[e] + 1] += 1
-    for i in range(n):
-        offsets[i + 1] += offsets[i]
-    targets = np.empty(len(tails), np.int32)
-    place = offsets[:-1].copy()
-    for e in range(len(tails)):
-        targets[place[tails[e]]] = heads[e]
-        place[tails[e]] += 1
+    offsets, outgoing = group(tails, np.arange(len(tails)), n)
     heap = np.empty(n, np.int64)  # of plain numbers: left slot, then rank, in one
     size = 0
     order = np.empty(n, np.int64)
@@ -145,7 +138,7 @@ def arrange(first: Any, tails: Any, heads: Any) -> Any:
         order[t] = i
         size = pop(heap, heap, size)
         for e in range(offsets[i], offsets[i + 1]):
-            j = targets[e]
+            j = heads[outgoing[e]]
             indegree[j] -= 1
             if indegree[j] == 0:
                 size = push(heap, heap, size, (np.int64(first[j]) << 32) | j, (np.int64(first[j]) << 32) | j)

@@ -60,7 +60,7 @@ class Cursor:
         return int(rows[0]) if len(rows) else None
 
 
-class Ready:
+class SortedRows:
     """The state of a cursor over rows that were all found, and sorted, when it was opened."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
@@ -80,12 +80,13 @@ class IntervalIndex(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = False
     options: ClassVar[Mapping[str, str]] = {}
+    _rows: NDArray[Any]  # of a static index, by rank or place
 
     def __init__(self, entries: Entries | None = None, **options: Any) -> None:
         self.work: NDArray[np.int64] = np.zeros(2, np.int64)  # nodes looked at, intervals compared
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def stab(self, value: float) -> Cursor:
         """Open an iterator over the intervals that contain `value`."""

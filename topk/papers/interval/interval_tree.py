@@ -59,9 +59,6 @@ class IntervalTree(IntervalIndex):
         _, by_hi = skeleton.group(self._node_of, np.argsort(-self._hi, kind="stable"), nodes)
         self._lists = (offsets, by_lo, by_hi)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def _open(self, low: float, high: float) -> Any:
         heap, size = _collect(self._tree, self._lo, self._hi, self._lists, low, high, self.work)
         return heap, np.array([size])

@@ -5,7 +5,7 @@ Property: all intervals of an interval-tree node contain its centre, so no exten
 hole, and getnext() on it costs O(b log_b n). A query opens the R-trees on its path and takes the best head
 again and again: O((k + log n)·b·log_b n) for k results, in O(n) space.
 
-Ours stops the skeleton at buckets of b intervals (one R-tree leaf, so the bound stands), which keeps it
+Ours stops the skeleton at buckets of b intervals (one R-tree leaf, so the bound holds), which keeps it
 small. Updates: insertions descend the skeleton; a bucket that outgrows b is split at its median endpoint.
 The skeleton is rebuilt when half of it has been deleted, or when a run of sorted insertions has made it
 deeper than a balanced one by a constant factor. A score update is a deletion and an insertion in one
@@ -166,7 +166,7 @@ class IRTree(IntervalIndex):
     # ---- updates ----------------------------------------------------------------------------------------
 
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        self._forest = score_forest.with_room(self._forest, 4 * MAX_DEPTH * self.b, 2 * MAX_DEPTH)
+        self._forest = score_forest.larger(self._forest, 4 * MAX_DEPTH * self.b, 2 * MAX_DEPTH)
         if len(self._tree[0]) == 0:
             self._new_node(NOTHING, 0)
         centre, left, right, roots = self._tree
@@ -219,7 +219,7 @@ class IRTree(IntervalIndex):
         self._regrow(node, entries.take(here))
 
     def _regrow(self, node: int, entries: Entries) -> None:
-        self._forest = score_forest.with_room(self._forest, 4 * len(entries.rows), 2 * len(entries.rows) + 4)
+        self._forest = score_forest.larger(self._forest, 4 * len(entries.rows), 2 * len(entries.rows) + 4)
         self._tree[3][node] = score_forest.bulk(self._forest, *entries, False)
 
     def _drop(self, root: int) -> None:

@@ -35,9 +35,6 @@ class RTree(IntervalIndex):
         self._rank = np.argsort(middles(lo, hi), kind="stable").astype(np.int32)  # by position in the tree
         self.tree = packed.pack(lo[self._rank], hi[self._rank], branching_factor(b))
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def _open(self, low: float, high: float) -> Any:
         explored = np.zeros(packed.MAX_LEVELS, np.int64)
         heap = self._rank[packed.meeting(self.tree, low, high, self.work, explored)].astype(np.int64)

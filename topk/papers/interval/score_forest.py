@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
+from topk.kernels.rows import with_room
 
 CLASSES = 11  # sizes of chunks: 1, 2, 4, …, b, with b up to 1024
 SLOTS, NODES, FREE_NODE = CLASSES, CLASSES + 1, CLASSES + 2  # places in `meta` after the free-chunk heads
@@ -62,19 +63,12 @@ def empty(slots: int, nodes: int, b: int) -> Forest:
     )
 
 
-def with_room(forest: Forest, slots: int, nodes: int) -> Forest:
-    """The same forest, with room for so many more slots and nodes."""
-
-    def grown(array: Any, used: int, more: int) -> Any:
-        if used + more <= len(array):
-            return array
-        larger = np.empty(max(2 * len(array), used + more), array.dtype)
-        larger[:used] = array[:used]
-        return larger
+def larger(forest: Forest, slots: int, nodes: int) -> Forest:
+    """The same forest, with room for `slots` and `nodes` more."""
 
     s, v = int(forest.meta[SLOTS]), int(forest.meta[NODES])
-    columns: list[Any] = [grown(a, s, slots) for a in forest[:5]]
-    columns += [grown(a, v, nodes) for a in forest[5:9]]
+    columns: list[Any] = [with_room(a, s, slots) for a in forest[:5]]
+    columns += [with_room(a, v, nodes) for a in forest[5:9]]
     columns += [forest.meta, forest.b]
     return Forest(*columns)
 
@@ -93,7 +87,7 @@ def _size_of(f: Any, c: int) -> int:
 
 @kernel(inner=True)
 def _class_for(f: Any, capacity: int) -> int:
-    """The class of the smallest chunks with so many slots."""
+    """The class of the smallest chunks with `capacity` slots."""
     c = 0
     while _size_of(f, c) < capacity:
         c += 1
@@ -120,7 +114,7 @@ def _new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
 
 @kernel(inner=True)
 def _new_chunk(f: Any, node: int, capacity: int) -> None:
-    """At least so many slots: a free chunk, else fresh ones."""
+    """At least `capacity` slots: a free chunk, else fresh ones."""
     c = _class_for(f, capacity)
     if f.meta[c] != NOTHING:
         f.start[node] = f.meta[c]
@@ -315,17 +309,6 @@ def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any, packed: boo
                 _summarise(f, f.start[above[v]] + t - first, nodes[t])
         nodes = above
     return nodes[0]
-
-
-def free_slots(forest: Forest) -> int:
-    """Slots of chunks that wait to be used again."""
-    count = 0
-    for c in range(CLASSES):
-        chunk = int(forest.meta[c])
-        while chunk != NOTHING:
-            count += min(1 << c, forest.b)
-            chunk = int(forest.ref[chunk])
-    return count
 
 
 def members(forest: Forest, root: int) -> list[int]:

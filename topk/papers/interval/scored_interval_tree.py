@@ -78,9 +78,6 @@ class ScoredIntervalTree(IntervalIndex):
         np.maximum.at(high, self._node_of, hi)
         self._data = (lo, hi, offsets, members, low, high)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def _open(self, low: float, high: float) -> Any:
         lanes, size = _open_lists(self._tree, self._data, low, high, self.work)
         return low, high, lanes, np.array([size])

@@ -31,9 +31,6 @@ class ScoredRTree(IntervalIndex):
     def _arrange(self, ranked: Entries) -> Entries:
         return ranked
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def _open(self, low: float, high: float) -> Any:
         return low, high, packed.first(self.tree)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Ints
+from topk.kernels.segments import MOST, maximal_nodes
 from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes
 from topk.papers.interval.lanes import add_lane, advance_top, new_lanes
 
@@ -27,36 +28,18 @@ _NONE = -1
 def _fill(first: Any, last: Any, slots: int) -> Any:
     """Lists of ranks per node; first and last are each interval's slots."""
     offsets = np.zeros(2 * slots + 1, np.int64)
+    nodes = np.empty(MOST, np.int64)
     for i in range(len(first)):
-        left = first[i] + slots
-        right = last[i] + slots + 1
-        while left < right:
-            if left & 1:
-                offsets[left + 1] += 1
-                left += 1
-            if right & 1:
-                right -= 1
-                offsets[right + 1] += 1
-            left >>= 1
-            right >>= 1
+        for t in range(maximal_nodes(first[i] + slots, last[i] + slots, nodes)):
+            offsets[nodes[t] + 1] += 1
     for v in range(2 * slots):
         offsets[v + 1] += offsets[v]
     members = np.empty(offsets[-1], np.int32)
     place = offsets[:-1].copy()
     for i in range(len(first)):
-        left = first[i] + slots
-        right = last[i] + slots + 1
-        while left < right:
-            if left & 1:
-                members[place[left]] = i
-                place[left] += 1
-                left += 1
-            if right & 1:
-                right -= 1
-                members[place[right]] = i
-                place[right] += 1
-            left >>= 1
-            right >>= 1
+        for t in range(maximal_nodes(first[i] + slots, last[i] + slots, nodes)):
+            members[place[nodes[t]]] = i
+            place[nodes[t]] += 1
     return offsets, members
 
 
@@ -102,9 +85,6 @@ class SegmentTree(IntervalIndex):
         self._ends = np.unique(np.concatenate((self._lo, self._hi)))
         first, last = (2 * np.searchsorted(self._ends, x) + 1 for x in (self._lo, self._hi))
         self._offsets, self._members = _fill(first, last, 2 * len(self._ends) + 1)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def slot(self, value: float) -> int:
         """2i+1 at the i-th distinct endpoint, 2i in the gap before it."""

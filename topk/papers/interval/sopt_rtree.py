@@ -6,7 +6,7 @@ right wherever it may; then of two consecutive nodes entered by a traversal at l
 interval (Theorem 3.2): at most k holes and at most 2k nodes per level for k results, O(b·k·log_b n), in the
 space of an R-tree.
 
-An event that is an interval may meet two intervals that do not meet each other, and these may stand in either
+An event that is an interval may meet two intervals that do not meet each other, and these may be in either
 order: all that it meets are collected and sorted by rank before the first result, as in the conventional
 R-tree.
 
@@ -23,7 +23,7 @@ import numpy as np
 from topk.catalogue import Ints
 from topk.papers.interval import packed
 from topk.papers.interval.arrangement import arrange, constraint_graph, to_slots
-from topk.papers.interval.contract import Entries, Ready
+from topk.papers.interval.contract import Entries, SortedRows
 from topk.papers.interval.scored_rtree import ScoredRTree
 
 
@@ -42,10 +42,10 @@ class SoptRTree(ScoredRTree):
         if low == high:
             return super()._open(low, high)
         positions = packed.meeting(self.tree, low, high, self.work, self.explored)
-        return Ready(self._rows[positions[np.argsort(self._rank_at[positions])]])
+        return SortedRows(self._rows[positions[np.argsort(self._rank_at[positions])]])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return state.hand_out(out) if isinstance(state, Ready) else super()._advance(state, out)
+        return state.hand_out(out) if isinstance(state, SortedRows) else super()._advance(state, out)
 
     @property
     def nbytes(self) -> int:

@@ -10,73 +10,22 @@ Ours: a value between two positions needs the intervals set in both vectors.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.bits import ONE, ZERO, lowest_bit
 from topk.papers.interval.contract import array_bytes
-from topk.papers.predicate.construct import covering_segment, decode, find_coordinate, piece
-from topk.papers.predicate.contract import END, prepend, room_for, unlink
-from topk.papers.predicate.pieces import ConstructIndex, check_lists
-
-
-class Bitmaps(NamedTuple):
-    words: NDArray[np.uint64]  # (R, words per vector)
-    clipped: bool
-
-
-@kernel(inner=True)
-def _first_bit(s: Any, clipped: bool, j: int) -> int:
-    """The coordinate of bit 0 of vector j."""
-    return covering_segment(s, j, False)[0] if clipped else 0
-
-
-@kernel(inner=True)
-def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
-    """set_bitmap and reset_bitmap: bit c of the vectors a … b."""
-    for j in range(a, min(b + 1, bitmaps.words.shape[0])):
-        bit = c - _first_bit(s, bitmaps.clipped, j)
-        if on:
-            bitmaps.words[j, bit >> 6] |= ONE << np.uint64(bit & 63)
-        else:
-            bitmaps.words[j, bit >> 6] &= ~(ONE << np.uint64(bit & 63))
-
-
-@kernel(inner=True)
-def _link(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
-    while x < y:
-        end = piece(s, x, y)
-        c = find_coordinate(s, x, end)
-        if lists.head[c] == END:
-            _mark(s, bitmaps, x, end, c, True)
-        prepend(lists, c, row)
-        x = end
-
-
-@kernel
-def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
-    while x < y:
-        end = piece(s, x, y)
-        c = find_coordinate(s, x, end)
-        unlink(lists, c, row)
-        if lists.head[c] == END:
-            _mark(s, bitmaps, x, end, c, False)
-        x = end
-
-
-@kernel
-def _load(s: Any, bitmaps: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
-    for i in range(len(rows)):
-        _link(s, bitmaps, lists, rows[i], x[i], y[i])
+from topk.papers.predicate.construct import decode
+from topk.papers.predicate.contract import room_for
+from topk.papers.predicate.pieces import Bitmaps, ConstructIndex, first_bit
 
 
 @kernel
 def _is_set(s: Any, bitmaps: Any, j: int, c: int) -> Any:
-    bit = c - _first_bit(s, bitmaps.clipped, j)
+    bit = c - first_bit(s, bitmaps.clipped, j)
     if bit < 0 or bit >= 64 * bitmaps.words.shape[1]:
         return False
     return (bitmaps.words[j, bit >> 6] >> np.uint64(bit & 63)) & ONE != 0
@@ -99,7 +48,7 @@ def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
     between = where != j
     found = np.empty(64, np.int64)
     size = 0
-    first = _first_bit(s, bitmaps.clipped, j)
+    first = first_bit(s, bitmaps.clipped, j)
     for w in range(words.shape[1]):
         word = words[j, w]
         while word != ZERO:
@@ -126,12 +75,6 @@ class BitmapIndex(ConstructIndex):
         bits = self.shape.longest * self.shape.per_start + 1 if self.clipped else coordinates
         self._bitmaps = Bitmaps(np.zeros((self.cells, -(-bits // 64)), np.uint64), self.clipped)
 
-    def _link_all(self, rows: Ints, x: Ints, y: Ints) -> None:
-        _load(self.shape, self._bitmaps, self._lists, rows, x, y)
-
-    def _unlink(self, row: int, x: int, y: int) -> None:
-        _unlink(self.shape, self._bitmaps, self._lists, row, x, y)
-
     def locate(self, value: float) -> Ints:
         return _locate(self.shape, self._bitmaps, self.position(value), self.work)
 
@@ -140,7 +83,8 @@ class BitmapIndex(ConstructIndex):
         return super().nbytes + array_bytes(self._bitmaps.words)
 
     def check(self) -> None:
-        for c, rows in check_lists(self).items():
+        super().check()
+        for c, rows in self._pieces().items():
             a, b = decode(self.shape, c)
             covers = np.zeros(self.cells, np.bool_)
             covers[a : b + 1] = bool(rows)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
 from topk.catalogue import Floats, Ints
-from topk.papers.interval.contract import Entries, IntervalIndex, Ready, array_bytes
+from topk.kernels.rows import fitted, with_room
+from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes
 
 END = -1  # of a linked list
 
@@ -51,12 +52,7 @@ def new_lists(lists: int, cells: int) -> Lists:
 
 def with_cells(lists: Lists, more: int) -> Lists:
     used = int(lists.meta[0])
-    if used + more <= len(lists.row):
-        return lists
-    size = max(2 * len(lists.row), used + more)
-    row, following = np.empty(size, np.int32), np.empty(size, np.int32)
-    row[:used], following[:used] = lists.row[:used], lists.next[:used]
-    return Lists(lists.head, row, following, lists.meta)
+    return lists._replace(row=with_room(lists.row, used, more), next=with_room(lists.next, used, more))
 
 
 def list_bytes(lists: Lists) -> int:
@@ -104,10 +100,51 @@ def room_for(found: Any, size: int) -> Any:
     return larger
 
 
+def listed(lists: Lists, which: int) -> list[int]:
+    """The rows of a list, ascending; for checks."""
+    cell, rows = int(lists.head[which]), []
+    while cell != END:
+        rows.append(int(lists.row[cell]))
+        cell = int(lists.next[cell])
+    return sorted(rows)
+
+
 class Unranked(IntervalIndex):
     """An index that finds all rows at once, in no order; they are sorted when a cursor is opened."""
 
-    _known: Known
+    dynamic = True
+
+    def __init__(self, entries: Entries) -> None:
+        super().__init__()
+        size, rows = max(int(entries.rows.max(initial=-1)) + 1, 16), entries.rows
+        empty = np.full(size, np.inf), np.full(size, -np.inf), np.zeros(size, np.int32)
+        self._known = k = Known(*empty, np.zeros(size), np.zeros(size, np.int64))
+        k.lo[rows], k.hi[rows], k.scores[rows], k.ids[rows] = entries.lo, entries.hi, entries.scores, entries.ids
+        self._live = len(rows)
+
+    def __len__(self) -> int:
+        return self._live
+
+    def _learn(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+        """Note what is known of a new row."""
+        if row >= len(self._known.lo):
+            size, fills = max(2 * len(self._known.lo), row + 1), (np.inf, -np.inf, 0, 0, 0)
+            self._known = Known._make([fitted(c, size, f) for c, f in zip(self._known, fills, strict=True)])
+        k = self._known
+        k.lo[row], k.hi[row], k.scores[row], k.ids[row] = lo, hi, score, id
+        self._live += 1
+
+    def _forget(self, row: int) -> None:
+        self._known.lo[row], self._known.hi[row] = np.inf, -np.inf
+        self._live -= 1
+
+    @property
+    def known_bytes(self) -> int:
+        """Of true bounds and rankings, which only our generalisation to floats needs."""
+        return array_bytes(*self._known)
+
+    def _live_rows(self) -> list[int]:
+        return [int(r) for r in np.flatnonzero(self._known.lo <= self._known.hi)]
 
     @abstractmethod
     def stabbed(self, value: float) -> Ints:
@@ -123,7 +160,7 @@ class Unranked(IntervalIndex):
 
     def _open(self, low: float, high: float) -> Any:
         rows = self.stabbed(low) if low == high else self.meeting(low, high)
-        return Ready(rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))])
+        return SortedRows(rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))])
 
     def _advance(self, state: Any, out: Ints) -> int:
         return int(state.hand_out(out))
@@ -132,7 +169,7 @@ class Unranked(IntervalIndex):
 class PredicateIndex(Unranked):
     """Insert, delete and stab on a grid of `cells` positions from `low` to `high`."""
 
-    dynamic = True
+    _lists: Lists
     options = {  # noqa: RUF012
         "cells": "grid positions R of the attribute range",
         "low": "start of the attribute range; default: the smallest bound at the start",
@@ -142,7 +179,7 @@ class PredicateIndex(Unranked):
     def __init__(
         self, entries: Entries, cells: int = 1024, low: float | None = None, high: float | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(entries)
         if cells < 2:
             raise CoverlayError(f"the grid needs at least 2 cells, not {cells}")
         bounds = np.concatenate((entries.lo, entries.hi))
@@ -157,26 +194,35 @@ class PredicateIndex(Unranked):
         limits = np.finfo(float)
         self.step = 1.0 if whole else float(min(max(2 * half, limits.tiny), limits.max))
         self.cells = int(cells)
-        size = int(entries.rows.max(initial=-1)) + 1
-        self._known = blank(max(size, 16))
-        self._live = 0
         self._allocate(len(entries.rows))
-        self._load(entries)
+        x, y = self._spans(entries)
+        self._known.left[entries.rows] = x
+        self._lists = with_cells(self._lists, int(self._most_cells(y - x).sum()))
+        self._link(entries.rows, x, y)
 
     @abstractmethod
     def _allocate(self, expected: int) -> None:
         """Make the empty structure."""
 
     @abstractmethod
-    def _link(self, row: int, x: int, y: int) -> None:
-        """Index a row under the positions x < y, inclusive."""
+    def _most_cells(self, width: Any) -> Any:
+        """An upper bound on the list cells of a predicate that is `width` positions long."""
+
+    @abstractmethod
+    def _link(self, rows: Ints, x: Ints, y: Ints) -> None:
+        """Index rows under the positions x < y, inclusive; the lists have room."""
 
     @abstractmethod
     def _unlink(self, row: int, x: int, y: int) -> None: ...
 
-    def _load(self, entries: Entries) -> None:
-        for row, lo, hi, score, id in zip(*(c.tolist() for c in entries), strict=True):
-            self.insert(row, lo, hi, score, id)
+    def _spans(self, entries: Entries) -> tuple[Ints, Ints]:
+        """`span` of many."""
+        last = self.cells - 1
+        with np.errstate(over="ignore"):  # beyond the largest float is beyond the grid
+            x = np.floor(np.clip((entries.lo - self.low) / self.step, 0, last)).astype(np.int64)
+            y = np.ceil(np.clip((entries.hi - self.low) / self.step, 0, last)).astype(np.int64)
+        y = np.where((x == y) & (y < last), y + 1, y)
+        return np.where(x == y, x - 1, x), y
 
     def position(self, value: float) -> float:
         """Where a value lies on the grid, clamped to 0 … R−1."""
@@ -189,44 +235,17 @@ class PredicateIndex(Unranked):
             x, y = (x, y + 1) if y + 1 < self.cells else (x - 1, y)
         return x, y
 
-    def __len__(self) -> int:
-        return self._live
-
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        if row >= len(self._known.lo):
-            larger = blank(max(2 * len(self._known.lo), row + 1))
-            copy_into(larger, self._known)
-            self._known = larger
         x, y = self.span(lo, hi)
-        k = self._known
-        k.lo[row], k.hi[row], k.left[row], k.scores[row], k.ids[row] = lo, hi, x, score, id
-        self._link(row, x, y)
-        self._live += 1
+        self._learn(row, lo, hi, score, id)
+        self._known.left[row] = x
+        self._lists = with_cells(self._lists, int(self._most_cells(y - x)))
+        self._link(np.array([row]), np.array([x]), np.array([y]))
 
     def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
         self._unlink(row, *self.span(lo, hi))
-        self._known.lo[row], self._known.hi[row] = np.inf, -np.inf
-        self._live -= 1
+        self._forget(row)
 
     @property
-    def _known_bytes(self) -> int:
-        return array_bytes(*self._known)
-
-    def _rows(self) -> list[int]:
-        return [int(r) for r in np.flatnonzero(self._known.lo <= self._known.hi)]
-
-
-def copy_into(larger: Any, arrays: Any) -> None:
-    """Write each array into the beginning of its larger twin."""
-    for new, old in zip(larger, arrays, strict=True):
-        new[: len(old)] = old
-
-
-def blank(size: int) -> Known:
-    return Known(
-        np.full(size, np.inf),
-        np.full(size, -np.inf),
-        np.zeros(size, np.int32),
-        np.zeros(size),
-        np.zeros(size, np.int64),
-    )
+    def nbytes(self) -> int:
+        return list_bytes(self._lists) + self.known_bytes

@@ -11,53 +11,20 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Ints
-from topk.papers.interval.contract import Entries
-from topk.papers.predicate.contract import (
-    END,
-    PredicateIndex,
-    list_bytes,
-    new_lists,
-    prepend,
-    room_for,
-    unlink,
-    with_cells,
-)
-from topk.papers.predicate.pieces import load_known
+from topk.papers.predicate.contract import END, PredicateIndex, listed, new_lists, prepend, room_for, unlink
 
 
 @kernel
-def _link(lists: Any, row: int, x: int, y: int) -> None:
-    for z in range(x, y + 1):
-        prepend(lists, z, row)
-
-
-@kernel
-def _load(lists: Any, rows: Any, x: Any, y: Any) -> None:
+def _link(lists: Any, rows: Any, x: Any, y: Any) -> None:
     for i in range(len(rows)):
-        _link(lists, rows[i], x[i], y[i])
+        for z in range(x[i], y[i] + 1):
+            prepend(lists, z, rows[i])
 
 
 @kernel
 def _unlink(lists: Any, row: int, x: int, y: int) -> None:
     for z in range(x, y + 1):
         unlink(lists, z, row)
-
-
-@kernel
-def _search(lists: Any, known: Any, value: float, where: float, work: Any) -> Any:
-    found = np.empty(64, np.int64)
-    size = 0
-    work[0] += 1
-    cell = lists.head[np.int64(np.floor(where))]  # an interval with a value behind j, before j+1, covers j
-    while cell != END:
-        row = lists.row[cell]
-        work[1] += 1
-        if known.lo[row] <= value and value <= known.hi[row]:
-            found = room_for(found, size)
-            found[size] = row
-            size += 1
-        cell = lists.next[cell]
-    return found[:size]
 
 
 @kernel
@@ -86,20 +53,17 @@ class DirectList(PredicateIndex):
     def _allocate(self, expected: int) -> None:
         self._lists = new_lists(self.cells, 2 * expected)
 
-    def _load(self, entries: Entries) -> None:
-        x, y = load_known(self, entries)
-        self._lists = with_cells(self._lists, int((y - x + 1).sum()))
-        _load(self._lists, entries.rows, x, y)
+    def _most_cells(self, width: Any) -> Any:
+        return width + 1
 
-    def _link(self, row: int, x: int, y: int) -> None:
-        self._lists = with_cells(self._lists, y - x + 1)
-        _link(self._lists, row, x, y)
+    def _link(self, rows: Ints, x: Ints, y: Ints) -> None:
+        _link(self._lists, rows, x, y)
 
     def _unlink(self, row: int, x: int, y: int) -> None:
         _unlink(self._lists, row, x, y)
 
     def stabbed(self, value: float) -> Ints:
-        return _search(self._lists, self._known, value, self.position(value), self.work)
+        return self.meeting(value, value)  # an interval with a value behind j, before j+1, covers j
 
     def meeting(self, low: float, high: float) -> Ints:
         first, last = int(self.position(low)), int(self.position(high))
@@ -108,19 +72,8 @@ class DirectList(PredicateIndex):
     def locate(self, value: float) -> Ints:
         return np.array([int(self.position(value))])
 
-    @property
-    def nbytes(self) -> int:
-        return list_bytes(self._lists) + self._known_bytes
-
     def check(self) -> None:
+        spans = {row: self.span(self._known.lo[row], self._known.hi[row]) for row in self._live_rows()}
         for z in range(self.cells):
-            cell, held = int(self._lists.head[z]), []
-            while cell != END:
-                held.append(int(self._lists.row[cell]))
-                cell = int(self._lists.next[cell])
-            expected = []
-            for row in self._rows():
-                x, y = self.span(self._known.lo[row], self._known.hi[row])
-                if x <= z <= y:
-                    expected.append(row)
-            assert sorted(held) == expected, f"the list of position {z}"
+            expected = [row for row, (x, y) in spans.items() if x <= z <= y]
+            assert listed(self._lists, z) == expected, f"the list of position {z}"

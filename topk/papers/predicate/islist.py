@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
+from topk.kernels.rows import fitted
 from topk.papers.interval.contract import Entries, array_bytes
 from topk.papers.predicate.contract import (
     END,
-    Known,
     Lists,
     Unranked,
-    blank,
-    copy_into,
+    listed,
     new_lists,
     prepend,
     room_for,
@@ -253,21 +252,16 @@ def _starting(s: Any, marks: Any, ends: Any, low: float, high: float, work: Any)
 
 class IntervalSkipList(Unranked):
     name = "is-list"
-    dynamic = True
 
     def __init__(self, entries: Entries) -> None:
-        super().__init__()
+        super().__init__(entries)
         keys = np.unique(np.concatenate((entries.lo, entries.hi)))
-        size = int(entries.rows.max(initial=-1)) + 1
-        self._known = blank(max(size, 16))
-        self._ends = np.full((max(size, 16), 2), NIL, np.int32)
+        self._ends = np.full((len(self._known.lo), 2), NIL, np.int32)
         self._marks: Lists
         self._allocate(2 * len(keys) + 16)
         expected = 2 * len(entries.rows) * (int(np.log2(len(keys) + 2)) + 2)
         self._marks = with_cells(self._marks, 2 * expected)
-        k, rows = self._known, entries.rows
-        k.lo[rows], k.hi[rows] = entries.lo, entries.hi
-        k.scores[rows], k.ids[rows] = entries.scores, entries.ids
+        rows = entries.rows
         first, last = (np.searchsorted(keys, x) for x in (entries.lo, entries.hi))
         # Marker cells are only known afterwards; load in slices so that the pool can grow between them.
         _load(self._list, self._marks, self._ends, keys, rows[:0], first[:0], last[:0])
@@ -276,7 +270,6 @@ class IntervalSkipList(Unranked):
             part = slice(at, at + 65_536)
             self._marks = with_cells(self._marks, len(rows[part]) * 4 * TALL)
             _load(self._list, self._marks, self._ends, nothing, rows[part], first[part], last[part])
-        self._live = len(rows)
 
     def _allocate(self, nodes: int) -> None:
         link = np.full((nodes, TALL), NIL, np.int32)
@@ -285,9 +278,6 @@ class IntervalSkipList(Unranked):
         meta = np.array([1, NIL, 0], np.int64)
         self._list = SkipList(np.zeros(nodes), height, np.zeros(nodes, np.int32), link, meta)
         self._marks = new_lists(nodes * (TALL + 1), 16)
-
-    def __len__(self) -> int:
-        return self._live
 
     def stabbed(self, value: float) -> Ints:
         return _search(self._list, self._marks, value, False, self.work)
@@ -301,16 +291,14 @@ class IntervalSkipList(Unranked):
         return np.concatenate((self.stabbed(low), starting))
 
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        if row >= len(self._known.lo):
-            self._grow_rows(row + 1)
-        k = self._known
-        k.lo[row], k.hi[row], k.scores[row], k.ids[row] = lo, hi, score, id
+        self._learn(row, lo, hi, score, id)
+        if row >= len(self._ends):
+            self._ends = fitted(self._ends, len(self._known.lo), NIL)
         if self._list.meta[_USED] + 2 > len(self._list.key):
             self._grow_nodes()
         # Relaying lifted intervals takes cells back before it takes new ones, but paths may get longer.
         self._marks = with_cells(self._marks, 8 * TALL * (self._live_under(lo) + self._live_under(hi) + 1))
         _insert(self._list, self._marks, self._ends, row, lo, hi)
-        self._live += 1
 
     def _live_under(self, value: float) -> int:
         return len(self.stabbed(value))
@@ -318,22 +306,15 @@ class IntervalSkipList(Unranked):
     def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
         self._marks = with_cells(self._marks, 8 * TALL * (self._live_under(lo) + self._live_under(hi) + 1))
         _delete(self._list, self._marks, self._ends, row)
-        self._known.lo[row], self._known.hi[row] = np.inf, -np.inf
         self._ends[row] = NIL
-        self._live -= 1
-
-    def _grow_rows(self, size: int) -> None:
-        size = max(2 * len(self._known.lo), size)
-        known, ends = blank(size), np.full((size, 2), NIL, np.int32)
-        copy_into(known, self._known)
-        ends[: len(self._ends)] = self._ends
-        self._known, self._ends = Known(*known), ends
+        self._forget(row)
 
     def _grow_nodes(self) -> None:
         old, marks = self._list, self._marks
         count = len(old.key)
         self._allocate(2 * count)
-        copy_into(self._list[:4], old[:4])
+        for new, column in zip(self._list[:4], old[:4], strict=True):
+            np.asarray(new)[:count] = column
         self._list.meta[:] = old.meta
         head = self._marks.head
         head[: count * TALL] = marks.head[: count * TALL]
@@ -346,13 +327,12 @@ class IntervalSkipList(Unranked):
         edges = int(self._list.height[:used].sum()) * 8  # one link and one marker list head per edge
         nodes = int(used) * (8 + 1 + 4 + 4)  # key, height, owners, head of the node's markers
         markers = array_bytes(self._marks.row[:cells], self._marks.next[:cells])
-        return nodes + edges + markers + array_bytes(*self._known, self._ends)
+        return nodes + edges + markers + self.known_bytes + array_bytes(self._ends)
 
     def check(self) -> None:
         s = self._list
         expected: dict[int, list[int]] = {}
-        live = [int(r) for r in np.flatnonzero(self._known.lo <= self._known.hi)]
-        for row in live:
+        for row in self._live_rows():
             x, right = (int(e) for e in self._ends[row])
             assert s.key[x] == self._known.lo[row], "the left endpoint has its node"
             assert s.key[right] == self._known.hi[row], "the right endpoint has its node"
@@ -365,9 +345,5 @@ class IntervalSkipList(Unranked):
                 )
                 expected.setdefault(x * TALL + level, []).append(row)
                 x = int(s.link[x, level])
-        for which, head in enumerate(self._marks.head):
-            cell, held = int(head), []
-            while cell != END:
-                held.append(int(self._marks.row[cell]))
-                cell = int(self._marks.next[cell])
-            assert sorted(held) == sorted(expected.get(which, [])), f"markers of list {which}"
+        for which in range(len(self._marks.head)):
+            assert listed(self._marks, which) == sorted(expected.get(which, [])), f"markers of list {which}"

@@ -10,16 +10,63 @@ reported by the left piece only.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Ints
+from topk.kernels.bits import ONE
 from topk.papers.interval.contract import Entries
 from topk.papers.predicate.construct import Shape, covering_segment, decode, find_coordinate, piece, shape
-from topk.papers.predicate.contract import END, PredicateIndex, list_bytes, new_lists, room_for, with_cells
+from topk.papers.predicate.contract import END, PredicateIndex, listed, new_lists, prepend, room_for, unlink
+
+
+class Bitmaps(NamedTuple):
+    words: NDArray[np.uint64]  # (R, words per vector); (0, 0) where there are none
+    clipped: bool
+
+
+@kernel(inner=True)
+def first_bit(s: Any, clipped: bool, j: int) -> int:
+    """The coordinate of bit 0 of vector j."""
+    return covering_segment(s, j, False)[0] if clipped else 0
+
+
+@kernel(inner=True)
+def _mark(s: Any, bitmaps: Any, a: int, b: int, c: int, on: bool) -> None:
+    """set_bitmap and reset_bitmap: bit c of the vectors a … b."""
+    for j in range(a, min(b + 1, bitmaps.words.shape[0])):
+        bit = c - first_bit(s, bitmaps.clipped, j)
+        if on:
+            bitmaps.words[j, bit >> 6] |= ONE << np.uint64(bit & 63)
+        else:
+            bitmaps.words[j, bit >> 6] &= ~(ONE << np.uint64(bit & 63))
+
+
+@kernel
+def _link(s: Any, bitmaps: Any, lists: Any, rows: Any, lefts: Any, rights: Any) -> None:
+    for i in range(len(rows)):
+        x, y = lefts[i], rights[i]
+        while x < y:
+            end = piece(s, x, y)
+            c = find_coordinate(s, x, end)
+            if lists.head[c] == END:
+                _mark(s, bitmaps, x, end, c, True)
+            prepend(lists, c, rows[i])
+            x = end
+
+
+@kernel
+def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
+    while x < y:
+        end = piece(s, x, y)
+        c = find_coordinate(s, x, end)
+        unlink(lists, c, row)
+        if lists.head[c] == END:
+            _mark(s, bitmaps, x, end, c, False)
+        x = end
 
 
 @kernel
@@ -94,23 +141,16 @@ class ConstructIndex(PredicateIndex):
 
     def _allocate(self, expected: int) -> None:
         self._lists = new_lists(self.cells * self.shape.per_start, 2 * expected)
+        self._bitmaps = Bitmaps(np.zeros((0, 0), np.uint64), False)
 
-    def _pieces(self, width: Any) -> Any:
-        """An upper bound on the construct intervals of a predicate that is `width` positions long."""
+    def _most_cells(self, width: Any) -> Any:
         return width // self.shape.longest + self.shape.per_start + 1
 
-    def _load(self, entries: Entries) -> None:
-        x, y = load_known(self, entries)
-        self._lists = with_cells(self._lists, int(self._pieces(y - x).sum()))
-        self._link_all(entries.rows, x, y)
+    def _link(self, rows: Ints, x: Ints, y: Ints) -> None:
+        _link(self.shape, self._bitmaps, self._lists, rows, x, y)
 
-    @abstractmethod
-    def _link_all(self, rows: Ints, x: Ints, y: Ints) -> None:
-        """`_link` for many rows; the lists have room."""
-
-    def _link(self, row: int, x: int, y: int) -> None:
-        self._lists = with_cells(self._lists, self._pieces(y - x))
-        self._link_all(np.array([row]), np.array([x]), np.array([y]))
+    def _unlink(self, row: int, x: int, y: int) -> None:
+        _unlink(self.shape, self._bitmaps, self._lists, row, x, y)
 
     def stabbed(self, value: float) -> Ints:
         located, where = self.locate(value), self.position(value)
@@ -120,42 +160,17 @@ class ConstructIndex(PredicateIndex):
         where, last = self.position(low), int(self.position(high))
         return read_range(self.shape, self._lists, self._known, (low, high), where, last, self.work)
 
-    @property
-    def nbytes(self) -> int:
-        return list_bytes(self._lists) + self._known_bytes
+    def _pieces(self) -> dict[int, list[int]]:
+        """What the list of each construct interval must hold."""
+        expected: dict[int, list[int]] = {c: [] for c in range(len(self._lists.head))}
+        for row in self._live_rows():
+            x, y = self.span(self._known.lo[row], self._known.hi[row])
+            while x < y:
+                end = int(piece(self.shape, x, y))
+                expected[int(find_coordinate(self.shape, x, end))].append(row)
+                x = end
+        return expected
 
     def check(self) -> None:
-        check_lists(self)
-
-
-def load_known(index: Any, entries: Entries) -> tuple[Ints, Ints]:
-    """Fill the row columns for a bulk load; returns the expanded spans."""
-    k, rows = index._known, entries.rows
-    last = index.cells - 1
-    with np.errstate(over="ignore"):  # beyond the largest float is beyond the grid
-        x = np.floor(np.clip((entries.lo - index.low) / index.step, 0, last)).astype(np.int64)
-        y = np.ceil(np.clip((entries.hi - index.low) / index.step, 0, last)).astype(np.int64)
-    y = np.where((x == y) & (y < last), y + 1, y)  # a point takes a neighbour in, as in `span`
-    x = np.where(x == y, x - 1, x)
-    k.lo[rows], k.hi[rows], k.left[rows] = entries.lo, entries.hi, x
-    k.scores[rows], k.ids[rows] = entries.scores, entries.ids
-    index._live = len(rows)
-    return x, y
-
-
-def check_lists(index: Any) -> dict[int, set[int]]:
-    """Every row is in the lists of exactly its pieces; returns what each list must hold."""
-    expected: dict[int, set[int]] = {c: set() for c in range(len(index._lists.head))}
-    for row in index._rows():
-        x, y = index.span(index._known.lo[row], index._known.hi[row])
-        while x < y:
-            end = int(piece(index.shape, x, y))
-            expected[int(find_coordinate(index.shape, x, end))].add(row)
-            x = end
-    for c, rows in expected.items():
-        cell, held = int(index._lists.head[c]), []
-        while cell != END:
-            held.append(int(index._lists.row[cell]))
-            cell = int(index._lists.next[cell])
-        assert sorted(held) == sorted(rows), f"the list of construct interval {c}"
-    return expected
+        for c, rows in self._pieces().items():
+            assert listed(self._lists, c) == rows, f"the list of construct interval {c}"

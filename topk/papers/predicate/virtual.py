@@ -16,31 +16,9 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.papers.interval.contract import array_bytes
-from topk.papers.predicate.construct import covering_segment, decode, distance_table, find_coordinate, piece
-from topk.papers.predicate.contract import END, prepend, unlink
+from topk.papers.predicate.construct import covering_segment, decode, distance_table
+from topk.papers.predicate.contract import END
 from topk.papers.predicate.pieces import ConstructIndex
-
-
-@kernel(inner=True)
-def _link(s: Any, lists: Any, row: int, x: int, y: int) -> None:
-    while x < y:
-        end = piece(s, x, y)
-        prepend(lists, find_coordinate(s, x, end), row)
-        x = end
-
-
-@kernel
-def _unlink(s: Any, lists: Any, row: int, x: int, y: int) -> None:
-    while x < y:
-        end = piece(s, x, y)
-        unlink(lists, find_coordinate(s, x, end), row)
-        x = end
-
-
-@kernel
-def _load(s: Any, lists: Any, rows: Any, x: Any, y: Any) -> None:
-    for i in range(len(rows)):
-        _link(s, lists, rows[i], x[i], y[i])
 
 
 @kernel
@@ -80,12 +58,6 @@ def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) ->
 
 class LciVirtual(ConstructIndex):
     name, logarithmic = "lci-bv", True
-
-    def _link_all(self, rows: Ints, x: Ints, y: Ints) -> None:
-        _load(self.shape, self._lists, rows, x, y)
-
-    def _unlink(self, row: int, x: int, y: int) -> None:
-        _unlink(self.shape, self._lists, row, x, y)
 
     def locate(self, value: float) -> Ints:
         return _locate(self.shape, self._lists.head, self.position(value), self.work)

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.kernels.hashing import drop, emptied, lookup, put, refill
+from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
+from topk.kernels.rows import aligned, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
 from topk.sparse.scores import Scoring
@@ -47,8 +48,6 @@ BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_R
 # Entries of Tree.knobs
 CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
 
-_LINE = 64  # bytes
-
 
 class Tree(NamedTuple):
     node: Any  # (buckets,) records of NODE
@@ -70,14 +69,6 @@ class Tree(NamedTuple):
     at: Int32s  # (rows,) the packed copy of each row
     reference: Floats  # (d,) usual weight of a predicate on the attribute
     scoring: Scoring
-
-
-def aligned(shape: tuple[int, ...], kind: Any) -> Any:
-    """Zeros that begin at a cache line, so that a record of one line is read from one."""
-    size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    raw = np.zeros(size + _LINE, np.uint8)
-    begin = -raw.ctypes.data % _LINE
-    return raw[begin : begin + size].view(kind).reshape(shape)
 
 
 def _records(count: int, kind: Any) -> Any:
@@ -114,7 +105,7 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
 
 @kernel(inner=True)
 def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
-    """Room for so many more, without counting what could be reused."""
+    """Whether there is room for these more, without counting what could be reused."""
     return (
         t.meta[BUCKETS] + buckets <= len(t.bucket)
         and t.meta[PNODES] + pnodes <= len(t.pnode)
@@ -125,35 +116,22 @@ def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
 
 
 def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
-    """The same tree with room for so many more, at least half as much again."""
-
-    def wider(column: Any, used: int, extra: int) -> Any:
-        if used + extra <= len(column):
-            return column
-        larger = aligned((used + used // 2 + extra, *column.shape[1:]), column.dtype).view(type(column))
-        larger[:used] = column[:used]
-        return larger
+    """The same tree with room for these more, at least half as much again."""
 
     b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
     t = t._replace(
-        node=wider(t.node, b, buckets),
-        bucket=wider(t.bucket, b, buckets),
-        box=wider(t.box, b, buckets),
-        bucket_top=wider(t.bucket_top, b, buckets),
-        pnode=wider(t.pnode, p, pnodes),
-        pnode_top=wider(t.pnode_top, p, pnodes),
-        entries=wider(t.entries, e, entries),
-        needs=wider(t.needs, e, entries),
-        work=wider(t.work, int(t.meta[WORK]), pnodes + 4),
+        node=with_room(t.node, b, buckets),
+        bucket=with_room(t.bucket, b, buckets),
+        box=with_room(t.box, b, buckets),
+        bucket_top=with_room(t.bucket_top, b, buckets),
+        pnode=with_room(t.pnode, p, pnodes),
+        pnode_top=with_room(t.pnode_top, p, pnodes),
+        entries=with_room(t.entries, e, entries),
+        needs=with_room(t.needs, e, entries),
+        work=with_room(t.work, int(t.meta[WORK]), pnodes + 4),
     )
-    if 2 * (int(t.meta[HASHED]) + pnodes) > len(t.keys):
-        size = 256
-        while size < 4 * (p + pnodes):
-            size *= 2
-        keys, values = emptied(size)
-        t.meta[HASHED] = refill(keys, values, t.keys, t.values)
-        t = t._replace(keys=keys, values=values)
-    return t
+    keys, values, t.meta[HASHED] = with_slots(t.keys, t.values, int(t.meta[HASHED]), p, pnodes)
+    return t._replace(keys=keys, values=values)
 
 
 @kernel

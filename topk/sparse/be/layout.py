@@ -14,6 +14,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.hashing import emptied, put
+from topk.kernels.rows import aligned
 from topk.sparse.be.arena import (
     BUCKETS,
     ENTRIES,
@@ -23,7 +24,6 @@ from topk.sparse.be.arena import (
     HASHED,
     PNODES,
     Tree,
-    aligned,
 )
 from topk.sparse.catalogue import Ints
 

@@ -23,6 +23,7 @@ from topk.kernels.hashing import lookup
 from topk.kernels.heaps import in_order, offer, pop, push
 from topk.sparse.be.arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
 from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
+from topk.sparse.contract import Workspace
 from topk.sparse.rows import Rows, clear, holds, row_score, spread
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
 
@@ -50,20 +51,9 @@ def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -
 
 @kernel
 def match(
-    t: Tree,
-    rows: Rows,
-    packed: Packed,
-    columns: Any,
-    extra: Any,
-    event: Any,
-    codes: Any,
-    k: int,
-    prune: bool,
-    learn: bool,
-    best: Any,
-    ids: Any,
-    counts: Any,
+    t: Tree, rows: Rows, packed: Packed, columns: Any, extra: Any, space: Workspace, k: int, prune: bool, learn: bool
 ) -> int:
+    event, codes, best, ids, counts = space
     spread(event, *columns)
     pack_codes(packed, columns, codes)
     # Arrays by name: taking them out of the tuples in a loop would count references at every access.

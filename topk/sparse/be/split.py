@@ -19,7 +19,7 @@ from coverlay import kernel
 
 _TRY_ALL = 64
 _TRIES = 32
-_FAR = 1e150  # stands in for ±inf so that lengths can be compared
+_FAR = 1e150  # in place of ±inf, so that lengths can be compared
 
 
 @kernel(inner=True)

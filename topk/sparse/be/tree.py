@@ -16,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from coverlay import CoverlayError
-from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, Tree, allocate, grown
+from topk.kernels.rows import fitted
+from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, allocate, grown
 from topk.sparse.be.check import check_tree
 from topk.sparse.be.delete import delete_row
 from topk.sparse.be.insert import insert_rows
@@ -118,8 +119,7 @@ class BETree(SparseIndex):
 
     def _insert(self, row: int) -> None:
         if row >= len(self._tree.home):
-            missing = len(self._store.rows.ids) - len(self._tree.home)
-            self._tree = self._tree._replace(home=np.concatenate([self._tree.home, np.full(missing, -1, np.int64)]))
+            self._tree = self._tree._replace(home=fitted(self._tree.home, len(self._store.rows.ids), -1))
         self._codes.add(row)
         self._tree = self._tree._replace(at=self._codes.at)
         self._insert_all(np.array([row]))
@@ -139,22 +139,8 @@ class BETree(SparseIndex):
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
-        found = match(
-            self._tree,
-            self._store.rows,
-            self._codes.packed,
-            columns_of(event),
-            event.extra,
-            scratch.event,
-            scratch.codes,
-            k,
-            self.prunes,
-            learn,
-            scratch.scores,
-            scratch.ids,
-            scratch.counts,
-        )
-        return int(found)
+        rows, packed, columns = self._store.rows, self._codes.packed, columns_of(event)
+        return match(self._tree, rows, packed, columns, event.extra, scratch.workspace, k, self.prunes, learn)
 
     def _account(self, queries: int) -> None:
         super()._account(queries)
@@ -234,8 +220,3 @@ def usual_weights(rows: Rows, dimensions: int) -> Floats:
     sums = np.bincount(rows.attribute, rows.weight, minlength=max(dimensions, 1))
     means = sums / np.maximum(counts, 1)
     return np.where(means > 0.0, np.minimum(means, LARGEST_USUAL), 1.0)
-
-
-def tree_of(index: BETree) -> Tree:
-    """The arrays, for tests that look inside."""
-    return index._tree
