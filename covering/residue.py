@@ -57,8 +57,7 @@ class Residue:
 
     @staticmethod
     def of(
-        excluded: Mapping[int, Iterable[float]] | None = None,
-        allowed: Mapping[int, Iterable[float]] | None = None,
+        excluded: Mapping[int, Iterable[float]] | None = None, allowed: Mapping[int, Iterable[float]] | None = None
     ) -> Residue:
         """From values in any order, with repetitions; an attribute without excluded values is dropped."""
         return Residue(

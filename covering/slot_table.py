@@ -123,8 +123,7 @@ class Ids:
         self._held += 1
         self._array[slot] = int(id)
         if self._held > _FULL_LOAD * len(self._table):
-            held = np.sort(self._table[self._table != _EMPTY])
-            self._rehash(held)
+            self._rehash(self._taken())
         put_ids(self._table, self._array, slot, slot + 1)
 
     def drop(self, id: Any, slot: int) -> None:
@@ -138,26 +137,19 @@ class Ids:
     def put_many(self, ids: Sequence[Any] | NDArray[Any], first: int) -> None:
         """Enter new ids at slots first, first + 1, …; refuse repeated or stored ones before any change."""
         fresh = _whole_array(ids)
-        if self._array is None and (fresh is None or self._held + len(ids) < COMPACT_FROM or not self._whole):
-            self._put_many_dict(ids.tolist() if isinstance(ids, np.ndarray) else list(ids), first)
-            return
-        if fresh is None:
+        few = self._array is None and (self._held + len(ids) < COMPACT_FROM or not self._whole)
+        if fresh is None or few:
             self._to_dict()
-            self._whole = False
-            self._put_many_dict(list(ids), first)
+            self._put_many_dict(ids.tolist() if isinstance(ids, np.ndarray) else list(ids), first)
             return
         if self._array is None:
             self._to_compact()
         assert self._array is not None
         known = int(_any_known(self._table, self._array, fresh)) if self._held else -1
-        if known < 0:
-            values, counts = np.unique(fresh, return_counts=True)
-            repeated = values[counts > 1]
-        else:
-            repeated = fresh[known : known + 1]
-        if len(repeated):
-            raise _twice(int(repeated[0]))
-        held = np.sort(self._table[self._table != _EMPTY])
+        values, counts = np.unique(fresh, return_counts=True)
+        if known >= 0 or (counts > 1).any():
+            raise _twice(int(fresh[known] if known >= 0 else values[counts > 1][0]))
+        held = self._taken()
         self._array[first : first + len(fresh)] = fresh
         self._held += len(fresh)
         if self._held > _FULL_LOAD * len(self._table):
@@ -185,7 +177,7 @@ class Ids:
         """The slots in use, ascending."""
         if self._array is None:
             return sorted(self._slots.values())
-        return np.sort(self._table[self._table != _EMPTY]).tolist()
+        return self._taken().tolist()
 
     def reserve(self, capacity: int) -> None:
         """Make room for slots below `capacity`."""
@@ -222,6 +214,10 @@ class Ids:
             assert self.find(self.at(slot)) == slot
         if self._array is not None:
             assert self._held <= len(self._table)
+
+    def _taken(self) -> Table:
+        """The slots in the table, ascending."""
+        return np.sort(self._table[self._table != _EMPTY])
 
     def _put_many_dict(self, ids: list[Any], first: int) -> None:
         seen: set[Any] = set()

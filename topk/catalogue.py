@@ -144,10 +144,7 @@ class Catalogue:
 
     @staticmethod
     def from_predicates(
-        expressions: Iterable[Sequence[tuple[Any, ...]]],
-        *,
-        dimensions: int | None = None,
-        ids: ArrayLike | None = None,
+        expressions: Iterable[Sequence[tuple[Any, ...]]], *, dimensions: int | None = None, ids: ArrayLike | None = None
     ) -> SparseCatalogue:
         """Sparse: many attributes, few (attribute, operator, value, weight) predicates per subscription."""
         from topk.sparse.catalogue import from_predicates  # the sparse family builds on this package

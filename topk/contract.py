@@ -17,17 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted, unknown_name
-from topk.catalogue import (
-    NO_RESIDUE,
-    Catalogue,
-    Floats,
-    Ints,
-    Residue,
-    Values,
-    checked_id,
-    is_whole,
-    numbers,
-)
+from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values, checked_id, is_whole, numbers
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first

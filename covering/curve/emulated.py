@@ -64,12 +64,7 @@ class EmulatedIndex(CoveringIndex):
     gives_up_with = ("probe_cap",)
 
     def __init__(
-        self,
-        domain: ArrayLike,
-        epsilon: float = 0.0,
-        *,
-        bits: int | None = None,
-        probe_cap: int | None = None,
+        self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None, probe_cap: int | None = None
     ) -> None:
         super().__init__(domain, epsilon)
         if probe_cap is not None and (isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1):

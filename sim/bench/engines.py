@@ -69,19 +69,10 @@ def engines(quick: bool, progress: Progress) -> list[Row]:
             progress(f"{name}, {engine}")
             seconds, first, messages, digests = _turns(runs[case], engine)
             found[engine] = seconds, digests
-            rows.append(
-                {
-                    "case": f"{name}, {subscriptions} subscriptions",
-                    "engine": engine,
-                    "subscriptions": subscriptions,
-                    "messages": messages,
-                    "seconds": seconds,
-                    "first_seconds": first,
-                    "messages_per_s": round(messages / seconds),
-                    "ratio": found["simpy"][0] / seconds,
-                    "same_trace": found[engine][1] == found["simpy"][1],
-                }
+            row = _row(
+                f"{name}, {subscriptions} subscriptions", engine, subscriptions, messages, seconds, first_seconds=first
             )
+            rows.append(row | {"ratio": found["simpy"][0] / seconds, "same_trace": digests == found["simpy"][1]})
     return [*rows, _control_alone(subscriptions, progress)]
 
 
@@ -90,15 +81,14 @@ def _control_alone(subscriptions: int, progress: Progress) -> Row:
     progress("control traffic alone")
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}
     seconds, first, messages, _ = _turns(load("strategies", settings).runs[CASES[0]], "compiled")
-    return {
-        "case": f"simple, {subscriptions} subscriptions, no events",
-        "engine": "compiled",
-        "subscriptions": subscriptions,
-        "messages": messages,
-        "seconds": seconds,
-        "first_seconds": first,
-        "messages_per_s": round(messages / seconds),
-    }
+    case = f"simple, {subscriptions} subscriptions, no events"
+    return _row(case, "compiled", subscriptions, messages, seconds, first_seconds=first)
+
+
+def _row(case: str, engine: str, subscriptions: int, messages: int, seconds: float, **more: Any) -> Row:
+    rate = round(messages / seconds)
+    row = {"case": case, "engine": engine, "subscriptions": subscriptions, "messages": messages, "seconds": seconds}
+    return {**row, "messages_per_s": rate, **more}
 
 
 def bulk(quick: bool, progress: Progress) -> list[Row]:
@@ -110,19 +100,9 @@ def bulk(quick: bool, progress: Progress) -> list[Row]:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             entries, messages, seconds, peak = pool.apply(_bulk_size, (size,))
         before = rows[-1]["seconds"] if rows else None
-        rows.append(
-            {
-                "case": "bulk loading, 1000 brokers, exact covering, zipf d = 2",
-                "engine": "compiled",
-                "subscriptions": size,
-                "messages": messages,
-                "entries": entries,
-                "seconds": seconds,
-                "messages_per_s": round(messages / seconds),
-                "peak_bytes": peak,
-                "times_the_half": None if before is None else seconds / before,
-            }
-        )
+        case = "bulk loading, 1000 brokers, exact covering, zipf d = 2"
+        row = _row(case, "compiled", size, messages, seconds, entries=entries, peak_bytes=peak)
+        rows.append(row | {"times_the_half": None if before is None else seconds / before})
     return rows
 
 

@@ -77,14 +77,7 @@ def figure5(sheet: Sheet) -> None:
             curves[label][longest] = size / 2**20
             rows.append({"index": label, "L": longest, "bytes": size, "list_entries": pieces})
     sheet.table("figure5", rows)
-    sheet.plot(
-        "figure5",
-        curves,
-        title="Figure 5: storage, R = 5,000, W = 500, n = 10,000",
-        x="L",
-        y="MB",
-        log_x=True,
-    )
+    sheet.plot("figure5", curves, title="Figure 5: storage, R = 5,000, W = 500, n = 10,000", x="L", y="MB", log_x=True)
     at = [2.0**k for k in range(1, 9)]
     clip = [min(curves["SCI"][i] / curves["SCI-BC"][i], curves["LCI"][i] / curves["LCI-BC"][i]) for i in at]
     better = [curves["SCI"][i] / curves["LCI"][i] for i in at]

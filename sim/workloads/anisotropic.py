@@ -16,12 +16,7 @@ from sim.workloads.options import Share
 SPREAD = 0.5  # widths vary by this fraction around their mean
 
 
-def anisotropic(
-    *,
-    narrow: Share = 0.02,
-    wide: Share = 0.6,
-    narrow_attributes: int | None = None,
-) -> Generator:
+def anisotropic(*, narrow: Share = 0.02, wide: Share = 0.6, narrow_attributes: int | None = None) -> Generator:
     """`narrow` and `wide` are mean widths; by default the first half of the attributes, rounded up, is narrow."""
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:

@@ -48,7 +48,7 @@ class Canopy(RankedIndex):
     name = "canopy"
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80
     options = {  # noqa: RUF012
-        "depth": "results per event that its lists are made for; deeper lists are made when more are asked for",
+        "depth": "results per event that its lists are made for; deeper lists are made when more are asked for"
     }
 
     def __init__(self, catalogue: Catalogue, semantics: str = "exact", depth: int = _DEPTH) -> None:

@@ -14,18 +14,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.rows import copy
 from topk.places.contract import Placed
-from topk.places.forest import (
-    ATTRIBUTE,
-    HI,
-    LO,
-    NEXT,
-    WEIGHT,
-    Forest,
-    drop_child,
-    fill_groups,
-    find_group,
-    set_child,
-)
+from topk.places.forest import ATTRIBUTE, HI, LO, NEXT, WEIGHT, Forest, drop_child, fill_groups, find_group, set_child
 from topk.sparse.catalogue import Floats, Ints
 
 FAN = 50  # children of a node, §6.1
@@ -35,6 +24,7 @@ LEAST = 20  # of a leaf, and of each half of a split
 PARENT, SIZE, LEAF = range(3)
 # Columns of RTree.rect
 X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI = range(6)
+AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))
 # Entries of RTree.meta
 ROOT, USED, FREE = range(3)
 
@@ -83,16 +73,15 @@ def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
 @kernel(inner=True)
 def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
     if t.node[n, LEAF]:
-        out[X_LO] = out[X_HI] = t.spot[n, i, 0]
-        out[Y_LO] = out[Y_HI] = t.spot[n, i, 1]
-        out[A_LO] = out[A_HI] = t.spot[n, i, 2]
+        for axis, (low, high) in enumerate(AXES):
+            out[low] = out[high] = t.spot[n, i, axis]
     else:
         copy(t.rect[t.child[n, i]], out)
 
 
 @kernel(inline="always")
 def grow_rect(rect: Any, other: Any) -> None:
-    for low, high in ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI)):
+    for low, high in AXES:
         rect[low] = min(rect[low], other[low])
         rect[high] = max(rect[high], other[high])
 
@@ -102,8 +91,8 @@ def measure(t: RTree, n: int) -> None:
     """Recompute a node's rectangle and range of α."""
     one = np.empty(6)
     rect = t.rect[n]
-    rect[X_LO] = rect[Y_LO] = rect[A_LO] = np.inf
-    rect[X_HI] = rect[Y_HI] = rect[A_HI] = -np.inf
+    for low, high in AXES:
+        rect[low], rect[high] = np.inf, -np.inf
     for i in range(t.node[n, SIZE]):
         child_rect(t, n, i, one)
         grow_rect(rect, one)
@@ -128,9 +117,9 @@ def lift(t: RTree, n: int, attribute: int) -> None:
     while t.node[n, PARENT] >= 0:
         up = t.node[n, PARENT]
         above = find_group(f, up, attribute)
-        low, high, weight = (
-            (f.summary[above, 0], f.summary[above, 1], f.summary[above, 2]) if above >= 0 else (np.nan, np.nan, np.nan)
-        )
+        low, high, weight = np.nan, np.nan, np.nan
+        if above >= 0:
+            low, high, weight = f.summary[above, LO], f.summary[above, HI], f.summary[above, WEIGHT]
         g = find_group(f, n, attribute)
         if g >= 0:
             above = set_child(f, up, attribute, n, f.summary[g, LO], f.summary[g, HI], f.summary[g, WEIGHT])

@@ -11,24 +11,8 @@ from topk.contract import Found, Stats
 from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
 from topk.places.contract import Ask, PlacedIndex, Scratch
-from topk.places.forest import Forest, check_forest, empty_forest, find_group, grown_forest
-from topk.places.rtree import (
-    A_HI,
-    A_LO,
-    FAN,
-    FREE,
-    LEAF,
-    LEAST,
-    PARENT,
-    ROOT,
-    SIZE,
-    USED,
-    X_HI,
-    X_LO,
-    Y_HI,
-    Y_LO,
-    RTree,
-)
+from topk.places.forest import NEXT, Forest, check_forest, empty_forest, find_group, grown_forest
+from topk.places.rtree import AXES, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, RTree
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
 from topk.places.rtree_updates import insert, remove
 from topk.sparse.catalogue import Ints
@@ -160,7 +144,7 @@ class RTreeIndex(PlacedIndex):
             rows, height = [row for part, _ in below for row in part], below[0][1] + 1
         if rows:
             place = self._place[rows]
-            for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+            for axis, (low, high) in enumerate(AXES):
                 hull = (place[:, axis].min(), place[:, axis].max())
                 assert (t.rect[n, low], t.rect[n, high]) == hull, f"rectangle of node {n}, axis {axis}"
         if self.token:
@@ -177,11 +161,9 @@ class RTreeIndex(PlacedIndex):
                 old = expected.setdefault(int(r.attribute[p]), [np.inf, -np.inf, 0.0])
                 weight = share * r.weight[p]
                 old[:] = min(old[0], r.lo[p]), max(old[1], r.hi[p]), max(old[2], weight)
-        known = 0
-        g = int(t.forest.first[n])
+        known, g = 0, int(t.forest.first[n])
         while g >= 0:
-            known += 1
-            g = int(t.forest.group[g, 5])
+            known, g = known + 1, int(t.forest.group[g, NEXT])
         assert known == len(expected), f"node {n} knows the attributes below it"
         for attribute, summary in expected.items():
             g = find_group(t.forest, n, attribute)

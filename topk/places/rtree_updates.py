@@ -17,18 +17,13 @@ from topk.kernels.rows import copy
 from topk.places.contract import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
-    A_HI,
-    A_LO,
+    AXES,
     FAN,
     LEAF,
     LEAST,
     PARENT,
     ROOT,
     SIZE,
-    X_HI,
-    X_LO,
-    Y_HI,
-    Y_LO,
     RTree,
     attach,
     child_rect,
@@ -47,11 +42,10 @@ from topk.places.rtree import (
 @kernel(inner=True)
 def spans(t: RTree) -> Any:
     """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
-    r = t.rect[t.meta[ROOT]]
-    unit = np.array([r[X_HI] - r[X_LO], r[Y_HI] - r[Y_LO], r[A_HI] - r[A_LO]])
-    for axis in range(3):
-        if not 0.0 < unit[axis] < np.inf:
-            unit[axis] = 1.0
+    r, unit = t.rect[t.meta[ROOT]], np.ones(3)
+    for axis, (low, high) in enumerate(AXES):
+        if 0.0 < r[high] - r[low] < np.inf:
+            unit[axis] = r[high] - r[low]
     return unit
 
 
@@ -67,7 +61,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
             c = t.child[n, i]
             r = t.rect[c]
             growth, margin = 0.0, 0.0
-            for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+            for axis, (low, high) in enumerate(AXES):
                 margin += (r[high] - r[low]) / unit[axis]
                 growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
             if growth < best_growth or (growth == best_growth and margin < best_margin):
@@ -100,7 +94,7 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     best, best_overlap, best_order = 0, np.inf, np.arange(size)
     unit = spans(t)
     centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
-    for axis, (low, high) in enumerate(((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))):
+    for axis, (low, high) in enumerate(AXES):
         for i in range(size):
             centre[i] = rects[i, low] + rects[i, high]
         order = np.argsort(centre)

@@ -141,10 +141,7 @@ def merge_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight
         anything = locate(lists, size, a, _ANY)
         others = locate(lists, size, a, _ANY + 1)
         members = np.concatenate(
-            (
-                lists.row[lists.begin[first] : lists.begin[last]],
-                lists.row[lists.begin[anything] : lists.begin[others]],
-            )
+            (lists.row[lists.begin[first] : lists.begin[last]], lists.row[lists.begin[anything] : lists.begin[others]])
         )
         if len(members) == 0:
             continue

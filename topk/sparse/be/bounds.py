@@ -9,18 +9,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.sparse.be.arena import (
-    ALL_HI,
-    ALL_LO,
-    LEVELS,
-    OWN_HI,
-    OWN_LO,
-    RIGID,
-    ROW,
-    SLOTS,
-    Tree,
-    show_active,
-)
+from topk.sparse.be.arena import ALL_HI, ALL_LO, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, SLOTS, Tree, show_active
 from topk.sparse.rows import Rows, usual_score
 from topk.sparse.scores import as_bound
 

@@ -15,16 +15,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import emptied, put
 from topk.kernels.rows import aligned
-from topk.sparse.be.arena import (
-    BUCKETS,
-    ENTRIES,
-    FREE_BUCKET,
-    FREE_PNODE,
-    FREE_ROOM,
-    HASHED,
-    PNODES,
-    Tree,
-)
+from topk.sparse.be.arena import BUCKETS, ENTRIES, FREE_BUCKET, FREE_PNODE, FREE_ROOM, HASHED, PNODES, Tree
 from topk.sparse.catalogue import Ints
 
 _SPARE = 64  # nodes that can be added before the arrays grow
