@@ -270,5 +270,5 @@ def verdicts(rows: list[Row]) -> list[Row]:
         for target, asked, found in aims:
             measured, where = worst(found, default=(float("nan"), "not measured"))
             met = measured >= asked if worst is min else measured <= asked
-            result.append({"target": target, "asked": asked, "measured": measured, "worst at": where, "met": met})
+            result.append({"target": target, "asked": asked, "measured": measured, "worst at": where, "met": bool(met)})
     return result
