@@ -77,7 +77,7 @@ class Settings:
     @property
     def pruning(self) -> RoutingOptions:
         """How a receiver finds covers among what one neighbour sent it: exactly."""
-        return replace(self.exact_routing, method=RoutingOptions.method)
+        return replace(self.exact_routing, method=RoutingOptions.method, cover="single")
 
     def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
         """The routing options of one link: ε may differ by link, or by distance from the root."""

@@ -7,6 +7,7 @@ in every tree, and nothing crosses from one plane to another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -182,7 +183,8 @@ class Plane:
 
     def _advert_strategy(self) -> LinkStrategy:
         settings = self.broker.network.settings
-        return (Covering if settings.advertisements == "covering" else Simple)(settings.exact_routing)
+        options = replace(settings.exact_routing, cover="single")
+        return (Covering if settings.advertisements == "covering" else Simple)(options)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

@@ -114,6 +114,14 @@ class FilterIndex:
             found += inside
         return ordered(found)
 
+    def overlapping(self, box: ArrayLike, residue: Residue = EMPTY, group: Hashable = None) -> tuple[list[Id], Floats]:
+        """Ids and boxes of what shares a value with the box and whose residue is implied: candidates for a union."""
+        bounds = self._checked(box)
+        parts = self._groups.get(group, {}).items()
+        found = [part.overlapping(bounds) for own, part in parts if own.implied_by(bounds, residue, self.integral)]
+        boxes = np.concatenate([np.empty((0, *self.domain.shape)), *(held for _, held in found)])
+        return [id for ids, _ in found for id in ids], boxes
+
     @property
     def nbytes(self) -> int:
         return sum(part.nbytes for parts in self._groups.values() for part in parts.values())

@@ -22,6 +22,7 @@ class Search:
     """The answer to one covering check and the work it took."""
 
     witness: int | None
+    others: tuple[int, ...] = field(default=(), kw_only=True)  # that cover it only together with the witness
     probes: int = 0
     cubes: int = 0
     runs: int = 0
@@ -39,6 +40,7 @@ class RoutingOptions:
     epsilon: float = 0.0
     method_options: Mapping[str, Any] = field(default_factory=dict)
     integral: tuple[bool, ...] | None = None  # attributes with whole values only: more residues imply each other
+    cover: Literal["single", "union"] = "single"  # union: several sent ones together hold a subscription back too
     merge_waste: float = 0.0  # imperfect merging: the share of a merger that nobody may have asked for
 
 

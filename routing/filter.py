@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covering.residue import EMPTY, Residue
+from covering.subtraction import PIECES, left_over
 
 Floats = NDArray[np.float64]
 
@@ -112,3 +113,17 @@ class Filter:
             assert self.mentioned[attribute] == (bounded or attribute in spoken), "mentioned iff restricted"
         assert self.weights.shape == (count,), "one weight per attribute"
         assert not self.weights[~np.array(self.mentioned, dtype=bool)].any(), "no weight on the unmentioned"
+
+
+def takes_no_more(boxes: Floats, box: Floats) -> NDArray[np.bool_]:
+    """Which boxes leave every attribute unbounded that `box` does? An event that lacks it matches no other."""
+    return np.asarray(np.isinf(boxes[:, np.isinf(box).all(axis=1)]).all(axis=(1, 2)))
+
+
+def contain_together(filters: list[Filter], other: Filter, integral: tuple[bool, ...] | None = None) -> bool:
+    """Does every event that matches `other` match one of these? May only err towards no, as `contains`."""
+    if len(filters) == 1:
+        return filters[0].contains(other, integral)
+    boxes = np.array([f.box for f in filters])
+    fit = all(f.residue.implied_by(other.box, other.residue, integral) for f in filters)
+    return fit and bool(takes_no_more(boxes, other.box).all()) and left_over(other.box, boxes, PIECES)[0] == 0

@@ -3,10 +3,10 @@
 Rules (docs/design.md), each enforced here and verified by check():
 
 1. A subscription that the broker knows from anywhere but the neighbour is in exactly one state:
-   *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it. With
-   advertisements there is a third: *dormant*, while nothing advertised behind the link overlaps it.
-2. When a sent subscription leaves, everything that it suppressed is looked at again, and what is exposed is
-   sent before the unsubscription (make before break): at no time does an interest lack a representative.
+   *sent*, or *suppressed* with a stored coverer that is itself sent and truly contains it, or several that do so
+   together. With advertisements there is a third: *dormant*, while nothing advertised behind the link overlaps it.
+2. When a sent subscription leaves, everything that it suppressed, alone or with others, is looked at again, and what
+   is exposed is sent before the unsubscription (make before break): at no time does an interest lack a representative.
 3. The coverer is stored, never derived again: an approximate search may miss today what it found yesterday.
 4. Lazy mode leaves entries upstream that a later, wider subscription covers; active mode retracts them, and
    what they suppressed is handed to the wider one (containment is transitive; hits are always verified).
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from routing.contract import LinkStrategy, Search
-from routing.filter import Filter
+from routing.filter import Filter, contain_together
 
 
 class Kind(IntEnum):
@@ -62,7 +62,7 @@ class LinkLedger:
         self.on_decision = on_decision
         self.wanted = wanted  # could anything advertised behind the link match? None: no advertisements
         self.sent: dict[int, Filter] = {}
-        self.suppressed: dict[int, tuple[Filter, int]] = {}  # → (filter, coverer)
+        self.suppressed: dict[int, tuple[Filter, tuple[int, ...]]] = {}  # → (filter, coverers)
         self.dormant: dict[int, Filter] = {}
         self._dependants: dict[int, dict[int, None]] = {}  # coverer → suppressed, in order of arrival
 
@@ -76,9 +76,8 @@ class LinkLedger:
         """The messages to send, in order, now that `subscription` has left the broker."""
         if self.dormant.pop(subscription, None) is not None:
             return []
-        held_back = self.suppressed.pop(subscription, None)
-        if held_back is not None:
-            self._forget_dependant(held_back[1], subscription)
+        if subscription in self.suppressed:
+            self._release(subscription)
             return []
         return self._remove_sent(subscription)
 
@@ -90,20 +89,28 @@ class LinkLedger:
             del self.dormant[subscription]
             messages += self._decide(subscription, filter, "forwarded")
         for subscription in [sent for sent, filter in self.sent.items() if not self.wanted(filter)]:
-            messages.append(self._put_to_sleep(subscription))
+            if subscription in self.sent:  # what an earlier one exposed may have retracted it
+                messages += self._put_to_sleep(subscription)
         return messages
 
-    def _put_to_sleep(self, subscription: int) -> Message:
-        """Take a sent entry back. What it covers overlaps no more than itself, so all of that sleeps too."""
+    def _put_to_sleep(self, subscription: int) -> list[Message]:
+        """Take a sent entry back. What it alone covers overlaps no more than itself, so all of that sleeps too."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
-        asleep = {s: self.suppressed.pop(s)[0] for s in self._dependants.pop(subscription, ())}
+        held_back = {s: self.suppressed[s] for s in self._dependants.get(subscription, ())}
+        for dependant in held_back:
+            self._release(dependant)
+        asleep = {s: f for s, (f, coverers) in held_back.items() if len(coverers) == 1}
         if subscription not in self.invented():
             asleep[subscription] = filter
         for sleeper, its_filter in asleep.items():
             self.dormant[sleeper] = its_filter
             self._record(sleeper, "dormant", Search(None, volume=0.0), None)
-        return Kind.UNSUBSCRIBE, subscription, filter
+        messages: list[Message] = []
+        for dependant, (exposed, _) in held_back.items():
+            if dependant not in asleep:
+                messages += self._decide(dependant, exposed, "exposed")
+        return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
 
     def invented(self) -> set[int]:
         """What was sent that no client asked for (mergers)."""
@@ -114,8 +121,8 @@ class LinkLedger:
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
         messages: list[Message] = []
-        for dependant in self._dependants.pop(subscription, ()):
-            exposed, _ = self.suppressed.pop(dependant)
+        for dependant in list(self._dependants.get(subscription, ())):
+            exposed = self._release(dependant)
             messages += self._decide(dependant, exposed, "exposed")
         messages.append((Kind.UNSUBSCRIBE, subscription, filter))
         return messages
@@ -128,8 +135,10 @@ class LinkLedger:
         search = self.strategy.find_cover(filter)
         exact = self._exact_answer(filter, search)
         if search.witness is not None:
-            self._suppress(subscription, filter, search.witness)
+            self._suppress(subscription, filter, (search.witness, *search.others))
             self._record(subscription, "suppressed", search, exact)
+            for other in search.others:
+                self._record(subscription, "united", Search(other, volume=0.0), None)
             return []
         return self._send(subscription, filter, outcome_if_sent, search, exact)
 
@@ -146,21 +155,28 @@ class LinkLedger:
     def _retract(self, subscription: int, coverer: int) -> Message:
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
-        self._suppress(subscription, filter, coverer)
-        for dependant in self._dependants.pop(subscription, ()):
-            self._suppress(dependant, self.suppressed[dependant][0], coverer)
+        self._suppress(subscription, filter, (coverer,))
+        for dependant in list(self._dependants.get(subscription, ())):
+            coverers = self.suppressed[dependant][1]
+            handed_over = dict.fromkeys(coverer if c == subscription else c for c in coverers)
+            self._suppress(dependant, self._release(dependant), tuple(handed_over))
         self._record(subscription, "retracted", Search(coverer, volume=0.0), None)
         return Kind.UNSUBSCRIBE, subscription, filter
 
-    def _suppress(self, subscription: int, filter: Filter, coverer: int) -> None:
-        self.suppressed[subscription] = (filter, coverer)
-        self._dependants.setdefault(coverer, {})[subscription] = None
+    def _suppress(self, subscription: int, filter: Filter, coverers: tuple[int, ...]) -> None:
+        self.suppressed[subscription] = (filter, coverers)
+        for coverer in coverers:
+            self._dependants.setdefault(coverer, {})[subscription] = None
 
-    def _forget_dependant(self, coverer: int, subscription: int) -> None:
-        dependants = self._dependants[coverer]
-        del dependants[subscription]
-        if not dependants:
-            del self._dependants[coverer]
+    def _release(self, subscription: int) -> Filter:
+        """It is no longer suppressed; its filter."""
+        filter, coverers = self.suppressed.pop(subscription)
+        for coverer in coverers:
+            dependants = self._dependants[coverer]
+            del dependants[subscription]
+            if not dependants:
+                del self._dependants[coverer]
+        return filter
 
     def _exact_answer(self, filter: Filter, search: Search) -> bool | None:
         if search.witness is not None or not self.strategy.approximate:
@@ -197,11 +213,13 @@ class LinkLedger:
         if self.wanted is not None:
             assert all(map(self.wanted, self.sent.values())), "sent where nothing advertised overlaps it"
             assert not any(map(self.wanted, self.dormant.values())), "dormant although something overlaps it"
-        for subscription, (filter, coverer) in self.suppressed.items():
-            assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
-            assert subscription in self._dependants[coverer]
-            contained = self.sent[coverer].contains(filter, self.strategy.options.integral)
-            assert contained, f"{coverer} does not contain {subscription}"
+        for subscription, (filter, coverers) in self.suppressed.items():
+            for coverer in coverers:
+                assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
+                assert subscription in self._dependants[coverer]
+            contained = contain_together([self.sent[c] for c in coverers], filter, self.strategy.options.integral)
+            assert contained, f"{coverers} do not contain {subscription}"
         listed = sum(len(dependants) for dependants in self._dependants.values())
-        assert listed == len(self.suppressed), "a dependant is listed that is not suppressed"
+        stored = sum(len(coverers) for _, coverers in self.suppressed.values())
+        assert listed == stored, "a dependant is listed that is not suppressed"
         self.strategy.check()

@@ -80,6 +80,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         subscription=pa.int64(),
         operation=pa.int64(),
         # forwarded | suppressed | exposed (sent, its cover left) | retracted (covered by a later one) |
+        # united (beside a suppressed: one more that covers it only together with that witness) |
         # merged (into an invented one) | dormant (nothing advertised behind the link overlaps it)
         outcome=_label,
         witness=pa.int64(),  # the subscription that covers it, or NOBODY

@@ -2,14 +2,23 @@
 
 SIENA (Carzaniga, Rosenblum, Wolf, 2001) does so in every direction; JEDI (Cugola, Di Nitto, Fuggetta, 2001)
 only towards the root of a tree, and sends every event to the root.
+
+With `cover = "union"` it is not forwarded either if several already sent contain it together (Ouksel, Jurca, Podnar,
+Aberer, Middleware 2006). They sample, which may lose events; here the sent boxes are subtracted one by one, and giving
+up means not covered.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 import covering
 from covering.filters import FilterIndex
+from covering.subtraction import PIECES, left_over
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
-from routing.filter import Filter
+from routing.filter import Filter, takes_no_more
+
+MOST_TOGETHER = 64  # sent ones that are tried together: each of them that leaves exposes what they hold back
 
 
 class Covering(LinkStrategy):
@@ -34,17 +43,34 @@ class Covering(LinkStrategy):
         stats = self.index.stats
         before = (stats.probes, stats.cubes, stats.runs, stats.volume, stats.capped, stats.checks)
         witness = self.index.find_cover(filter.box, filter.residue, group_of(self.options, filter))
+        together, compared = [] if witness is None else [witness], 0
+        if witness is None and self.options.cover == "union":
+            together, compared = self._find_union(filter), len(self.index)
         stats = self.index.stats
         # Several partitions may have been asked; the volume of the decision is their mean.
         checks = stats.checks - before[5]
         return Search(
-            witness,
-            stats.probes - before[0],
+            together[0] if together else None,
+            stats.probes - before[0] + compared,
             stats.cubes - before[1],
             stats.runs - before[2],
             (stats.volume - before[3]) / checks if checks else 1.0,
             stats.capped > before[4],
+            others=tuple(together[1:]),
         )
+
+    def _find_union(self, filter: Filter) -> list[int]:
+        """Sent subscriptions that together contain the filter, by exact subtraction; none if it gives up."""
+        ids, boxes = self.index.overlapping(filter.box, filter.residue, group_of(self.options, filter))
+        fitting = np.flatnonzero(takes_no_more(boxes, filter.box))
+        # Large parts first: fewer are needed. Equal ones by id, so that it does not matter how they are stored.
+        within, domain = filter.box, self.options.domain
+        low = np.maximum(boxes[fitting, :, 0], np.maximum(within[:, 0], domain[:, 0]))
+        high = np.minimum(boxes[fitting, :, 1], np.minimum(within[:, 1], domain[:, 1]))
+        sizes = np.maximum(high - low, 0.0).prod(axis=1)
+        largest = fitting[np.lexsort((np.array(ids)[fitting], -sizes))[:MOST_TOGETHER]]
+        count, _, used = left_over(filter.box, boxes[largest], PIECES)
+        return [ids[i] for i in largest[used]] if count == 0 else []
 
     def find_covered(self, filter: Filter) -> list[int]:
         return self.index.find_covered(filter.box, filter.residue, group_of(self.options, filter))

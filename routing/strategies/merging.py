@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from covering.subtraction import PIECES, left_over
 from coverlay import kernel
 from routing.contract import RoutingOptions, Search, group_of
 from routing.filter import Filter
@@ -25,7 +26,6 @@ from routing.ledger import Kind, LinkLedger, Message
 from routing.strategies.covering import Covering
 
 Floats = NDArray[np.float64]
-PIECES = 1024  # of a merger that nobody asked for; beyond that the waste counts as too much, which is always safe
 
 
 @kernel
@@ -64,36 +64,11 @@ def _contains(a: Floats, b: Floats) -> bool:
 def unasked(box: Floats, asked: Floats, domain: Floats) -> tuple[int, float]:
     """What no box of `asked` contains of `box`: into how many pieces it falls, and its share of the volume.
 
-    Each box of `asked` is cut out of what is left. Bounds are closed, so a piece ends at the float beside the cut:
-    no piece left means that the union of `asked` is the box, to the last float.
+    No piece left means that the union of `asked` is the box, to the last float (covering/subtraction.py).
     """
-    dimensions = len(box)
-    left, rest = np.empty((PIECES, dimensions, 2)), np.empty((PIECES, dimensions, 2))
-    left[0], count = box, 1
-    for row in range(len(asked)):
-        cut, kept = asked[row], 0
-        for piece in left[:count]:
-            if kept + 2 * dimensions > PIECES:
-                return PIECES, 1.0
-            apart = False
-            for j in range(dimensions):
-                apart |= piece[j, 0] > cut[j, 1] or piece[j, 1] < cut[j, 0]
-            if apart:
-                rest[kept] = piece
-                kept += 1
-                continue
-            for j in range(dimensions):
-                if piece[j, 0] < cut[j, 0]:
-                    rest[kept] = piece
-                    rest[kept, j, 1] = np.nextafter(cut[j, 0], -np.inf)
-                    piece[j, 0] = cut[j, 0]
-                    kept += 1
-                if piece[j, 1] > cut[j, 1]:
-                    rest[kept] = piece
-                    rest[kept, j, 0] = np.nextafter(cut[j, 1], np.inf)
-                    piece[j, 1] = cut[j, 1]
-                    kept += 1
-        left, rest, count = rest, left, kept
+    count, left, _ = left_over(box, asked, PIECES)
+    if count < 0:
+        return PIECES, 1.0
     whole, total = volume(box, domain), 0.0
     for piece in left[:count]:
         total += volume(piece, domain)
@@ -219,16 +194,17 @@ class MergingLedger(LinkLedger):
         return self.mergers
 
     def unsubscribe(self, subscription: int) -> list[Message]:
-        coverer = self.suppressed[subscription][1] if subscription in self.suppressed else None
+        coverers = self.suppressed[subscription][1] if subscription in self.suppressed else ()
         messages = super().unsubscribe(subscription)
-        if coverer in self.mergers and not self._still_fits(coverer):
-            messages += self._withdraw(coverer)
+        for coverer in coverers:
+            if coverer in self.mergers and not self._still_fits(coverer):
+                messages += self._withdraw(coverer)
         return messages
 
-    def _put_to_sleep(self, subscription: int) -> Message:
-        message = super()._put_to_sleep(subscription)
+    def _put_to_sleep(self, subscription: int) -> list[Message]:
+        messages = super()._put_to_sleep(subscription)
         self.mergers.discard(subscription)
-        return message
+        return messages
 
     def _still_fits(self, merger: int) -> bool:
         """Does a merger keep its bound with what it stands for now?"""
@@ -275,7 +251,7 @@ class MergingLedger(LinkLedger):
         strategy.add_filled(merger, merged, filled)
         if self.exact_twin is not None:
             self.exact_twin.add(merger, merged)
-        self._suppress(subscription, filter, merger)
+        self._suppress(subscription, filter, (merger,))
         self._record(subscription, "merged", replace(search, witness=merger), exact)
         return [(Kind.SUBSCRIBE, merger, merged), *(self._retract(other, merger) for other in covered)]
 
@@ -283,7 +259,7 @@ class MergingLedger(LinkLedger):
         message = super()._retract(subscription, coverer)
         if subscription in self.mergers:  # a merger in a merger: only what it stood for lives on
             self.mergers.discard(subscription)
-            self._forget_dependant(self.suppressed.pop(subscription)[1], subscription)
+            self._release(subscription)
         return message
 
     def check(self) -> None:

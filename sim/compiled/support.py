@@ -20,6 +20,8 @@ def unsupported(experiment: Experiment) -> str | None:
         return f"routing.strategy = {routing.strategy!r}"
     if routing.mode == "prune":
         return f"routing.mode = {routing.mode!r}"
+    if routing.cover != "single":
+        return f"routing.cover = {routing.cover!r}"
     if routing.advertisements != "none":
         return f"routing.advertisements = {routing.advertisements!r}"
     if faults.file is not None or faults.crash_fraction or faults.cut_fraction:

@@ -157,6 +157,8 @@ class RoutingSection(Section):
     strategy: str = Settings.strategy
     # What becomes of entries that a later one covers: they stay, are retracted, or are pruned by who received them.
     mode: Annotated[Literal["lazy", "active", "prune"], NoEffect(reasons.no_search, unless="lazy")] = Settings.mode
+    # union: several sent subscriptions that together cover one hold it back too.
+    cover: Annotated[Literal["single", "union"], NoEffect(reasons.no_search, unless="single")] = RoutingOptions.cover
     advertisements: Literal["none", "simple", "covering"] = Settings.advertisements
     trees: Literal["spanning", "per-source"] = Settings.trees
     # Of `hierarchical` and of levels; absent: the middle of the tree.
@@ -173,6 +175,8 @@ class RoutingSection(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RoutingSection:
+        if self.cover == "union" and self.strategy == "merging":
+            raise CoverlayError('cover = "union" is for covering and hierarchical: merging unites by mergers')
         if self.mode == "prune" and self.strategy == "merging":
             raise CoverlayError('mode = "prune" is for covering and hierarchical: mergers are retracted, not pruned')
         if self.trees == "per-source" and self.strategy == "hierarchical":

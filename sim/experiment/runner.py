@@ -92,6 +92,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         covering.epsilon,
         covering.options,
         workload.schema.integral,
+        routing.cover,
         routing.merge_waste,
     )
     return Settings(

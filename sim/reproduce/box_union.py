@@ -10,9 +10,8 @@ into intervals in which membership cannot change; a cell is a product of them, s
 it, unbounded sides and point intervals included. If a share ρ of the cells is uncovered, N samples miss them
 all with probability (1 − ρ)^N. The answer states that bound for the share asked for.
 
-The exact test subtracts the boxes one by one, splitting what is left: O(n^d) pieces at worst, fine for small
-d, refused beyond `MAX_PIECES`. Both treat float64 values as they are: [0, 1] and [next float after 1, 2] together
-cover [0, 2].
+The exact test (covering/subtraction.py) is refused beyond `MAX_PIECES`. Both treat float64 values
+as they are: [0, 1] and [next float after 1, 2] together cover [0, 2].
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covering.contract import Floats
+from covering.subtraction import GAVE_UP, left_over
 from coverlay import CoverlayError, kernel
 
 MAX_PIECES = 100_000  # left-over pieces the exact test handles, about a second
@@ -64,15 +64,13 @@ def covered_by_union(
 def exactly_covered_by_union(box: ArrayLike, boxes: ArrayLike) -> UnionAnswer:
     """The exact test: subtract the boxes one by one; what is left over is a witness."""
     target, others = _normal(box, boxes)
-    pieces = [target]
-    for other in others:
-        pieces = [rest for piece in pieces for rest in _subtract(piece, other)]
-        if len(pieces) > MAX_PIECES:
-            raise CoverlayError(
-                f"{len(others)} boxes cut the box into more than {MAX_PIECES} pieces; use the probabilistic test"
-            )
-    witness = tuple(pieces[0][:, 0].tolist()) if pieces else None
-    return UnionAnswer(not pieces, True, 0.0, witness)
+    count, pieces, _ = left_over(target, others, MAX_PIECES)
+    if count == GAVE_UP:
+        raise CoverlayError(
+            f"{len(others)} boxes cut the box into more than {MAX_PIECES} pieces; use the probabilistic test"
+        )
+    witness = tuple(pieces[0][:, 0].tolist()) if count else None
+    return UnionAnswer(not count, True, 0.0, witness)
 
 
 def _answer(values: Floats, hole: int, *, exact: bool, error: float) -> UnionAnswer:
@@ -102,25 +100,6 @@ def _starts(target: Floats, others: Floats) -> list[Floats]:
         values = {low, *others[:, j, 0].tolist(), *np.nextafter(others[:, j, 1], np.inf).tolist()}
         axes.append(np.array(sorted(v for v in values if low <= v <= high)))
     return axes
-
-
-def _subtract(piece: Floats, other: Floats) -> list[Floats]:
-    """What is left of `piece` without `other`, as disjoint boxes."""
-    if (other[:, 0] > piece[:, 1]).any() or (other[:, 1] < piece[:, 0]).any():
-        return [piece]
-    rest, core = [], piece.copy()
-    for j in range(len(piece)):
-        if core[j, 0] < other[j, 0]:
-            below = core.copy()
-            below[j, 1] = np.nextafter(other[j, 0], -np.inf)
-            rest.append(below)
-            core[j, 0] = other[j, 0]
-        if core[j, 1] > other[j, 1]:
-            above = core.copy()
-            above[j, 0] = np.nextafter(other[j, 1], np.inf)
-            rest.append(above)
-            core[j, 1] = other[j, 1]
-    return rest
 
 
 @kernel

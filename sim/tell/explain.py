@@ -174,8 +174,12 @@ def _representative(decisions: pd.DataFrame, broker: int, neighbour: int, subscr
     if decision is None:
         return "for another subscription (this one was not known there)"
     if decision.witness != NOBODY:
-        return f"for subscription {decision.witness}, which covers it"
+        return f"for subscription {decision.witness}, which{_with_others(decision)} covers it"
     return f"for the subscription itself ({decision.outcome})"
+
+
+def _with_others(decision: Any) -> str:
+    return " with others" if decision.outcome == "united" else ""
 
 
 def _why_not(
@@ -192,7 +196,7 @@ def _why_not(
     if decision.outcome == "dormant":
         return "the subscription was dormant: nothing advertised behind the link overlapped it"
     if decision.witness != NOBODY:
-        return f"neither it nor {decision.witness}, which represents it here, matches the event"
+        return f"neither it nor {decision.witness}, which{_with_others(decision)} represents it here, matches the event"
     return "the subscription does not match the event"
 
 

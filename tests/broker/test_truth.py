@@ -25,6 +25,7 @@ DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0]])
 CHOICES = [
     *((name, "scan", 0.0) for name in STRATEGIES),
     *(("covering", "zorder", epsilon) for epsilon in (0.0, 0.1, 0.5)),
+    ("covering", "budget", 0.0),
 ]
 
 side = st.one_of(
@@ -82,6 +83,7 @@ networks = st.fixed_dictionaries(
         "latency": st.sampled_from([{"kind": "uniform", "low": 0.0, "high": 4.0}, {"kind": "constant", "value": 1.0}]),
         "jitter": st.sampled_from([0.0, 1e-9, 5.0]),
         "mode": st.sampled_from(["lazy", "active", "prune"]),
+        "cover": st.sampled_from(["single", "union"]),
         "semantics": st.sampled_from(["exact", "relaxed"]),
         "k": st.sampled_from([None, 1, 2]),
         "merge_waste": st.sampled_from([0.0, 0.5]),
@@ -98,12 +100,16 @@ def build(strategy, method, epsilon, drawn) -> Network:
     kind = "watts-strogatz" if drawn["cyclic"] else "random-tree"
     overlay = build_overlay(kind, drawn["brokers"], stream("overlay"), drawn["latency"])
     per_source = drawn["cyclic"] and strategy != "hierarchical"
+    covers = strategy in ("covering", "hierarchical")
+    cover, options = drawn["cover"] if covers else "single", {"budget": 3} if method == "budget" else {}
     return Network(
         overlay,
         Settings(
-            RoutingOptions(DOMAIN, drawn["semantics"], method, epsilon, merge_waste=drawn["merge_waste"]),
+            RoutingOptions(
+                DOMAIN, drawn["semantics"], method, epsilon, options, cover=cover, merge_waste=drawn["merge_waste"]
+            ),
             strategy,
-            drawn["mode"] if strategy in ("covering", "hierarchical") or drawn["mode"] != "prune" else "lazy",
+            drawn["mode"] if covers or drawn["mode"] != "prune" else "lazy",
             matcher="scan",
             k=drawn["k"],
             links=LinkModel(jitter=drawn["jitter"]),

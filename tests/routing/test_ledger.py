@@ -32,7 +32,7 @@ def ledger(request):
 def test_a_covered_subscription_is_held_back_with_its_coverer(ledger):
     assert said(ledger.subscribe(1, interval(0, 50))) == [(SUB, 1)]
     assert said(ledger.subscribe(2, interval(10, 20))) == []
-    assert ledger.suppressed[2][1] == 1
+    assert ledger.suppressed[2][1] == (1,)
 
 
 def test_equal_subscriptions_the_earlier_one_wins(ledger):
@@ -46,7 +46,7 @@ def test_exposed_subscriptions_go_out_before_the_unsubscription(ledger):
         ledger.subscribe(number, filter)
     # 3 lies in 1, so exposing 1 first keeps 3 back.
     assert said(ledger.unsubscribe(0)) == [(SUB, 1), (SUB, 2), (UNSUB, 0)]
-    assert ledger.suppressed[3][1] == 1
+    assert ledger.suppressed[3][1] == (1,)
     ledger.check()
 
 
@@ -64,7 +64,7 @@ def test_only_active_mode_retracts_what_a_wider_one_covers(ledger):
     messages = said(ledger.subscribe(3, interval(0, 50)))
     if ledger.active:
         assert messages == [(SUB, 3), (UNSUB, 1)]
-        assert ledger.suppressed[2][1] == 3, "what 1 suppressed is handed to the wider one"
+        assert ledger.suppressed[2][1] == (3,), "what 1 suppressed is handed to the wider one"
     else:
         assert messages == [(SUB, 3)]
         assert set(ledger.sent) == {1, 3}
@@ -88,7 +88,7 @@ def test_simple_sends_everything():
 def test_check_notices_a_coverer_that_was_never_sent(ledger):
     ledger.subscribe(1, interval(0, 50))
     ledger.subscribe(2, interval(10, 20))
-    ledger.suppressed[2] = (ledger.suppressed[2][0], 7)
+    ledger.suppressed[2] = (ledger.suppressed[2][0], (7,))
     with pytest.raises(AssertionError, match="was not sent"):
         ledger.check()
 
@@ -133,8 +133,8 @@ def test_a_cover_that_is_a_hair_too_small_covers_nothing(method):
 def test_check_notices_a_coverer_that_is_a_hair_too_small(ledger):
     ledger.subscribe(1, interval(0, 50))
     ledger.subscribe(2, interval(10, 20))
-    ledger.suppressed[2] = (interval(10, 50 + 1e-9), 1)
-    with pytest.raises(AssertionError, match="does not contain"):
+    ledger.suppressed[2] = (interval(10, 50 + 1e-9), (1,))
+    with pytest.raises(AssertionError, match="do not contain"):
         ledger.check()
 
 

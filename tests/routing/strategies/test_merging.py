@@ -100,7 +100,7 @@ def test_imperfect_merging_keeps_its_bound_over_many_parts():
         outer = link.sent[merger].box
         inside = points[((points >= outer[:, 0]) & (points <= outer[:, 1])).all(axis=1)]
         wanted = np.zeros(len(inside), dtype=bool)
-        for part in (s for s, (_, coverer) in link.suppressed.items() if coverer == merger):
+        for part in (s for s, (_, coverers) in link.suppressed.items() if coverers == (merger,)):
             inner = asked[part].box
             wanted |= ((inside >= inner[:, 0]) & (inside <= inner[:, 1])).all(axis=1)
         assert (~wanted).mean() <= 0.2 + 0.03  # 0.03: what the sampled points cannot tell

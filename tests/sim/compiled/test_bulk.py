@@ -71,7 +71,7 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
         held = mine[coverer_of >= 0]
         coverers = nodes[coverer_of[coverer_of >= 0]]["subscription"]
         suppressed = dict(zip(held["subscription"].tolist(), coverers.tolist(), strict=True))
-        assert {s: coverer for s, (_, coverer) in ledger.suppressed.items()} == suppressed
+        assert {s: coverer for s, (_, (coverer,)) in ledger.suppressed.items()} == suppressed
         table = plane.at(int(row["target"])).tables[int(row["source"])]
         rows = entries[row["row"] : row["row"] + row["entries"]]
         assert sorted(table.filters) == sorted(nodes[rows]["subscription"].tolist())

@@ -97,6 +97,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("arrivals.settle", 5.0, TIMED),
     ("arrivals", {"kind": "churn", "lifetime": 9.0}, TIMED),
     ("routing.mode", "active", {"routing": {"strategy": "identity"}}),
+    ("routing.cover", "union", {"routing": {"strategy": "identity"}}),
     ("routing.root", 1, {}),
     ("routing.merge_waste", 0.1, {}),
     ("covering.method", "scan", {"routing": {"strategy": "simple"}}),
