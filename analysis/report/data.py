@@ -33,16 +33,16 @@ CHARTS = (
 )
 
 
-def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], list[str]]:
-    """The pictures of CHARTS in which something differs, and a sentence about each of the others."""
+def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], str]:
+    """The pictures of CHARTS in which something differs, and a sentence about the others."""
     drawn, alike = [], []
     for number, (title, metrics, caption) in enumerate(CHARTS):
         known = [name for name in metrics if known_metrics(summary, [name])]
         if any(differs(summary, name) for name in known):
             drawn.append({"id": f"chart-{number}", "title": title, "metrics": known, "caption": caption})
-        elif known and (sentence := same_everywhere(summary, known)):
-            alike.append(f"{title}. {sentence}")
-    return drawn, alike
+        else:
+            alike += known
+    return drawn, same_everywhere(summary, alike)
 
 
 def known_metrics(summary: Summary, names: list[str]) -> bool:

@@ -20,6 +20,8 @@ MOST_TIMES = 24  # stops of the slider
 MEASURES: dict[str, dict[str, str]] = {
     "entries": {"title": "table entries", "unit": "entries"},
     "processed": {"title": "messages processed", "unit": "messages"},
+    "utilisation": {"title": "busy, share of the time", "unit": "share"},
+    "waiting": {"title": "mean wait, ms", "unit": "ms"},
 }
 CLOSE = 0.015  # of the picture's width: brokers nearer than this are drawn side by side
 GOLDEN = 2.399963  # radians between two neighbours of a spiral that fills a disc evenly
@@ -40,12 +42,16 @@ def overlays(summary: Summary, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
-    brokers = _read(run, "brokers").merge(_of(summary.brokers, run), "left", "broker").fillna(0)
+    brokers = _read(run, "brokers").merge(_of(summary.brokers, run), "left", "broker")
+    if len(summary.times):
+        brokers = brokers.merge(_busy(_of(summary.times, run), float(run.record["finished"])), "left", "broker")
+    brokers = brokers.fillna(0)
     links = _read(run, "links").merge(_of(summary.links, run), "left", ["broker", "neighbour"])
     times, samples = _over_time(run, brokers["broker"].tolist())
     brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
     return {
+        "run": run.name,
         "title": point_title(summary, point),
         "covering": is_covering(summary.labels(point)),
         "brokers": brokers.to_dict("records"),
@@ -74,6 +80,14 @@ def spread(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
             reach, angle = step * np.sqrt(before), GOLDEN * before
             at[row] = here_x + reach * np.cos(angle), here_y + reach * np.sin(angle)
     return at[:, 0], at[:, 1], moved
+
+
+def _busy(times: pd.DataFrame, finished: float) -> pd.DataFrame:
+    """Per broker over the whole run: the share of the time it was busy, and the mean wait of its messages."""
+    sums = times.groupby("broker")[["messages", "waited", "busy"]].sum().reset_index()
+    sums["utilisation"] = (sums["busy"] / finished).clip(upper=1.0) if finished else 0.0
+    sums["waiting"] = sums["waited"] / sums["messages"]
+    return sums[["broker", "utilisation", "waiting"]]
 
 
 def _read(run: Run, table: str) -> pd.DataFrame:

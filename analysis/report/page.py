@@ -25,6 +25,7 @@ from analysis.report.answers import answer
 from analysis.report.assets import asset
 from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
 from analysis.report.findings import Answer, Findings
+from analysis.report.load import LONG, MEASURES, in_words, loads
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
 from analysis.report.sentences import brief, loss_words
@@ -72,6 +73,10 @@ def render(summary: Summary) -> str:
     if nets:
         shown_run = sorted(runs, key=lambda run: summary.order.index(canonical(run.point)))[data["defaultOverlay"]]
         data["replays"] = replays(shown_run, [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]])
+    called = {net["run"]: {broker["broker"]: broker["name"] for broker in net["brokers"]} for net in nets}
+    busy = loads(summary, called)
+    data["loads"] = [{"title": load.title, "lines": load.lines} for load in busy]
+    data["loadMeasures"] = {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()}
     if any(net["geographic"] for net in nets):
         data["coast"] = json.loads(asset("coast.json"))["rings"]
     content = {
@@ -80,9 +85,11 @@ def render(summary: Summary) -> str:
         "facts": _facts(summary),
         "cards": _cards(summary),
         "brief": [sentence for sentence in brief(summary) if sentence not in answered.sentences],
-        "answer": answered.sentences,
+        "answer": [*answered.sentences, *in_words(busy)],
         "answer_charts": answer_charts(answered),
         "alike": alike,
+        "loads": busy,
+        "long": LONG,
         "stories": "\n".join(told.stories),
         "replays": data.get("replays", []),
         "replayed": nets[data["defaultOverlay"]]["title"] if nets else "",

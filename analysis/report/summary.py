@@ -83,6 +83,8 @@ class Summary:
     brokers: pd.DataFrame  # first seed of each point: run, broker, entries, processed
     links: pd.DataFrame  # first seed of each point: run, broker, neighbour, control, events, needless
     misses: pd.DataFrame  # first seed of each point: the missed covers that cost most, by subscription
+    # First seed of each point in which work takes time: run, broker, start, width, messages, events, waited, busy.
+    times: pd.DataFrame = field(default_factory=pd.DataFrame)
     warnings: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -275,6 +277,7 @@ FILES = {
     "brokers": "broker_metrics",
     "links": "link_metrics",
     "misses": "missed_covers",
+    "times": "broker_times",
 }
 
 

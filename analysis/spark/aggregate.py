@@ -23,7 +23,7 @@ import pandas as pd
 
 from analysis.report.summary import FILES, LABELS, Summary, family
 from analysis.spark import statistics
-from analysis.spark.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, table_size, traffic
+from analysis.spark.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, over_time, table_size, traffic
 from analysis.spark.session import lost, session
 from analysis.spark.traces import Run, Sweep, canonical, find_runs, read
 from analysis.spark.verify import damages
@@ -98,6 +98,7 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
         rows = run_values(sweep, tables, say)
         say("traffic per broker and link")
         brokers, links, misses = _pictures(sweep, tables)
+        times = _over_time(sweep, tables)
     runs = _run_frame(sweep, rows)
     say("statistics over seeds")
     # Back to Spark as a plain small frame: a plan that carried all jobs would cost more than the statistics.
@@ -105,7 +106,8 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
     points = _labelled(sweep, statistics.over_seeds(values).toPandas())
     baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
     differences = _labelled(sweep, statistics.paired(values, baselines).toPandas())
-    return Summary(sweep.out, runs, points, differences, brokers, links, misses, tuple(_warnings(sweep, runs)))
+    notes = tuple(_warnings(sweep, runs))
+    return Summary(sweep.out, runs, points, differences, brokers, links, misses, times, notes)
 
 
 def _tables(spark: SparkSession, sweep: Sweep) -> dict[str, DataFrame]:
@@ -219,6 +221,20 @@ def _pictures(sweep: Sweep, tables: dict[str, DataFrame]) -> tuple[pd.DataFrame,
         links.where(links["run"].isin(one)).orderBy("run", "broker", "neighbour").toPandas(),
         misses.toPandas(),
     )
+
+
+def _over_time(sweep: Sweep, tables: dict[str, DataFrame]) -> pd.DataFrame:
+    """What brokers did when, for those of the drawn runs in which a message takes time or waits."""
+    one = [run.name for run in representatives(sweep.runs) if _takes_time(run)]
+    if not one:
+        return pd.DataFrame(columns=["run", "broker", "start", "width", "messages", "events", "waited", "busy"])
+    chosen = (tables[name].where(tables[name]["run"].isin(one)) for name in ("control", "publications", "run"))
+    return over_time.per_broker(*chosen).toPandas()
+
+
+def _takes_time(run: Run) -> bool:
+    service = _section(run, "broker").get("service") or {}
+    return service.get("kind", "none") != "none" or _section(run, "links").get("bandwidth") is not None
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:

@@ -315,6 +315,13 @@
     return PICTURES[picture.kind](chart.id, picture).catch(failed(chart.id));
   };
 
+  const drawLoad = () => {
+    const load = data.loads[Number($("load-point").value)], measure = $("load-measure").value;
+    const { title, unit } = data.loadMeasures[measure];
+    return drawTimes("load-chart", { title: title + ", " + load.title, y: title, unit, rows: load.lines[measure] })
+      .catch(failed("load-chart"));
+  };
+
   // ---- the overlay --------------------------------------------------------------------------------------
   const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en")
     : value.toLocaleString("en", { maximumSignificantDigits: 3 }));
@@ -401,6 +408,7 @@
     jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
     if (data.study.length) jobs.push(drawBounds());
+    if (data.loads.length) jobs.push(drawLoad());
     if (data.overlays.length) drawOverlay();
     if (data.replays?.length) drawReplay();
     return Promise.all(jobs);
@@ -424,6 +432,11 @@
     if (!menu) continue;
     chart.of.forEach((picture, i) => option(menu, String(i), picture.case || picture.title));
     menu.onchange = () => drawAnswer(chart);
+  }
+  if (data.loads.length) {
+    data.loads.forEach((load, i) => option($("load-point"), String(i), load.title));
+    for (const [name, measure] of Object.entries(data.loadMeasures)) option($("load-measure"), name, measure.title);
+    $("load-point").onchange = $("load-measure").onchange = drawLoad;
   }
   const near = (id, view, redraw) => {
     const { zoom, whole } = window.coverlayNetwork.explore($(id), view, redraw);

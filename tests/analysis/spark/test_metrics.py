@@ -16,6 +16,7 @@ from analysis.spark.metrics import (
     ledger,
     load,
     metric,
+    over_time,
     table_size,
     traffic,
     truth,
@@ -283,3 +284,16 @@ def test_the_ledger_lists_what_missed_covers_cost(spark: Any, frame: Any) -> Non
     )
     assertDataFrameEqual(ledger.costliest_misses(decisions, control), expected, ignoreNullable=True)
     assert ledger.costliest_misses(decisions, control, most=1).count() == 1
+
+
+def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(spark: Any, frame: Any) -> None:
+    control = frame("control", [{"target": 1, "time": 1.0, "waited": 2.0, "service": 4.0}])
+    rows = [{"target": 1, "time": 3.0, "waited": 1.0, "service": 0.5}, {"target": 2, "time": 400.0, "service": 8.0}]
+    run = frame("run", [{"finished": 400.0}])
+    found = over_time.per_broker(control, frame("publications", rows), run)
+    names = "run broker start width messages events waited busy"
+    expected = [("a", 1, 0.0, 10.0, 2, 1, 3.0, 4.5), ("a", 2, 390.0, 10.0, 1, 1, 0.0, 8.0)]
+    types = (
+        "run string, broker int, start double, width double, messages bigint, events bigint, waited double, busy double"
+    )
+    assertDataFrameEqual(found.select(*names.split()), spark.createDataFrame(expected, types))

@@ -1,0 +1,128 @@
+"""Who is busy when: utilisation, queue and waiting of the busiest brokers over time; who is overloaded, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.report.sentences import said
+from analysis.report.summary import Summary, number_text
+
+FULL = 0.95  # busy for this share of a bin, a broker has no time left for more
+LONG = 3  # bins in a row without time left from which on a broker is called overloaded
+MOST_BROKERS = 6  # lines in the picture
+
+# What can be drawn over time: title, unit.
+MEASURES = {
+    "utilisation": ("busy, share of the time", "share"),
+    "queue": ("messages waiting, on average", "messages"),
+    "waiting": ("wait of a message, mean", "ms"),
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """One setting: its verdict in words, and the lines of its busiest brokers."""
+
+    title: str
+    sentence: str
+    overloaded: tuple[str, ...]
+    lines: dict[str, list[dict[str, Any]]]  # measure → rows
+
+
+def loads(summary: Summary, names: dict[str, dict[int, str]]) -> list[Load]:
+    """One per setting in which work takes time, in the order of the table; `names` by run and broker."""
+    found = []
+    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
+    for run in sorted(
+        set(summary.times["run"]) if len(summary.times) else (), key=lambda r: summary.order.index(points[r])
+    ):
+        frame = measured(summary.times[summary.times["run"] == run])
+        found.append(_load(said(summary, points[run]), frame, names.get(run, {})))
+    return found
+
+
+def in_words(found: list[Load]) -> list[str]:
+    """Sentences for the answer, where somebody is overloaded: how often, and the last such setting's verdict."""
+    full = [load for load in found if load.overloaded]
+    if not full:
+        return []
+    return [
+        f"In {len(full)} of {len(found)} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"
+    ]
+
+
+def measured(times: pd.DataFrame) -> pd.DataFrame:
+    """The frame with utilisation, queue and waiting, and rows of 0 where a broker began no message."""
+    width = float(times["width"].iloc[0])
+    bins = (times["start"] / width).round().astype(int)
+    every = pd.DataFrame(
+        [(broker, number) for broker in sorted(set(times["broker"])) for number in range(int(bins.max()) + 1)],
+        columns=["broker", "bin"],
+    )
+    known = times[["broker", "messages", "events", "waited", "busy"]].assign(bin=bins)
+    frame = every.merge(known, "left", ["broker", "bin"]).fillna(0)
+    frame["start"], frame["width"] = frame["bin"] * width, width
+    frame["utilisation"] = (frame["busy"] / width).clip(upper=1.0)
+    frame["queue"] = frame["waited"] / width
+    frame["waiting"] = (frame["waited"] / frame["messages"]).fillna(0.0)
+    return frame
+
+
+def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
+    worst = frame.groupby("broker")["utilisation"].max().sort_values(ascending=False, kind="stable")
+    by_queue = frame.groupby("broker")["queue"].max().sort_values(ascending=False, kind="stable")
+    shown = [int(b) for b in dict.fromkeys([*by_queue.index[: MOST_BROKERS // 2], *worst.index])][:MOST_BROKERS]
+    full: dict[str, list[tuple[int, pd.DataFrame]]] = {}  # what was going on → brokers, and when
+    for broker in shown:
+        when = _stretch(frame[frame["broker"] == broker])
+        if when is not None:
+            events = 2 * when["events"].sum() >= when["messages"].sum()
+            full.setdefault("events are published" if events else "subscriptions spread", []).append((broker, when))
+    sentences = [_overloaded(doing, brokers, names) for doing, brokers in full.items()]
+    if not sentences:
+        busy = number_text(float(worst.iloc[0]), "share")
+        who = _called(int(worst.index[0]), names)
+        sentences = [f"No broker is overloaded. The busiest is {who}: busy {busy} of the time at its worst."]
+    overloaded = tuple(_called(broker, names) for brokers in full.values() for broker, _ in brokers)
+    return Load(title, " ".join(sentences), overloaded, _lines(frame, shown, names))
+
+
+def _called(broker: int, names: dict[int, str]) -> str:
+    return names.get(broker, f"broker {broker}")
+
+
+def _stretch(mine: pd.DataFrame) -> pd.DataFrame | None:
+    """The longest stretch of bins in which a broker had no time left, if it is LONG."""
+    is_full = mine["utilisation"] >= FULL
+    stretches = [part for _, part in mine[is_full].groupby((is_full != is_full.shift()).cumsum()[is_full])]
+    longest = max(stretches, key=len, default=None)
+    return longest if longest is not None and len(longest) >= LONG else None
+
+
+def _overloaded(doing: str, brokers: list[tuple[int, pd.DataFrame]], names: dict[int, str]) -> str:
+    (worst, when), others = brokers[0], [_called(broker, names) for broker, _ in brokers[1:]]
+    start, end = float(when["start"].min()), float(when["start"].max() + when["width"].iloc[0])
+    queue, wait = number_text(float(when["queue"].max()), "messages"), number_text(float(when["waiting"].max()), "ms")
+    also = f" So {'is' if len(others) == 1 else 'are'} {', '.join(others)}." if others else ""
+    return (
+        f"{_called(worst, names)} is overloaded while {doing}: it has no time left from {number_text(start, 'ms')} to "
+        f"{number_text(end, 'ms')} ms, with up to {queue} messages waiting for {wait} ms.{also}"
+    )
+
+
+def _lines(frame: pd.DataFrame, shown: list[int], names: dict[int, str]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for measure, (_, unit) in MEASURES.items():
+        rows = []
+        for broker in shown:
+            mine = frame[frame["broker"] == broker]
+            for start, value in zip(mine["start"], mine[measure], strict=True):
+                text = number_text(float(value), unit) + ("" if unit == "share" else f" {unit}")
+                rows.append(
+                    {"x": float(start), "y": float(f"{value:.5g}"), "series": _called(broker, names), "text": text}
+                )
+        found[measure] = rows
+    return found
