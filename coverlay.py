@@ -96,6 +96,25 @@ def intrinsic(function: Any) -> Any:
     return intrinsic(function)
 
 
+def structure(name: str, module: str, **examples: Any) -> tuple[Any, Any, Any, Any]:
+    """A structure for kernels: one word to pass on, with fields that kernels can replace (numba's StructRef).
+
+    `examples` has a value of each field's type, or the type of a structure. Answers with the class of the type, the
+    class that Python sees, the type, and a function for kernels that makes one. The module must keep the first as
+    `nameType` and the second as `name`: compiled code on disk refers to them there.
+    """
+    if _without_compiler:
+        return None, None, None, None
+    from numba import typeof, types
+    from numba.experimental import structref
+
+    kind = structref.register(type(f"{name}Type", (types.StructRef,), {"__module__": module}))
+    seen = type(name, (structref.StructRefProxy,), {"__module__": module})
+    structref.define_boxing(kind, seen)
+    made = kind([(field, of if isinstance(of, types.Type) else typeof(of)) for field, of in examples.items()])
+    return kind, seen, made, kernel(inner=True, inline="always")(lambda: structref.new(made))
+
+
 _without_compiler = False
 
 

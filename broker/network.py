@@ -20,6 +20,7 @@ import simpy
 from numpy.typing import NDArray
 
 import topk
+from broker.filter_rows import FilterRows
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
@@ -114,6 +115,7 @@ class Network:
         self.settings = settings
         self.stream = stream
         self.recorder = Recorder()
+        self.filter_rows = FilterRows(len(settings.routing.domain))
         self.trees = trees_of(overlay, settings.trees, settings.root)
         self._mergers = 0
         self.loading = False  # while subscriptions spread that exist before time 0, untraced

@@ -52,7 +52,7 @@ class Broker:
         )
 
     def _empty_table(self) -> LocalTable:
-        return LocalTable(self.network.settings.ranking)
+        return LocalTable(self.network.settings.ranking, self.network.filter_rows)
 
     def forget(self) -> None:
         """Lose everything that was in memory."""
@@ -171,17 +171,12 @@ class Broker:
 
     def _publication(self, message: Publication) -> float:
         network, now = self.network, self.network.env.now
-        entries, nodes = self.local.work
-        best = self.local.top(message.values, network.settings.k, message.weights)
-        matcher = self.local.work
+        ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
         interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
         took = self._took()
-        served_at = now + took
-        latency = served_at - message.published
-        network.recorder.rows["deliveries"].extend(
-            (message.event, subscription, self.number, served_at, message.hop, latency, rank, score)
-            for rank, (subscription, score) in enumerate(best, 1)
-        )
+        if len(ids):
+            served = message.event, self.number, now + took, message.hop, now + took - message.published
+            network.recorder.delivered(served, ids, scores)
         self._row = number = network.recorder.publication(
             (
                 network.recorder.step(),
@@ -193,10 +188,10 @@ class Broker:
                 message.hop,
                 message.published,
                 self._waited(message),
-                len(best),
+                len(ids),
                 len(interested),
-                matcher[0] - entries,
-                matcher[1] - nodes,
+                entries,
+                nodes,
                 asked,
                 compared,
                 took,
@@ -230,7 +225,7 @@ class Broker:
     def _worth(self, message: Message) -> float:
         """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""
         assert isinstance(message, Publication)
-        best = [score for _, score in self.local.top(message.values, 1, message.weights)]
+        best = self.local.top(message.values, 1, message.weights)[1].tolist()
         ranking, tables = self.network.settings.ranking, self.planes[message.tree].tables
 
         def score(filter: Filter) -> float | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from broker.filter_rows import FilterRows
 from broker.tables import LinkTable, best_score
 from routing.contract import RoutingOptions, group_of
 from routing.filter import Filter
@@ -23,8 +24,8 @@ from routing.strategies.covering import Covering
 class PrunedTable(LinkTable):
     """The entries that one neighbour sent us; the rows are those that no other covers."""
 
-    def __init__(self, exact: RoutingOptions) -> None:
-        super().__init__(exact.semantics)
+    def __init__(self, exact: RoutingOptions, store: FilterRows) -> None:
+        super().__init__(exact.semantics, exact.domain, store)
         self._known: dict[int, Filter] = {}
         self._ledger = LinkLedger(Covering(exact), active=True)
 

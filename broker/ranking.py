@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topk
+from broker.matchers import IndexMatcher, Matcher, RowMatcher
+from broker.residue_rows import Residues
 from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
 from topk.places import located
@@ -56,17 +58,21 @@ class Ranking(ABC):
     place: tuple[int, int] | None = None
     max_distance: float = 1.0
 
+    def new_matcher(self, residues: Residues) -> Matcher:
+        """A matcher of no subscriptions; `residues`: what the rows of this network's tables may refer to."""
+        return IndexMatcher(self)
+
     @abstractmethod
-    def new_index(self) -> Any:
-        """An empty matcher."""
+    def new_index(self, filters: Mapping[int, Filter]) -> Any:
+        """An index of `topk` of these subscriptions."""
 
     @abstractmethod
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
-        """Take a subscription into a matcher."""
+        """Take a subscription into an index."""
 
     @abstractmethod
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
-        """The k best of a matcher for an event, best first."""
+        """The k best of an index for an event, best first."""
 
     @abstractmethod
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
@@ -76,9 +82,29 @@ class Ranking(ABC):
 class BoxRanking(Ranking):
     """Dense boxes: every attribute of every subscription has bounds."""
 
-    def new_index(self) -> Any:
-        empty = topk.Catalogue.empty(self.dimensions)
-        return topk.create(self.method, empty, semantics=self.semantics, **self.options)
+    def new_matcher(self, residues: Residues) -> Matcher:
+        if self.method in ("scan", topk.AUTO) and not self.options:
+            return RowMatcher(self.dimensions, residues, self.semantics, self.method)
+        return super().new_matcher(residues)
+
+    def new_index(self, filters: Mapping[int, Filter]) -> Any:
+        rows = list(filters.values())
+        boxes = np.array([filter.box for filter in rows]).reshape(-1, self.dimensions, 2)
+        shape = boxes.shape[:2]
+        catalogue = topk.Catalogue.from_boxes(
+            boxes[:, :, 0],
+            boxes[:, :, 1],
+            np.array([filter.score for filter in rows]),
+            weights=np.array([filter.weights for filter in rows]).reshape(shape),
+            ids=np.array(list(filters), np.int64),
+            mentioned=np.array([filter.mentioned for filter in rows], dtype=np.bool_).reshape(shape),
+            exclusions={
+                i: (filter.residue.excluded, filter.residue.allowed)
+                for i, filter in enumerate(rows)
+                if not filter.plain
+            },
+        )
+        return topk.create(self.method, catalogue, semantics=self.semantics, **self.options)
 
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
         index.add(
@@ -105,11 +131,12 @@ class BoxRanking(Ranking):
 class PredicateRanking(Ranking):
     """Sparse expressions: only the attributes that a subscription mentions are stored."""
 
-    def new_index(self) -> Any:
-        return topk.create(self.method, topk.SparseCatalogue.empty(self.dimensions), **self.options)
+    def new_index(self, filters: Mapping[int, Filter]) -> Any:
+        rows = expressions_of(self.dimensions, filters, [filter.weights for filter in filters.values()])
+        return topk.create(self.method, rows, **self.options)
 
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
-        index.add_one(expression_of(subscription, filter, filter.weights))
+        index.add_one(expressions_of(self.dimensions, {subscription: filter}, [filter.weights]))
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
         found: list[Match] = index.top(sparse_event(event, weights), k)
@@ -127,16 +154,16 @@ class PredicateRanking(Ranking):
 class PlaceRanking(Ranking):
     """Sparse expressions with a place."""
 
-    def new_index(self) -> Any:
-        empty = located(
-            topk.SparseCatalogue.empty(self.dimensions), np.empty((0, 2)), np.empty(0), max_distance=self.max_distance
-        )
-        return topk.create(self.method, empty, semantics=self.semantics, **self.options)
+    def new_index(self, filters: Mapping[int, Filter]) -> Any:
+        return topk.create(self.method, self._located(filters), semantics=self.semantics, **self.options)
 
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
-        *place, alpha = filter.near or (0.0, 0.0, 0.0)
-        expression = expression_of(subscription, filter, shares(filter.weights))
-        index.add_one(located(expression, [place], [alpha], max_distance=self.max_distance))
+        index.add_one(self._located({subscription: filter}))
+
+    def _located(self, filters: Mapping[int, Filter]) -> Any:
+        expressions = expressions_of(self.dimensions, filters, [shares(f.weights) for f in filters.values()])
+        near = np.array([filter.near or (0.0, 0.0, 0.0) for filter in filters.values()]).reshape(-1, 3)
+        return located(expressions, near[:, :2], near[:, 2], max_distance=self.max_distance)
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
         found: list[Match] = index.top(sparse_event(event, None), self._place(event), k)
@@ -191,26 +218,33 @@ def make_ranking(
         raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of degrees above 0")
     chosen = BEST[kind] if method == topk.AUTO else method
     made = RANKINGS[kind](len(domain), chosen, semantics, dict(options or {}), place, max_distance)
-    made.new_index()
+    made.new_index({})
     return made
 
 
-def expression_of(subscription: int, filter: Filter, weights: Floats) -> topk.SparseCatalogue:
-    """The attributes that a filter mentions, as a catalogue of one row."""
-    named, bounds = filter.named, filter.bounds
-    odd = (
-        *((a, True, values) for a, values in filter.residue.excluded),
-        *((a, False, values) for a, values in filter.residue.allowed),
-    )
+def expressions_of(dimensions: int, filters: Mapping[int, Filter], weights: list[Floats]) -> topk.SparseCatalogue:
+    """The attributes that filters mention, a row each; `weights`: how much each attribute counts, filter by filter."""
+    rows = list(filters.values())
+    if not rows:
+        return topk.SparseCatalogue.empty(dimensions)
+    exceptions = {
+        row: (
+            *((a, True, values) for a, values in filter.residue.excluded),
+            *((a, False, values) for a, values in filter.residue.allowed),
+        )
+        for row, filter in enumerate(rows)
+        if not filter.plain
+    }
+    bounds = np.concatenate([filter.bounds for filter in rows])
     return from_csr(
-        len(filter.mentioned),
-        [0, len(named)],
-        named,
+        dimensions,
+        np.cumsum([0, *(len(filter.named) for filter in rows)]),
+        np.concatenate([filter.named for filter in rows]),
         bounds[:, 0],
         bounds[:, 1],
-        weights[named],
-        ids=[subscription],
-        exceptions={0: odd} if odd else None,
+        np.concatenate([weight[filter.named] for weight, filter in zip(weights, rows, strict=True)]),
+        ids=list(filters),
+        exceptions=exceptions or None,
     )
 
 

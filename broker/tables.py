@@ -1,9 +1,7 @@
 """What a broker knows: the subscriptions behind each neighbour, and those of its own clients.
 
-A neighbour's table answers only "is anything behind this link interested?", so it is a few flat arrays and one
-compiled scan that stops at the first match. A row holds only what its subscription mentions, so that hundreds of
-attributes cost no more than the few that are used. New entries are copied into the arrays, many at a time, when the
-next event asks: subscriptions usually come in bursts between events.
+A neighbour's table answers only "is anything behind this link interested?" (link_rows.py). New entries are copied into
+its arrays, many at a time, when the next event asks: subscriptions usually come in bursts between events.
 """
 
 from __future__ import annotations
@@ -14,31 +12,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.ranking import Match, Ranking
-from coverlay import kernel
+from broker import link_rows
+from broker.filter_rows import FilterRows
+from broker.local_rows import is_due
+from broker.ranking import Ranking
 from routing.filter import Filter
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-
-@kernel
-def first_match(
-    named: NDArray[np.int32], lo: Floats, hi: Floats, event: Floats, start: int, stop: int, relaxed: bool
-) -> int:
-    """The first row in start..stop that the event satisfies, or −1. NaN (missing) fails every comparison."""
-    width = named.shape[1]
-    for row in range(start, stop):
-        hit = not relaxed
-        for i in range(width):
-            attribute = named[row, i]
-            if attribute < 0:
-                break
-            if (lo[row, i] <= event[attribute] <= hi[row, i]) == relaxed:
-                hit = relaxed
-                break
-        if hit:
-            return row
-    return -1
+NOTHING = (np.empty(0, np.int64), np.empty(0), 0, 0)
+_LEFT = -1  # in place of a subscription: its entry was in the static part and is gone
 
 
 def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | None]) -> float:
@@ -48,16 +32,21 @@ def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | 
 class LinkTable:
     """The routing-table entries that one neighbour sent us."""
 
-    def __init__(self, semantics: str) -> None:
-        self._relaxed = semantics == "relaxed"
+    def __init__(self, semantics: str, domain: Floats, store: FilterRows) -> None:
+        self._domain = domain
+        self._store = store
+        self._least = link_rows.least_of(len(domain), semantics)
         self._filters: dict[int, Filter] = {}
-        self._ids: list[int] = []  # row → subscription
-        self._row: dict[int, int] = {}
-        self._filled = 0  # rows that are in the arrays
-        # Row by row, the attributes that it mentions and their bounds; attribute −1 ends a row.
+        self._ids: list[int] = []  # place → subscription, or _LEFT
+        self._place: dict[int, int] = {}
+        self._built = 0  # places of the static part, of which some are _LEFT
+        self._filled = 0  # rows of the tail that are in the arrays
+        self._changed = False  # since an event asked
+        self._rows = link_rows.new_rows(len(domain), store.residues, semantics)
+        # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
-        self._lo = np.empty((0, 0))
-        self._hi = np.empty((0, 0))
+        self._lo, self._hi = np.empty((0, 0)), np.empty((0, 0))
+        self._residue = np.empty(0, np.int64)
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -71,17 +60,22 @@ class LinkTable:
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
-        self._row[subscription] = len(self._ids)
+        self._place[subscription] = len(self._ids)
         self._ids.append(subscription)
+        self._changed = True
 
     def remove(self, subscription: int) -> Filter:
-        row, moved = self._row.pop(subscription), self._ids.pop()
-        if moved != subscription:  # the last row takes the free place
-            self._ids[row] = moved
-            self._row[moved] = row
-            if row < self._filled:
-                self._write(row, row + 1)
-        self._filled = min(self._filled, len(self._ids))
+        place = self._place.pop(subscription)
+        self._changed = True
+        if place < self._built:
+            self._ids[place] = _LEFT
+            link_rows.forget(self._rows, place)
+        else:
+            moved = self._ids.pop()
+            if moved != subscription:  # the last one takes the free place
+                self._ids[place] = moved
+                self._place[moved] = place
+            self._filled = min(self._filled, place - self._built)  # the rows from there on are written again
         return self._filters.pop(subscription)
 
     def matches(self, event: Floats) -> bool:
@@ -89,20 +83,11 @@ class LinkTable:
         return self.ask(event)[0]
 
     def ask(self, event: Floats) -> tuple[bool, int]:
-        """Does any entry match, and how many were compared with the event?"""
-        size = len(self._ids)
-        if self._filled < size:
-            self._write(self._filled, size)
-            self._filled = size
-        row = -1
-        while size:
-            row = first_match(self._named, self._lo, self._hi, event, row + 1, size, self._relaxed)
-            if row < 0:
-                break
-            filter = self._filters[self._ids[row]]
-            if filter.plain or self._admits(filter, event):
-                return True, row + 1
-        return False, size
+        """Does any entry match, and how many entries and blocks of entries were looked at?"""
+        if self._changed:
+            self._take_in()
+        found, compared = link_rows.any_match(self._rows, event)
+        return found, compared
 
     @property
     def pruned(self) -> int:
@@ -113,12 +98,33 @@ class LinkTable:
         """The highest score that any entry gets; −inf if none gets one."""
         return best_score(self._filters, score)
 
-    def _admits(self, filter: Filter, event: Floats) -> bool:
-        return filter.relaxed_score(event) is not None if self._relaxed else filter.matches(event)
+    def _take_in(self) -> None:
+        """Bring the arrays up to date: a new static part if enough has changed, else the rows of the tail."""
+        self._changed = False
+        tail, left = len(self._ids) - self._built, len(self._ids) - len(self._filters)
+        if is_due(tail, left, self._built, self._least):
+            self._build()
+        if self._built + self._filled < len(self._ids):
+            self._write(self._filled, len(self._ids) - self._built)
+        self._filled = len(self._ids) - self._built
+        link_rows.set_tail(self._rows, self._named, self._lo, self._hi, self._residue, self._filled)
+
+    def _build(self) -> None:
+        self._ids = [subscription for subscription in self._ids if subscription != _LEFT]
+        self._built = self._filled = 0
+        if len(self._ids) < self._least:
+            link_rows.clear(self._rows, len(self._domain))
+        else:
+            lo, hi, mentioned, residue = self._store.columns([self._filters[s] for s in self._ids])
+            order = link_rows.build(self._rows, lo, hi, mentioned, residue, self._domain)
+            self._ids = [self._ids[i] for i in order.tolist()]
+            self._built = len(self._ids)
+        self._place = dict(zip(self._ids, range(len(self._ids)), strict=True))
 
     def _write(self, start: int, stop: int) -> None:
-        """Copy the bounds of these rows' filters into the arrays."""
-        filters = [self._filters[subscription] for subscription in self._ids[start:stop]]
+        """Copy the bounds of these rows of the tail into the arrays."""
+        ids = self._ids[self._built + start : self._built + stop]
+        filters = [self._filters[subscription] for subscription in ids]
         widths = np.array([len(filter.named) for filter in filters])
         self._make_room(stop, int(widths.max()))
         used = np.arange(self._named.shape[1]) < widths[:, None]
@@ -126,6 +132,7 @@ class LinkTable:
         self._named[start:stop] = -1
         self._named[start:stop][used] = np.concatenate([filter.named for filter in filters])
         self._lo[start:stop][used], self._hi[start:stop][used] = bounds.T
+        self._residue[start:stop] = [self._store.residues.number(filter.residue) for filter in filters]
 
     def _make_room(self, rows: int, width: int) -> None:
         used, (old_rows, old_width) = self._filled, self._named.shape
@@ -137,27 +144,31 @@ class LinkTable:
             new = np.full(shape, empty, dtype=old.dtype)
             new[:used, :old_width] = old[:used]
             setattr(self, name, new)
+        self._residue = np.concatenate([self._residue[:used], np.empty(shape[0] - used, np.int64)])
 
     def check(self) -> None:
-        """Raise AssertionError unless every known entry has one row, and the filled rows hold its bounds."""
-        assert set(self._row) == set(self._filters)
-        assert [self._row[subscription] for subscription in self._ids] == list(range(len(self._ids)))
-        assert self._filled <= len(self._ids)
-        for row, subscription in enumerate(self._ids[: self._filled]):
-            filter = self._filters[subscription]
+        """Raise AssertionError unless every known entry has one place, and the arrays hold what is at it."""
+        assert set(self._place) == set(self._filters)
+        assert all(self._ids[place] == subscription for subscription, place in self._place.items())
+        assert len(self._ids) - self._ids.count(_LEFT) == len(self._filters)
+        assert _LEFT not in self._ids[self._built :]
+        assert self._built + self._filled <= len(self._ids)
+        for row in range(self._filled):
+            filter = self._filters[self._ids[self._built + row]]
             width = len(filter.named)
             assert np.array_equal(self._named[row, :width], filter.named)
             assert (self._named[row, width:] == -1).all()
             assert np.array_equal(self._lo[row, :width], filter.bounds[:, 0])
             assert np.array_equal(self._hi[row, :width], filter.bounds[:, 1])
+            assert self._residue[row] == self._store.residues.number(filter.residue)
+        link_rows.check(self._rows, [self._filters.get(subscription) for subscription in self._ids[: self._built]])
 
 
 class LocalTable:
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 
-    def __init__(self, ranking: Ranking) -> None:
-        self._ranking = ranking
-        self._index = ranking.new_index()
+    def __init__(self, ranking: Ranking, known: FilterRows) -> None:
+        self._matcher = ranking.new_matcher(known.residues)
         self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:
@@ -168,26 +179,21 @@ class LocalTable:
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
-        self._ranking.add(self._index, subscription, filter)
+        self._matcher.add(subscription, filter)
 
     def remove(self, subscription: int) -> Filter:
-        self._index.remove(subscription)
-        return self._filters.pop(subscription)
+        filter = self._filters.pop(subscription)
+        self._matcher.remove(subscription)
+        return filter
 
     @property
     def filters(self) -> Mapping[int, Filter]:
         return self._filters
 
-    def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> list[Match]:
-        """The best matches, best first; all of them when k is None."""
-        return self._ranking.top(self._index, event, weights, k) if self._filters else []
-
-    @property
-    def work(self) -> tuple[int, int]:
-        """Entries compared and nodes looked at by the matcher so far."""
-        stats = self._index.stats
-        return stats.entries, stats.nodes
+    def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> tuple[Ints, Floats, int, int]:
+        """The best matches, best first, all of them when k is None: ids and scores; entries compared, nodes."""
+        return self._matcher.top(event, k, weights) if self._filters else NOTHING
 
     def check(self) -> None:
-        self._index.check()
-        assert len(self._index) == len(self._filters)
+        self._matcher.check()
+        assert len(self._matcher) == len(self._filters)

@@ -140,8 +140,10 @@ class Plane:
     # ── construction and checks ────────────────────────────────────────────────────────────────────────
 
     def _table(self) -> LinkTable:
-        settings = self.broker.network.settings
-        return PrunedTable(settings.pruning) if settings.mode == "prune" else LinkTable(settings.routing.semantics)
+        network, settings = self.broker.network, self.broker.network.settings
+        if settings.mode == "prune":
+            return PrunedTable(settings.pruning, network.filter_rows)
+        return LinkTable(settings.routing.semantics, settings.routing.domain, network.filter_rows)
 
     def _ledger(self, neighbour: int) -> LinkLedger:
         broker, network = self.broker, self.broker.network

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from broker import trace
 from broker.trace.disk import writing
@@ -29,6 +31,8 @@ class Recorder:
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.SCHEMAS}
         self._columns = {name: _Columns(name) for name in trace.SCHEMAS}
+        self._delivered: list[tuple[tuple[Any, ...], Any, Any]] = []  # by message, not by row
+        self._deliveries = 0  # rows in these
         self._parents = np.empty(BATCH_ROWS, dtype=np.int64)
         self._published = 0
         self.steps = 0
@@ -51,6 +55,11 @@ class Recorder:
         self.rows["publications"].append((*row, False))
         return number
 
+    def delivered(self, message: tuple[Any, ...], ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """Write down whom an event message served, best first; `message`: event, broker, time, hops, latency."""
+        self._delivered.append((message, ids, scores))
+        self._deliveries += len(ids)
+
     def tables(self) -> dict[str, pa.Table]:
         """Everything but the run record, as Arrow tables."""
         self._compact(0)
@@ -68,6 +77,9 @@ class Recorder:
             if len(rows) > more_than:
                 self._columns[name].add(rows)
                 rows.clear()  # the same list: brokers hold on to it
+        if self._deliveries > more_than:
+            self._columns["deliveries"].add_columns(_delivery_columns(self._delivered))
+            self._delivered, self._deliveries = [], 0
         if sum(columns.nbytes for columns in self._columns.values()) > SPILL_BYTES:
             for columns in self._columns.values():
                 columns.spill()
@@ -98,6 +110,20 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
     return {"publications": publications, "deliveries": deliveries.filter(kept)}
 
 
+def _delivery_columns(messages: list[tuple[tuple[Any, ...], Any, Any]]) -> dict[str, NDArray[Any]]:
+    """A row per delivery from what `delivered` was told per message."""
+    counts = np.array([len(ids) for _, ids, _ in messages])
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    names = ("event", "broker", "time", "hops", "latency")
+    told = zip(names, zip(*(message for message, _, _ in messages), strict=True), strict=True)
+    return {
+        **{name: np.repeat(np.array(values), counts) for name, values in told},
+        "subscription": np.concatenate([ids for _, ids, _ in messages]),
+        "rank": np.arange(1, len(starts) + 1) - starts,
+        "score": np.concatenate([scores for _, _, scores in messages]),
+    }
+
+
 class _Columns:
     """The older rows of one table: batches in memory, and before them batches in a file."""
 
@@ -110,7 +136,9 @@ class _Columns:
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def add(self, rows: list[tuple[Any, ...]]) -> None:
-        columns = dict(zip(self._recorded, zip(*rows, strict=True), strict=True))
+        self.add_columns(dict(zip(self._recorded, zip(*rows, strict=True), strict=True)))
+
+    def add_columns(self, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
         for batch in trace.to_table(self._name, columns).to_batches():
             self._batches.append(batch)
             self.nbytes += batch.nbytes

@@ -14,13 +14,14 @@ from typing import Any
 from coverlay import kernel
 from sim.compiled.calendar import pop
 from sim.compiled.link_ledgers import make_nodes
-from sim.compiled.processing import arrive, client_acts, process
+from sim.compiled.processing import arrive, client_acts, must_wait, process
 from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
 from sim.compiled.state import inlined
 from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
 
-# Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated.
-DONE, DRAW, TAKE_TRACE, UPDATE = 0, 1, 2, 3
+# Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated; an event
+# waits for tables to be built.
+DONE, DRAW, TAKE_TRACE, UPDATE, BUILD = 0, 1, 2, 3, 4
 BLOCK = 1 << 16  # rows of a table of the trace that are taken away at once: they are still in a cache
 
 
@@ -70,9 +71,12 @@ def _sample_tables(w: Any) -> None:
 
 @kernel
 def advance(w: Any) -> int:
-    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE or UPDATE."""
+    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD."""
     run, wires = w.run[0], w.wires
     servers, clients = len(wires), len(wires) + len(w.brokers)
+    if run.held >= 0:
+        process(w, run.held, run.held_broker)
+        run.held = -1
     while True:
         if run.begun >= 0:
             if run.service == EXPONENTIAL and w.brokers[run.begun].drawn == w.service_draws.shape[1]:
@@ -109,6 +113,8 @@ def advance(w: Any) -> int:
                     _take_sample(w)
                     run.sampler = ACTING
         if m >= 0:
+            if must_wait(w, m, broker):
+                return BUILD
             process(w, m, broker)
             if run.update_first < run.update_last:
                 return UPDATE

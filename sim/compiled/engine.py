@@ -10,15 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.typed import List
 from numpy.typing import NDArray
 
+from broker import link_rows, local_rows
+from broker.link_rows import make_link
+from broker.local_rows import make_local
 from broker.network import Settings
+from broker.residue_rows import PLAIN, Residues
 from broker.transport import SERVICE_OPTIONS
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
+from coverlay import kernel
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
-from sim.compiled.advance import BLOCK, DONE, DRAW, UPDATE, advance
+from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
 from sim.compiled.link_ledgers import update_ledgers
 from sim.compiled.state import Arrays, Growing, growing, world_of
@@ -27,7 +33,6 @@ from sim.compiled.trace import Trace
 from sim.random_streams import Stream
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, Timeline
-from topk.store import Columns
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
@@ -70,7 +75,7 @@ class Engine:
         self._run["k"] = -1 if settings.k is None else settings.k
         self._run["samples"] = samples if len(timeline) else 0
         self._run["clients"] = self._run["sampler"] = r.ACTING
-        for name in ("outbox", "unused_message", "begun", "ended"):
+        for name in ("outbox", "unused_message", "begun", "ended", "held"):
             self._run[name] = -1
         self.arrays = Arrays(
             run=self._run,
@@ -112,6 +117,8 @@ class Engine:
                 update_ledgers(world, self._curve)
             elif stopped == DRAW:
                 self._draw()
+            elif stopped == BUILD:
+                self._build_tables()
             else:
                 self.trace.take(self.growing.decisions)
         self.trace.take(self.growing.decisions)
@@ -131,6 +138,40 @@ class Engine:
                     rows[row] = getattr(stream, law)(_DRAWN_AHEAD)
                     records["drawn"][row] = 0
 
+    def _build_tables(self) -> None:
+        """Build the tables that are due and that the event asks which the kernel holds."""
+        run, topology, least = self._run[0], self.topology, int(self._run["link_least"][0])
+        own = self.arrays.local_rows[int(run["held_broker"])]
+        if local_rows.stale(own):
+            ids = local_rows.build(own)
+            self.arrays.subscriptions["row"][ids] = np.arange(len(ids))
+        plane = int(run["held_plane"])
+        for near in topology.near[topology.near_first[plane] : topology.near_first[plane + 1]]:
+            route = int(near["route"])
+            if near["neighbour"] == run["held_source"] or route < 0:
+                continue
+            table, rows = topology.routes[route], self.arrays.link_rows[route]
+            built = link_rows.built(rows)
+            if local_rows.is_due(int(table["used"]) - built, int(table["used"] - table["entries"]), built, least):
+                self._build_table(route, least)
+
+    def _build_table(self, route: int, least: int) -> None:
+        """LinkTable._build."""
+        table, rows, workload = self.topology.routes[route], self.arrays.link_rows[route], self.workload
+        grown, first = self.growing, int(table["row"])
+        entries = grown.entry_node[first : first + int(table["used"])]
+        entries = entries[entries >= 0]
+        if len(entries) < least:
+            link_rows.clear(rows, workload.lo.shape[1])
+        else:
+            subscriptions = grown.nodes["subscription"][entries]
+            lo, hi, mentioned = (a[subscriptions] for a in (workload.lo, workload.hi, workload.mentioned))
+            residue = self.arrays.subscriptions["residue"][subscriptions]
+            entries = entries[link_rows.build(rows, lo, hi, mentioned, residue, self.settings.routing.domain)]
+        grown.entry_node[first : first + len(entries)] = entries
+        grown.nodes["row"][entries] = np.arange(len(entries))
+        table["used"] = len(entries)
+
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
         options = dict(routing.method_options)
@@ -142,7 +183,7 @@ class Engine:
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
         emulated = run["first_method"][0] == r.EMULATED
         self._curve = np.stack([quantiser.offset, quantiser.scale]) if emulated else None
-        run["relaxed"] = routing.semantics == "relaxed"
+        run["link_least"] = link_rows.least_of(len(routing.domain), routing.semantics)
 
     def _set_transport(self, stream: Stream) -> None:
         links, service, run = self.settings.links, dict(self.settings.service), self._run
@@ -166,7 +207,6 @@ class Engine:
         t.wires["drawn"] = _DRAWN_AHEAD  # all used up: the first ones are drawn at once
         population = np.bincount(self.homes[self.homes >= 0], minlength=count)
         brokers = np.zeros(count, r.BROKER)
-        brokers["first"] = np.cumsum(population) - population
         for name in ("head", "tail", "outbox"):
             brokers[name] = -1
         brokers["drawn"] = _DRAWN_AHEAD
@@ -191,9 +231,10 @@ class Engine:
         self._run["groups"] = int(subscriptions["group"].max(initial=0)) + 1
         self._run["classes"] = count + 1
         named = _only_mentioned(workload.mentioned)
-        total = max(1, int((self.homes >= 0).sum()))
-        lo, hi, weights = (np.empty((d, total)) for _ in range(3))
-        local = Columns(lo, hi, weights, np.empty((d, total), np.uint8), np.empty(total), np.empty(total, np.int64))
+        residues = Residues(workload.residues.values())
+        subscriptions["residue"] = PLAIN
+        for row, residue in workload.residues.items():
+            subscriptions["residue"][row] = residues.number(residue)
         timeline = np.empty(len(line), r.ACT)
         timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
         timeline["broker"] = line.broker
@@ -204,13 +245,19 @@ class Engine:
             "weights": np.require(workload.weights, np.float64, ["C", "W"]),
             "events": np.require(workload.events, np.float64, ["C", "W"]),
             "named": named,
-            "local": local,
+            **self._table_rows(residues, d),
             "timeline": timeline,
             "operations": np.zeros(int((line.kind != PUBLISH).sum()) + len(line.preloaded), r.OPERATION),
             "entry_node": np.empty(0, np.int32),
-            "entry_named": np.empty((0, named.shape[1]), np.int32),
-            "entry_lo": np.empty((0, named.shape[1])),
-            "entry_hi": np.empty((0, named.shape[1])),
+        }
+
+    def _table_rows(self, residues: Residues, dimensions: int) -> dict[str, Any]:
+        """The rows of the brokers' own tables and of the routes', all empty."""
+        layout, relaxed = local_rows.empty_layout(dimensions), self.settings.routing.semantics == "relaxed"
+        least = local_rows.least_of(self.settings.matcher)
+        return {
+            "local_rows": _local_rows(self.overlay.brokers, layout, residues.rows, least, relaxed),
+            "link_rows": _link_rows(len(self.topology.routes), layout, residues.rows, relaxed),
         }
 
     def _index_arrays(self) -> dict[str, Any]:
@@ -248,6 +295,16 @@ class Engine:
             "sampled_at": np.zeros(samples + 1),  # and the final one
             "samples": np.zeros((samples + 1, self.overlay.brokers + len(self.topology.wires)), np.int64),
         }
+
+
+@kernel
+def _local_rows(count: int, layout: Any, residues: Any, least: int, relaxed: bool) -> Any:
+    return List([make_local(layout, residues, least, relaxed) for _ in range(count)])
+
+
+@kernel
+def _link_rows(count: int, layout: Any, residues: Any, relaxed: bool) -> Any:
+    return List([make_link(layout, residues, relaxed) for _ in range(count)])
 
 
 def _numbered(rows: NDArray[Any]) -> NDArray[np.int64]:

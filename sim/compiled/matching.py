@@ -1,9 +1,11 @@
-"""Matching in kernels: the k best of a broker's own subscriptions, and whether anything behind a link matches.
+"""Tables of the compiled engine: who is in them. Their rows, and all searching in them, are those of the reference.
 
-All matchers of `topk` agree on every answer, so one serves here: the block scan, over the rows of one broker. Rows of a
-broker's clients are side by side, the live ones first; a table's entries are side by side too, with room to grow. A
-table only says who is in it until an event looks: then bounds are copied to its entries, as far as the first match, so
-that the next event finds them side by side. Control traffic alone writes four bytes per entry.
+The rows of a broker's own clients are a LocalRows, those of a route's table a LinkRows (broker/local_rows.py and
+link_rows.py), so both engines call the same kernels, build static parts at the same moments and count the same work.
+Python builds: the run is left when an event meets a table that is due (`tables_are_due`).
+
+The entries of a table are side by side in `entry_node`, with room to grow. Control traffic alone writes four bytes per
+entry; the bounds are copied into the rows when an event asks.
 """
 
 from __future__ import annotations
@@ -12,76 +14,48 @@ from typing import Any
 
 import numpy as np
 
-from broker.tables import first_match
+from broker.link_rows import any_match, forget
+from broker.local_rows import is_due, leave, new_place, stale
 from sim.compiled.state import inlined, inner, longer
-from topk.kernels.heaps import in_order, offer
-from topk.scan import BLOCK, block_exact, block_relaxed
 
-_FILLED_AT_ONCE = 64  # entries: a few cache lines of bounds, more than most events look at
 _LEAST_CAPACITY = 16  # entries of a table that is not empty
-
-
-@inner
-def best(columns: Any, first: int, count: int, event: Any, k: int, relaxed: bool) -> Any:
-    """(ids, scores) of the k best rows in first … first + count − 1, best first, ties by ascending id."""
-    ids, scores = np.empty(k, np.int64), np.empty(k, np.float64)
-    mask, total, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
-    size = np.int64(0)
-    for start in range(first, first + count, BLOCK):
-        stop = min(start + BLOCK, first + count)
-        if relaxed:
-            block_relaxed(columns, event, event, start, stop, mask, total)
-        else:
-            block_exact(columns, event, event, start, stop, mask)
-        found = 0
-        for i in range(stop - start):  # without a branch: which rows match is unpredictable
-            hits[found] = i
-            found += mask[i]
-        for at in range(found):
-            i = hits[at]
-            score = total[i] if relaxed else columns.scores[start + i]
-            if size < k or score >= scores[0]:
-                size = offer(scores, ids, size, score, columns.ids[start + i])
-    in_order(scores, ids, size)
-    return ids[:size], scores[:size]
 
 
 @inlined
 def enter_local(w: Any, broker: int, subscription: int) -> None:
     """A client of the broker subscribes."""
-    home, rows, row = w.brokers[broker], w.local, w.subscriptions[subscription]
-    at = home.first + home.local
+    home, rows, row = w.brokers[broker], w.local_rows[broker], w.subscriptions[subscription]
     home.local += 1
     home.entries += 1
-    for j in range(rows.lo.shape[0]):
-        rows.lo[j, at], rows.hi[j, at] = -w.points[subscription, 2 * j], w.points[subscription, 2 * j + 1]
-        rows.mentioned[j, at], rows.weights[j, at] = w.mentioned[subscription, j], w.weights[subscription, j]
-    rows.scores[at], rows.ids[at] = row.score, subscription
+    at = new_place(rows, subscription, row.score, row.residue)
+    columns = rows.columns
+    for j in range(columns.lo.shape[0]):
+        columns.lo[j, at], columns.hi[j, at] = -w.points[subscription, 2 * j], w.points[subscription, 2 * j + 1]
+        columns.mentioned[j, at], columns.weights[j, at] = w.mentioned[subscription, j], w.weights[subscription, j]
     row.row = at
 
 
 @inlined
 def leave_local(w: Any, broker: int, subscription: int) -> None:
-    """A client of the broker leaves; the last row takes the free place."""
-    home, rows, at = w.brokers[broker], w.local, w.subscriptions[subscription].row
+    """A client of the broker leaves."""
+    home, at = w.brokers[broker], w.subscriptions[subscription].row
     home.local -= 1
     home.entries -= 1
-    last = home.first + home.local
-    for j in range(rows.lo.shape[0]):
-        rows.lo[j, at], rows.hi[j, at] = rows.lo[j, last], rows.hi[j, last]
-        rows.mentioned[j, at], rows.weights[j, at] = rows.mentioned[j, last], rows.weights[j, last]
-    rows.scores[at], rows.ids[at] = rows.scores[last], rows.ids[last]
-    w.subscriptions[rows.ids[at]].row = at
+    moved = leave(w.local_rows[broker], at)
+    if moved >= 0:
+        w.subscriptions[moved].row = at
 
 
 @inner
 def enter_table(w: Any, node: int) -> None:
-    """A neighbour subscribes. A full table is copied to the end of all tables, with twice the capacity."""
-    table = w.routes[w.nodes[node].route]
-    if table.entries == table.capacity:
-        _move_to_end(w, w.nodes[node].route)
-    w.entry_node[table.row + table.entries] = node
-    w.nodes[node].row = table.entries
+    """A neighbour subscribes."""
+    route = np.int64(w.nodes[node].route)
+    table = w.routes[route]
+    if table.used == table.capacity:
+        _move_to_end(w, route)
+    w.entry_node[table.row + table.used] = node
+    w.nodes[node].row = table.used
+    table.used += 1
     table.entries += 1
     w.wires[table.wire].entries += 1
     w.brokers[table.target].entries += 1
@@ -93,58 +67,74 @@ def _move_to_end(w: Any, route: int) -> None:
     capacity = max(_LEAST_CAPACITY, 2 * table.capacity)
     if run.entries + capacity > len(w.entry_node):
         w.entry_node = longer(w.entry_node, run.entries + capacity)
-        rows, width = len(w.entry_node), w.named.shape[1]
-        # Bounds are not copied: the next events fill them in.
-        w.entry_named = np.empty((rows, width), np.int32)
-        w.entry_lo, w.entry_hi = np.empty((rows, width)), np.empty((rows, width))
-        for other in w.routes:
-            other.filled = 0
-    for i in range(table.entries):
+    for i in range(table.used):
         w.entry_node[run.entries + i] = w.entry_node[table.row + i]
-    table.row, table.capacity, table.filled = run.entries, capacity, 0
+    table.row, table.capacity = run.entries, capacity
     run.entries += capacity
 
 
 @inner
 def leave_table(w: Any, node: int) -> None:
-    """A neighbour unsubscribes; the last entry takes the free place."""
-    nodes, who = w.nodes, w.entry_node
-    table, place = w.routes[nodes[node].route], np.int64(nodes[node].row)
+    """A neighbour unsubscribes: LinkTable.remove."""
+    nodes, who, route = w.nodes, w.entry_node, np.int64(w.nodes[node].route)
+    table, rows, place = w.routes[route], w.link_rows[route], np.int64(nodes[node].row)
     table.entries -= 1
     w.wires[table.wire].entries -= 1
     w.brokers[table.target].entries -= 1
-    if place != table.entries:
-        who[table.row + place] = who[table.row + table.entries]
+    if place < rows.built:
+        who[table.row + place] = -1
+        forget(rows, place)
+        return
+    table.used -= 1
+    if place != table.used:  # the last one takes the free place
+        who[table.row + place] = who[table.row + table.used]
         nodes[who[table.row + place]].row = place
-        if place < table.filled:
-            _fill(w, table.row + place, table.row + place + 1)
-    table.filled = min(table.filled, table.entries)
+    rows.filled = min(rows.filled, place - rows.built)
 
 
 @inner
-def _fill(w: Any, start: int, stop: int) -> None:
-    """Copy the bounds of the subscriptions in these entries into them."""
+def _fill(w: Any, route: int) -> None:
+    """Copy the bounds of the entries in the tail into their rows: LinkTable._take_in."""
     nodes, who, points, named = w.nodes, w.entry_node, w.points, w.named
-    attributes, lo, hi = w.entry_named, w.entry_lo, w.entry_hi
-    for entry in range(start, stop):
-        subscription = nodes[who[entry]].subscription
-        for i in range(named.shape[1]):
+    table, rows = w.routes[route], w.link_rows[route]
+    count, width = table.used - rows.built, named.shape[1]
+    if count > len(rows.residue):
+        room = max(count, 2 * len(rows.residue))
+        rows.named, rows.residue = np.empty((room, width), np.int32), np.empty(room, np.int64)
+        rows.lo, rows.hi, rows.filled = np.empty((room, width)), np.empty((room, width)), 0
+    attributes, lo, hi = rows.named, rows.lo, rows.hi
+    for row in range(rows.filled, count):
+        subscription = nodes[who[table.row + rows.built + row]].subscription
+        rows.residue[row] = w.subscriptions[subscription].residue
+        for i in range(width):
             j = named[subscription, i]
-            attributes[entry, i] = j
+            attributes[row, i] = j
             if j >= 0:
-                lo[entry, i], hi[entry, i] = -points[subscription, 2 * j], points[subscription, 2 * j + 1]
+                lo[row, i], hi[row, i] = -points[subscription, 2 * j], points[subscription, 2 * j + 1]
+    rows.filled = count
 
 
 @inlined
 def behind(w: Any, route: int, event: Any) -> Any:
-    """Does anything in the table of a route match, and how many entries were compared?"""
-    table, relaxed = w.routes[route], w.run[0].relaxed
-    looked, found = 0, -1
-    while found < 0 and looked < table.entries:
-        if looked == table.filled:
-            table.filled = min(table.entries, table.filled + _FILLED_AT_ONCE)
-            _fill(w, table.row + looked, table.row + table.filled)
-        start, stop = table.row + looked, table.row + table.filled
-        found = first_match(w.entry_named, w.entry_lo, w.entry_hi, event, start, stop, relaxed)
-        looked = table.filled
-    return found >= 0, found - table.row + 1 if found >= 0 else table.entries
+    """Does anything in the table of a route match, and how much was looked at? LinkTable.ask."""
+    rows = w.link_rows[route]
+    if rows.filled < w.routes[route].used - rows.built:
+        _fill(w, route)
+    return any_match(rows, event)
+
+
+@inlined
+def tables_are_due(w: Any, broker: int, plane: int, source: int) -> bool:
+    """Does an event from `source` ask a table that needs a new static part first?"""
+    due = stale(w.local_rows[broker])
+    for at in range(w.near_first[plane], w.near_first[plane + 1]):
+        near = w.near[at]
+        if near.neighbour != source and near.route >= 0:
+            due |= table_is_due(w, near.route)
+    return due
+
+
+@inlined
+def table_is_due(w: Any, route: int) -> bool:
+    table, built = w.routes[route], w.link_rows[route].built
+    return is_due(table.used - built, table.used - table.entries, built, w.run[0].link_least)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from broker.local_rows import top
 from sim.compiled.link_ledgers import forward_all, new_node
-from sim.compiled.matching import behind, best, enter_local, enter_table, leave_local, leave_table
+from sim.compiled.matching import behind, enter_local, enter_table, leave_local, leave_table, tables_are_due
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined, inner
 from sim.compiled.transport import enqueue, new_message, release, send
@@ -86,13 +87,12 @@ def _control(w: Any, m: int, broker: int) -> None:
 @inner
 def _publication(w: Any, m: int, broker: int) -> None:
     """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
-    run, home, message = w.run[0], w.brokers[broker], w.messages[m]
+    run, message = w.run[0], w.messages[m]
     event, hop, plane, wire, parent = message.node, message.hop, message.plane, message.wire, message.parent
     published, sent = message.published, message.sent
     release(w, m)
     values = w.events[event]
-    k = home.local if run.k < 0 else min(run.k, home.local)
-    ids, scores = best(w.local, home.first, home.local, values, k, run.relaxed)
+    ids, scores, matcher_entries, matcher_nodes = top(w.local_rows[broker], values, run.k)
     for i in range(len(ids)):
         delivery = w.deliveries[run.deliveries]
         run.deliveries += 1
@@ -119,11 +119,25 @@ def _publication(w: Any, m: int, broker: int) -> None:
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
     row.served, row.forwarded, row.parent = len(ids), forwarded, parent
-    row.matcher_entries, row.matcher_nodes, row.tables_asked, row.compared = home.local, 0, asked, compared
+    row.matcher_entries, row.matcher_nodes = matcher_entries, matcher_nodes
+    row.tables_asked, row.compared = asked, compared
     row.on_tables, row.on_matching = 0.0, 0.0
     run.publications += 1
     run.step += 1
     run.begun, run.served_event, run.finishing = broker, True, NONE
+
+
+@inlined
+def must_wait(w: Any, m: int, broker: int) -> bool:
+    """Is the message an event that asks a table that Python has to build first? It is held until then."""
+    run, message = w.run[0], w.messages[m]
+    if message.kind != PUBLISH:
+        return False
+    source = w.wires[message.wire].source if message.wire >= 0 else -1
+    if not tables_are_due(w, broker, message.plane, source):
+        return False
+    run.held, run.held_broker, run.held_plane, run.held_source = m, broker, message.plane, source
+    return True
 
 
 @inlined

@@ -49,7 +49,7 @@ RUN = np.dtype(
         ("widest", np.int64),  # most routes that lead on from a broker
         # How events are matched:
         ("k", np.int64),  # −1: all
-        ("relaxed", np.bool_),
+        ("link_least", np.int64),  # changes of a table that are worth a new static part
         # Transport:
         ("only_latency", np.bool_),
         ("bandwidth", np.float64),
@@ -77,6 +77,10 @@ RUN = np.dtype(
         ("update_last", np.int64),
         ("update_operation", np.int64),
         ("update_hop", np.int64),
+        ("held", np.int64),  # an event that waits for tables to be built, −1: none; where, in which plane, from whom
+        ("held_broker", np.int64),
+        ("held_plane", np.int64),
+        ("held_source", np.int64),
         ("outbox", np.int64),  # messages that a broker has sent and that are not on their wires yet: first, last
         ("outbox_last", np.int64),
         ("unused_message", np.int64),  # the first of a list, −1: none
@@ -124,10 +128,10 @@ ROUTE = np.dtype(
         ("checks", np.int64),  # what FilterIndex.stats counts
         ("hits", np.int64),
         ("volume", np.float64),
-        ("row", np.int64),  # the table at the target: first entry, capacity, entries
+        ("row", np.int64),  # the table at the target: first place, capacity, places in use, entries
         ("capacity", np.int64),
+        ("used", np.int64),
         ("entries", np.int64),
-        ("filled", np.int64),  # entries whose bounds are in the rows: those that an event has looked at
     ]
 )
 NEAR = np.dtype([("neighbour", np.int64), ("wire", np.int64), ("route", np.int64), ("plane", np.int64)])
@@ -136,6 +140,7 @@ SUBSCRIPTION = np.dtype(
         ("home", np.int64),
         ("node", np.int64),  # the first of its nodes at home
         ("row", np.int64),  # among its home's clients
+        ("residue", np.int64),
         ("group", np.int64),
         ("equal", np.int64),  # its class
         ("score", np.float64),
@@ -174,8 +179,7 @@ MESSAGE = np.dtype(
 )
 BROKER = np.dtype(
     [
-        ("first", np.int64),  # its clients' subscriptions: first row, entries
-        ("local", np.int64),
+        ("local", np.int64),  # its clients' subscriptions
         ("entries", np.int64),  # in all its tables
         ("head", np.int64),  # messages waiting for service
         ("tail", np.int64),

@@ -20,9 +20,10 @@ from numba import from_dtype, typeof, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
+from broker.link_rows import LINK
+from broker.local_rows import LOCAL
 from coverlay import kernel
 from sim.compiled import records as r
-from topk.store import Columns
 
 Array = NDArray[Any]
 
@@ -45,7 +46,7 @@ class Arrays(NamedTuple):
     mentioned: Array
     weights: Array
     named: Array  # the attributes that a subscription mentions, −1 after the last
-    local: Columns  # the clients' subscriptions, broker after broker
+    local_rows: Any  # the clients' subscriptions, a LocalRows per broker
     events: Array
     timeline: Array
     operations: Array
@@ -58,10 +59,8 @@ class Arrays(NamedTuple):
     nodes: Array
     keys: Array  # identity routing: (route, class) of a node
     equal: Array  # hash table from these to the node that was sent (covering/slot_table.py)
-    entry_node: Array  # tables, entry by entry: whose it is, and the bounds of what it mentions
-    entry_named: Array
-    entry_lo: Array
-    entry_hi: Array
+    entry_node: Array  # tables, place by place: whose it is, −1 for one that left
+    link_rows: Any  # their bounds, a LinkRows per route
     passed: Array  # while loading, see bulk.py
     # Covering indexes, see covers.py:
     indexes: Array
@@ -104,11 +103,11 @@ _TYPES = {
     "near_first": _INTS, "near": _rows(r.NEAR), "brokers": _rows(r.BROKER),
     "subscriptions": _rows(r.SUBSCRIPTION), "points": _MATRIX, "mentioned": _rows(np.bool_, 2), "weights": _MATRIX,
     "named": _rows(np.int32, 2),
-    "local": types.NamedTuple([_MATRIX, _MATRIX, _MATRIX, _rows(np.uint8, 2), _NUMBERS, _INTS], Columns),
+    "local_rows": types.ListType(LOCAL), "link_rows": types.ListType(LINK),
     "events": _MATRIX, "timeline": _rows(r.ACT), "operations": _rows(r.OPERATION),
     "messages": _rows(r.MESSAGE), "calendar": _rows(r.CALL), "draws": _MATRIX, "service_draws": _MATRIX,
     "nodes": _rows(r.NODE), "keys": _INTS, "equal": _rows(np.int32), "entry_node": _rows(np.int32),
-    "entry_named": _rows(np.int32, 2), "entry_lo": _MATRIX, "entry_hi": _MATRIX, "passed": _rows(r.PASSED),
+    "passed": _rows(r.PASSED),
     "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
     "index_owners": _rows(np.int32), "index_tops": _MATRIX, "index_top_words": _rows(np.uint64), "grid": _MATRIX,
     "guards": _rows(np.uint64), "domain": _MATRIX, "box": _MATRIX,
@@ -144,11 +143,11 @@ def _world_of(a: Any) -> Any:
     w = structref.new(WORLD)
     w.run, w.wires, w.routes, w.learn_first, w.learn = a.run, a.wires, a.routes, a.learn_first, a.learn
     w.near_first, w.near, w.brokers, w.subscriptions = a.near_first, a.near, a.brokers, a.subscriptions
-    w.points, w.mentioned, w.weights, w.named, w.local = a.points, a.mentioned, a.weights, a.named, a.local
+    w.points, w.mentioned, w.weights, w.named, w.local_rows = a.points, a.mentioned, a.weights, a.named, a.local_rows
     w.events, w.timeline, w.operations, w.messages = a.events, a.timeline, a.operations, a.messages
     w.calendar, w.draws, w.service_draws, w.nodes = a.calendar, a.draws, a.service_draws, a.nodes
-    w.keys, w.equal, w.entry_node, w.entry_named = a.keys, a.equal, a.entry_node, a.entry_named
-    w.entry_lo, w.entry_hi, w.passed, w.indexes = a.entry_lo, a.entry_hi, a.passed, a.indexes
+    w.keys, w.equal, w.entry_node, w.link_rows = a.keys, a.equal, a.entry_node, a.link_rows
+    w.passed, w.indexes = a.passed, a.indexes
     w.index_points, w.index_words, w.index_owners = a.index_points, a.index_words, a.index_owners
     w.index_tops, w.index_top_words, w.grid, w.guards = a.index_tops, a.index_top_words, a.grid, a.guards
     w.domain, w.box, w.control, w.decisions = a.domain, a.box, a.control, a.decisions

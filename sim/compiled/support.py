@@ -11,6 +11,7 @@ from sim.workloads import Workload
 
 STRATEGIES = ("flooding", "simple", "identity", "covering", "hierarchical")
 METHODS = ("scan", "packed", "kdtree", "auto", "zorder-emulated")
+MATCHERS = ("scan", "auto")
 
 
 def unsupported(experiment: Experiment) -> str | None:
@@ -32,8 +33,10 @@ def unsupported(experiment: Experiment) -> str | None:
         return f"broker.overflow = {experiment.broker.overflow!r}"
     if experiment.matching.kind != "boxes":
         return f"matching.kind = {experiment.matching.kind!r}"
-    if experiment.matching.options.get("combine", "sum") != "sum":
-        return f"matching.combine = {experiment.matching.options['combine']!r}"
+    if experiment.matching.method not in MATCHERS:
+        return f"matching.method = {experiment.matching.method!r}"
+    for option, value in experiment.matching.options.items():
+        return f"matching.{option} = {value!r}"
     if routing.strategy in ("covering", "hierarchical"):
         return _unsupported_search(experiment)
     return None
@@ -51,7 +54,7 @@ def _unsupported_search(experiment: Experiment) -> str | None:
 
 def unsupported_workload(experiment: Experiment, workload: Workload) -> str | None:
     """What only shows once the workload is there."""
-    if workload.residues:
+    if workload.residues and experiment.routing.strategy not in ("flooding", "simple"):
         return "subscriptions that exclude or list values (≠, in)"
     if experiment.covering.method == "zorder-emulated" and experiment.routing.strategy in ("covering", "hierarchical"):
         dimensions = 2 * workload.lo.shape[1]

@@ -221,9 +221,8 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.compiled)}
     kind: str = Settings.kind  # what the k best are, see broker/ranking.py; unless given, what the method is for
-    method: Annotated[str, NoEffect(reasons.compiled, unless=Settings.matcher)] = Settings.matcher
+    method: str = Settings.matcher
     semantics: Literal["exact", "relaxed"] = RoutingOptions.semantics
     k: Positive | None = Settings.k
     # Of places, in degrees; absent: the map's diagonal.

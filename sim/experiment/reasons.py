@@ -76,10 +76,6 @@ def no_root(e: Experiment) -> str | None:
     return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level ask for the root"
 
 
-def compiled(e: Experiment) -> str | None:
-    return "the compiled engine has a matcher of its own" if e.run.engine == "compiled" else None
-
-
 def no_places(e: Experiment) -> str | None:
     return None if e.matching.kind == "places" else f"matching.kind = {e.matching.kind!r} knows no distances"
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from broker.filter_rows import FilterRows
 from broker.pruning import PrunedTable
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
@@ -22,7 +23,7 @@ def interval(low: float, high: float, score: float = 1.0) -> Filter:
 
 
 def table_of(*intervals: tuple[float, float]) -> PrunedTable:
-    table = PrunedTable(OPTIONS)
+    table = PrunedTable(OPTIONS, FilterRows(len(OPTIONS.domain)))
     for subscription, bounds in enumerate(intervals):
         table.add(subscription, interval(*bounds))
         table.check()

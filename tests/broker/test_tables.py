@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from broker.filter_rows import FilterRows
 from broker.language import compile_subscription, parse_subscription
 from broker.language.schema import Schema
 from broker.ranking import make_ranking
@@ -20,7 +21,7 @@ def interval(low: float, high: float, **options) -> Filter:
 
 
 def holding(filter: Filter, semantics: str = "exact") -> LinkTable:
-    table = LinkTable(semantics)
+    table = LinkTable(semantics, filter.box, FilterRows(1))
     table.add(1, filter)
     return table
 
@@ -49,8 +50,10 @@ def test_a_value_that_is_left_out_matches_nothing_in_a_table(semantics):
 
 
 def test_the_k_best_of_a_broker_and_no_more_equal_scores_by_id():
-    table = LocalTable(make_ranking("boxes", "scan", DOMAIN))
+    table = LocalTable(make_ranking("boxes", "scan", DOMAIN), FilterRows(1))
     for subscription, score in ((9, 1.0), (3, 1.0), (5, 1.0), (7, 2.0)):
         table.add(subscription, interval(0.0, 50.0, score=score))
-    assert table.top(np.array([20.0]), 3) == [(7, 2.0), (3, 1.0), (5, 1.0)]
-    assert len(table.top(np.array([20.0]), None)) == 4
+    ids, scores, entries, nodes = table.top(np.array([20.0]), 3)
+    assert list(zip(ids.tolist(), scores.tolist(), strict=True)) == [(7, 2.0), (3, 1.0), (5, 1.0)]
+    assert (entries, nodes) == (4, 0)
+    assert len(table.top(np.array([20.0]), None)[0]) == 4

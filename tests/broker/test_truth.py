@@ -214,8 +214,8 @@ def assert_quiet_and_right(network, alive, broker, event, values):
     network.check()
     network.publish(broker, event, values)
     network.run()
-    rows = [row for row in network.recorder.rows["deliveries"] if row[0] == event]
-    delivered = [(row[1], row[7]) for row in rows]
+    rows = network.recorder.tables()["deliveries"].to_pylist()
+    delivered = [(row["subscription"], row["score"]) for row in rows if row["event"] == event]
     assert len(delivered) == len(set(delivered)), "delivered twice"
     assert set(delivered) == expected(alive, values, network.settings.routing.semantics, network.settings.k)
 

@@ -132,6 +132,16 @@ class Slices(RankedIndex):
         codes = np.minimum(parts, 255).astype(np.uint8)
         self._layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
+    @property
+    def layout(self) -> query.Layout:
+        """What the kernels of query.py take, for those who call them from kernels of their own."""
+        return self._layout
+
+    @property
+    def ranked(self) -> Ints:
+        """Ids, best first."""
+        return self._ids
+
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)

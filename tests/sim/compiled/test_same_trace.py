@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker import trace
+from broker import link_rows, local_rows, trace
 from coverlay import CoverlayError
 from sim.experiment.plan import PlannedRun, load, plan, shipped
 from sim.experiment.runner import simulate, workload_of
@@ -37,6 +39,10 @@ def refused(run: PlannedRun) -> str | None:
         return "faults"
     if experiment.matching.kind != "boxes":
         return "matching.kind"
+    if experiment.matching.method not in ("scan", "auto"):
+        return "matching.method"
+    if experiment.routing.strategy in ("flooding", "simple"):
+        return None
     stream = streams(run.seed)
     return "exclude or list values" if workload_of(experiment, stream).residues else None
 
@@ -149,7 +155,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         "links": draw(LINKS),
         "broker": broker,
         "workload": {
-            **draw(st.sampled_from([{"kind": "zipf"}, {"kind": "mixture", "different": 0.0}, {"kind": "uniform"}])),
+            **draw(st.sampled_from([{"kind": "zipf"}, different(strategy), {"kind": "uniform"}])),
             "attributes": draw(st.integers(2, 3)),
             "subscriptions": draw(st.integers(0, 80)),
             "events": draw(st.integers(0, 25)),
@@ -158,6 +164,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         "routing": {"strategy": strategy, "trees": trees, **({"mode": mode} if searches else {})},
         "covering": search if searches else {},
         "matching": {
+            "method": draw(st.sampled_from(["auto", "auto", "scan"])),
             "semantics": draw(st.sampled_from(["exact", "exact", "relaxed"])),
             **draw(st.sampled_from([{}, {"k": 1}, {"k": 7}])),
         },
@@ -165,11 +172,26 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def different(strategy: str) -> dict[str, Any]:
+    """A workload with residues, for the strategies that take them here."""
+    return {"kind": "mixture", **({} if strategy in ("flooding", "simple") else {"different": 0.0})}
+
+
+@contextmanager
+def static_parts_from(rows: int) -> Iterator[None]:
+    """Tables of so few rows have a static part."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link_rows, "LEAST", rows)
+        patch.setattr(local_rows, "SCAN_BELOW", rows)
+        yield
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(experiments())
-def test_drawn_experiments_have_the_same_trace(data: dict[str, Any]) -> None:
-    for run in plan(data).runs:
-        assert_same(run)
+@given(experiments(), st.sampled_from([2, 6, 500]))
+def test_drawn_experiments_have_the_same_trace(data: dict[str, Any], rows: int) -> None:
+    with static_parts_from(rows):
+        for run in plan(data).runs:
+            assert_same(run)
 
 
 @pytest.mark.parametrize("method", ["packed", "kdtree", "auto"])
@@ -181,7 +203,6 @@ def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
         "workload": {"kind": "uniform", "attributes": 4, "width": "narrow", "subscriptions": 4000, "events": 20},
         "arrivals": {"kind": "static", "unsubscribe": 0.7, "subscribe_rate": 50.0},
         "covering": {"method": method},
-        "matching": {"method": "scan"},  # the one matcher that the compiled engine has
     }
     tables = assert_same(plan(data).runs[0])
     probes = tables["decisions"].column("probes").to_numpy()
@@ -208,6 +229,8 @@ def test_auto_takes_the_compiled_engine_where_it_can_and_says_so() -> None:
     [
         ({"links": {"loss": 0.1}}, "links.loss = 0.1"),
         ({"broker": {"service": {"kind": "constant", "value": 1}, "queue": 3, "overflow": "shed"}}, "broker.overflow"),
+        ({"matching": {"method": "slices"}}, "matching.method = 'slices'"),
+        ({"matching": {"method": "auto", "buffer": 9}}, "matching.buffer = 9"),
         ({"covering": {"method": "poset"}}, "covering.method = 'poset'"),
         ({"covering": {"method": "kdtree", "node_cap": 5}}, "covering.node_cap = 5"),
         ({"covering": {"method": "zorder-emulated", "bits": 20}}, "zorder-emulated with 4 × 20 bits"),
@@ -217,6 +240,24 @@ def test_what_is_not_supported_is_refused_by_name(section: dict[str, Any], named
     data = {"name": "refused", "workload": {"subscriptions": 5, "events": 1}, "run": {"engine": "compiled"}, **section}
     with pytest.raises(CoverlayError, match=re.escape(named)):
         simulate(plan(data).runs[0])
+
+
+@pytest.mark.parametrize("semantics", ["exact", "relaxed"])
+def test_tables_with_static_parts_and_residues_leave_the_same_trace(semantics: str) -> None:
+    """The planted faults of tables are held against it."""
+    data = {
+        "name": "tables",
+        "overlay": {"kind": "line", "brokers": 4, "latency": {"kind": "constant", "value": 1.0}},
+        "workload": {"kind": "mixture", "attributes": 2, "subscriptions": 200, "events": 80, "different": 0.4},
+        "arrivals": {"kind": "churn", "lifetime": 60.0},
+        "routing": {"strategy": "simple"},
+        "matching": {"semantics": semantics, "k": 3},
+    }
+    with static_parts_from(10):
+        tables = assert_same(plan(data).runs[0])
+    work = tables["publications"].to_pandas()
+    assert (work.matcher_nodes > 0).any(), "some tables have a static part"
+    assert (work.compared > work.tables_asked).any()
 
 
 @pytest.mark.parametrize("mode", ["lazy", "active"])

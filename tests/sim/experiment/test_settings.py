@@ -14,7 +14,7 @@ from sim.cli.main import main
 from sim.experiment.config import Experiment, OpenSection, parse
 from sim.experiment.effects import NoEffect, idle
 from sim.experiment.plan import load, plan
-from sim.experiment.runner import _without_effect, simulate
+from sim.experiment.runner import simulate
 from sim.experiment.sweep import Failure, run_sweep
 
 TINY: dict[str, Any] = {
@@ -110,8 +110,6 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("covering.epsilon_per_level", [0.1], {}),
     ("covering.epsilon_per_link", {"0-1": 0.1}, {}),
     ("covering", {"method": "zorder", "probe_cap": 5}, {"routing": {"strategy": "simple"}}),
-    ("matching.method", "slices", {"run": {"engine": "compiled"}}),
-    ("matching", {"method": "slices", "buffer": 4}, {"run": {"engine": "compiled"}}),
     ("matching.max_distance", 2.0, {}),
     ("faults.crash_fraction", 0.1, {"faults": {"file": "f.csv"}}),
     ("faults.cut_fraction", 0.1, {"faults": {"file": "f.csv"}}),
@@ -189,14 +187,6 @@ def test_a_setting_may_leave_keys_of_the_file_without_effect():
     assert {note.split()[0] for note in made.notes} == {"covering.method", "covering.epsilon"}
     with pytest.raises(CoverlayError, match="has no effect"):
         plan({**data, "routing": {"strategy": "simple"}}, settings={"seeds": [1, 2]})
-
-
-def test_the_engine_that_auto_chose_may_leave_a_matcher_unused():
-    data = {**TINY, "matching": {"method": "slices"}, "run": {"engine": "auto"}}
-    experiment = plan(data).runs[0].experiment
-    assert _without_effect(experiment, "simpy") == ()
-    (note,) = _without_effect(experiment, "compiled")
-    assert note.startswith("matching.method has no effect")
 
 
 def test_a_run_keeps_its_name_whatever_was_given_without_effect():

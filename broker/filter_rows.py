@@ -1,0 +1,44 @@
+"""The filters of a network as rows of arrays: many tables hold the same ones; static parts are built from arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.residue_rows import Residues
+from routing.filter import Filter
+
+_FIRST_ROWS = 64
+
+
+class FilterRows:
+    """A row per filter that was ever part of a build."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.residues = Residues()
+        self._row: dict[Filter, int] = {}
+        shape = (_FIRST_ROWS, dimensions)
+        self._columns: list[NDArray[Any]] = [
+            np.empty(shape),
+            np.empty(shape),
+            np.empty(shape, np.bool_),
+            np.empty(_FIRST_ROWS, np.int64),
+        ]
+
+    def columns(self, filters: list[Filter]) -> tuple[NDArray[Any], ...]:
+        """Lower and upper bounds, what is mentioned, and residues of filters, row by row."""
+        known = self._row
+        rows = [known[f] if f in known else self._take(f) for f in filters]
+        return tuple(column[rows] for column in self._columns)
+
+    def _take(self, filter: Filter) -> int:
+        row = len(self._row)
+        if row == len(self._columns[0]):
+            self._columns = [np.concatenate([column, np.empty_like(column)]) for column in self._columns]
+        self._row[filter] = row
+        lo, hi, mentioned, residue = self._columns
+        lo[row], hi[row], mentioned[row] = filter.box[:, 0], filter.box[:, 1], filter.mentioned
+        residue[row] = self.residues.number(filter.residue)
+        return row

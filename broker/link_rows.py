@@ -1,0 +1,169 @@
+"""What a neighbour wants, for the question "does anything match?", in both engines.
+
+Entries have places. Those from `built` on are a tail, scanned up to the first match; a row holds only what its
+subscription mentions, so that hundreds of attributes cost no more than the few that are used. Those before are the
+static part: slices (topk/slices) that are asked for one match, the largest boxes first, because these match most often.
+A removal clears bits there. The part is built anew when an event asks and enough has changed, as that of local_rows.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.local_rows import NEVER, clear_bits, empty_layout
+from broker.residue_rows import PLAIN, RESIDUES, Residues, admits, admits_value
+from coverlay import kernel, structure
+from topk.catalogue import Catalogue
+from topk.slices.index import Slices
+from topk.slices.query import exact
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAST = 256  # entries that are worth a static part
+MOST_ATTRIBUTES = 16  # with more of them slices are large, and most events lack most attributes
+_LONGEST = 1e15  # of a side: the product of MOST_ATTRIBUTES of them is a finite number
+_MORE = 8  # times as many candidates as before are asked for while residues reject all
+
+
+LinkRowsType, LinkRows, LINK, _new = structure(
+    "LinkRows",
+    __name__,
+    named=np.empty((0, 0), np.int32),  # the tail: attributes that a row mentions, −1 after the last
+    lo=np.empty((0, 0)),
+    hi=np.empty((0, 0)),
+    residue=np.empty(0, np.int64),
+    filled=0,  # rows of the tail
+    residues=RESIDUES,
+    layout=empty_layout(1),
+    static_residue=np.empty(0, np.int64),  # by rank
+    built=0,
+    relaxed=False,
+)
+
+
+def least_of(dimensions: int, semantics: str) -> int:
+    """Changed entries that are worth a new static part; relaxed, the first entries nearly always match."""
+    return NEVER if semantics == "relaxed" or dimensions > MOST_ATTRIBUTES else LEAST
+
+
+def new_rows(dimensions: int, residues: Residues, semantics: str) -> Any:
+    return make_link(empty_layout(dimensions), residues.rows, semantics == "relaxed")
+
+
+@kernel
+def make_link(layout: Any, residues: Any, is_relaxed: bool) -> Any:
+    """No rows yet."""
+    t = _new()
+    t.layout, t.residues, t.relaxed, t.built, t.filled = layout, residues, is_relaxed, 0, 0
+    t.named, t.lo, t.hi = np.empty((0, 0), np.int32), np.empty((0, 0)), np.empty((0, 0))
+    t.residue, t.static_residue = np.empty(0, np.int64), np.empty(0, np.int64)
+    return t
+
+
+@kernel
+def set_tail(t: Any, named: Any, lo: Any, hi: Any, residue: Any, filled: int) -> None:
+    t.named, t.lo, t.hi, t.residue, t.filled = named, lo, hi, residue, filled
+
+
+@kernel
+def forget(t: Any, rank: int) -> None:
+    """An entry of the static part is gone."""
+    clear_bits(t.layout, rank, False)
+
+
+def build(t: Any, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_], residue: Ints, domain: Floats) -> Ints:
+    """A static part of these entries and no tail; their order in it."""
+    sides = np.minimum(hi, domain[:, 1]) - np.maximum(lo, domain[:, 0])
+    volume = np.clip(sides, 0.0, _LONGEST).prod(axis=1)
+    index = Slices(Catalogue(np.arange(len(lo)), lo, hi, volume, np.zeros(lo.shape), mentioned), "exact")
+    _set_static(t, index.layout, residue[index.ranked], len(lo))
+    order: Ints = index.ranked
+    return order
+
+
+def clear(t: Any, dimensions: int) -> None:
+    """No static part and no tail."""
+    _set_static(t, empty_layout(dimensions), np.empty(0, np.int64), 0)
+
+
+@kernel
+def _set_static(t: Any, layout: Any, residue: Any, built: int) -> None:
+    t.layout, t.static_residue, t.built, t.filled = layout, residue, built, 0
+
+
+@kernel
+def built(t: Any) -> int:
+    """Places of the static part."""
+    return t.built
+
+
+@kernel
+def any_match(t: Any, event: Any) -> Any:
+    """(does any entry match?, entries compared and blocks of 64 looked at)"""
+    work = np.zeros(2, np.int64)
+    if t.built > 0 and _static_match(t, event, work):
+        return True, work[0] + work[1]
+    found, compared = _tail_match(t, event)
+    return found, work[0] + work[1] + compared
+
+
+@kernel(inner=True)
+def _static_match(t: Any, event: Any, work: Any) -> bool:
+    point = np.empty((2, len(event)))
+    for j in range(len(event)):
+        point[0, j], point[1, j] = event[j], event[j]
+    ask = np.int64(1)
+    while True:
+        ranks = np.empty(ask, np.int64)
+        found = exact(t.layout, point, ask, ranks, work)
+        for i in range(found):
+            residue = t.static_residue[ranks[i]]
+            if residue == PLAIN or admits(t.residues, residue, event):
+                return True
+        if found < ask:
+            return False
+        ask *= _MORE
+
+
+@kernel(inner=True)
+def _tail_match(t: Any, event: Any) -> Any:
+    """NaN (missing) fails every comparison."""
+    named, lo, hi, is_relaxed = t.named, t.lo, t.hi, t.relaxed
+    for row in range(t.filled):
+        hit = not is_relaxed
+        for i in range(named.shape[1]):
+            j = named[row, i]
+            if j < 0:
+                break
+            if (lo[row, i] <= event[j] <= hi[row, i]) == is_relaxed:
+                if is_relaxed and t.residue[row] != PLAIN and not admits_value(t.residues, t.residue[row], j, event[j]):
+                    continue
+                hit = is_relaxed
+                break
+        if hit and not is_relaxed and t.residue[row] != PLAIN:
+            hit = admits(t.residues, t.residue[row], event)
+        if hit:
+            return True, row + 1
+    return False, t.filled
+
+
+def check(t: Any, entries: list[Any]) -> None:
+    """Raise AssertionError unless the static part holds these filters by rank, None for one that is gone."""
+    layout, built, residue = _static(t)
+    assert built == len(entries) == len(residue)
+    for rank, filter in enumerate(entries):
+        bits = (layout.slices[0, :, rank >> 6] >> np.uint64(rank & 63)) & np.uint64(1)
+        if filter is None:
+            assert not bits.any(), "an entry that is gone matches nothing"
+        else:
+            assert np.array_equal(layout.bounds[rank, :, :2], filter.box)
+            assert bits.any()
+
+
+@kernel
+def _static(t: Any) -> Any:
+    return t.layout, t.built, t.static_residue

@@ -1,0 +1,293 @@
+"""The subscriptions of a broker's own clients for the matchers `scan` and `auto`, in both engines.
+
+Rows have places. Those from `built` on are a tail that is scanned, block by block. Those before are the static part, in
+rank order, which slices answer for (topk/slices): removing one of them clears its bits. When an event asks and as much
+has changed as is worth a build, everything live goes into a new static part. A few hundred rows are only scanned, and
+so is everything under `scan`.
+
+A residue is checked where the box matches. In the static part this may leave fewer than k, so more are asked for. Under
+relaxed semantics residues change the scores, hence the order; then nothing is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.residue_rows import PLAIN, RESIDUES, Residues, admits, admits_value
+from coverlay import kernel, structure
+from topk.auto import SCAN_BELOW
+from topk.catalogue import Catalogue
+from topk.kernels.heaps import in_order, offer
+from topk.scan import BLOCK, block_exact, block_relaxed
+from topk.slices.index import Slices
+from topk.slices.query import Layout, exact, relaxed
+from topk.store import Columns
+
+NEVER = 1 << 62  # rows that have to change before a static part is built
+CHANGED_SHARE = 8  # of the static part, an eighth: each change pays for building eight rows, about as many microseconds
+_FIRST_ROWS = 16
+_SPARE = 8  # more candidates than k where residues may take some away; doubled while they do not suffice
+
+
+def empty_layout(dimensions: int) -> Layout:
+    """A static part of no rows."""
+    none, words = np.empty((0, dimensions, 3)), np.empty((dimensions, 0, 0), np.uint64)
+    named, filled = np.empty((dimensions, 0), np.uint64), np.empty((dimensions, 0), np.int64)
+    tables, limits = np.empty((dimensions, 0, 2)), np.empty((0, 2 * dimensions + 1))
+    return Layout(none, words, named, filled, tables, limits, np.empty((0, dimensions), np.uint8), np.empty(dimensions))
+
+
+def _no_columns(dimensions: int) -> Columns:
+    shape = (dimensions, 0)
+    lo, hi, weights, mentioned = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.uint8)
+    return Columns(lo, hi, weights, mentioned, np.empty(0), np.empty(0, np.int64))
+
+
+LocalRowsType, LocalRows, LOCAL, _new = structure(
+    "LocalRows",
+    __name__,
+    columns=_no_columns(1),  # by place; the id of a place that is left is −1
+    residue=np.empty(0, np.int64),
+    residues=RESIDUES,
+    layout=empty_layout(1),
+    used=0,
+    built=0,
+    dead=0,  # places of the static part that are left
+    residual=0,  # live rows with a residue
+    least=0,  # rows that are worth a static part
+    relaxed=False,
+)
+
+
+def least_of(method: str) -> int:
+    """Changed rows that are worth a new static part."""
+    return SCAN_BELOW if method == "auto" else NEVER
+
+
+def new_rows(dimensions: int, residues: Residues, semantics: str, method: str) -> Any:
+    return make_local(empty_layout(dimensions), residues.rows, least_of(method), semantics == "relaxed")
+
+
+@kernel
+def make_local(layout: Any, residues: Any, least: int, is_relaxed: bool) -> Any:
+    """No rows yet."""
+    t = _new()
+    t.layout, t.residues, t.least, t.relaxed = layout, residues, least, is_relaxed
+    t.columns, t.residue = _columns(layout.units.shape[0], _FIRST_ROWS), np.empty(_FIRST_ROWS, np.int64)
+    t.used, t.built, t.dead, t.residual = 0, 0, 0, 0
+    return t
+
+
+@kernel(inner=True)
+def _columns(dimensions: int, rows: int) -> Any:
+    shape = (dimensions, rows)
+    lo, hi, weights = np.empty(shape), np.empty(shape), np.empty(shape)
+    return Columns(lo, hi, weights, np.empty(shape, np.uint8), np.empty(rows), np.empty(rows, np.int64))
+
+
+@kernel(inner=True)
+def new_place(t: Any, subscription: int, score: float, residue: int) -> int:
+    """A place at the end for a subscription, whose bounds, weights and mentions the caller writes."""
+    place, old = t.used, t.columns
+    if place == len(old.ids):
+        columns, numbers = _columns(old.lo.shape[0], 2 * place), np.empty(2 * place, np.int64)
+        for i in range(place):
+            numbers[i], columns.scores[i], columns.ids[i] = t.residue[i], old.scores[i], old.ids[i]
+            for j in range(old.lo.shape[0]):
+                columns.lo[j, i], columns.hi[j, i] = old.lo[j, i], old.hi[j, i]
+                columns.weights[j, i], columns.mentioned[j, i] = old.weights[j, i], old.mentioned[j, i]
+        t.columns, t.residue = columns, numbers
+    t.columns.scores[place], t.columns.ids[place], t.residue[place] = score, subscription, residue
+    t.residual += residue != PLAIN
+    t.used += 1
+    return place
+
+
+@kernel
+def enter(t: Any, subscription: int, box: Any, weights: Any, mentioned: Any, score: float, residue: int) -> int:
+    """A client subscribes; the place of its row."""
+    place = new_place(t, subscription, score, residue)
+    columns = t.columns
+    for j in range(len(weights)):
+        columns.lo[j, place], columns.hi[j, place] = box[j, 0], box[j, 1]
+        columns.weights[j, place], columns.mentioned[j, place] = weights[j], mentioned[j]
+    return place
+
+
+@kernel
+def leave(t: Any, place: int) -> int:
+    """A client leaves. The subscription that takes its place, the last one of the tail, or −1."""
+    columns = t.columns
+    t.residual -= t.residue[place] != PLAIN
+    if place < t.built:
+        columns.ids[place] = -1
+        t.dead += 1
+        clear_bits(t.layout, place, t.relaxed)
+        return -1
+    t.used -= 1
+    last = t.used
+    if place == last:
+        return -1
+    for j in range(columns.lo.shape[0]):
+        columns.lo[j, place], columns.hi[j, place] = columns.lo[j, last], columns.hi[j, last]
+        columns.weights[j, place], columns.mentioned[j, place] = columns.weights[j, last], columns.mentioned[j, last]
+    columns.scores[place], columns.ids[place] = columns.scores[last], columns.ids[last]
+    t.residue[place] = t.residue[last]
+    return columns.ids[place]
+
+
+@kernel(inner=True)
+def clear_bits(layout: Any, rank: int, is_relaxed: bool) -> None:
+    """A rank matches nothing from now on: exact matching needs a bit in every attribute, relaxed in one."""
+    slices, keep = layout.slices, ~(np.uint64(1) << np.uint64(rank & 63))
+    for j in range(slices.shape[0] if is_relaxed else 1):
+        for cell in range(slices.shape[1]):
+            slices[j, cell, rank >> 6] &= keep
+
+
+@kernel(inline="always")
+def is_due(tail: int, dead: int, built: int, least: int) -> bool:
+    """Has so much changed that a new static part is worth it?"""
+    return tail + dead >= max(least, built // CHANGED_SHARE)
+
+
+@kernel
+def stale(t: Any) -> bool:
+    """Should there be a new static part before an event asks?"""
+    return is_due(t.used - t.built, t.dead, t.built, t.least) and not (t.relaxed and t.residual > 0)
+
+
+def build(t: Any) -> NDArray[np.int64]:
+    """Put all live rows into a new static part, or into the tail if they are few; the subscriptions by place."""
+    columns, used, least, is_relaxed = _state(t)
+    live = np.flatnonzero(columns.ids[:used] >= 0)
+    live = live[np.argsort(columns.ids[live])]  # ties in score are won by the lower id, hence by the lower number
+    layout, built = empty_layout(len(columns.lo)), 0
+    if len(live) >= least:
+        lo, hi, weights, mentioned = (np.ascontiguousarray(column[:, live].T) for column in columns[:4])
+        numbers = np.arange(len(live))
+        catalogue = Catalogue(numbers, lo, hi, columns.scores[live], weights, mentioned.astype(np.bool_))
+        index = Slices(catalogue, "relaxed" if is_relaxed else "exact")
+        layout, built, live = index.layout, len(live), live[index.ranked]
+    _rearrange(t, live, layout, built)
+    ids: NDArray[np.int64] = columns.ids[live]
+    return ids
+
+
+@kernel
+def _state(t: Any) -> Any:
+    return t.columns, t.used, t.least, t.relaxed
+
+
+@kernel
+def _rearrange(t: Any, order: Any, layout: Any, built: int) -> None:
+    """The rows in this order, from the first place on."""
+    old, count = t.columns, len(order)
+    columns, numbers = _columns(old.lo.shape[0], max(count, _FIRST_ROWS)), np.empty(max(count, _FIRST_ROWS), np.int64)
+    for i in range(count):
+        place = order[i]
+        numbers[i], columns.scores[i], columns.ids[i] = t.residue[place], old.scores[place], old.ids[place]
+        for j in range(old.lo.shape[0]):
+            columns.lo[j, i], columns.hi[j, i] = old.lo[j, place], old.hi[j, place]
+            columns.weights[j, i], columns.mentioned[j, i] = old.weights[j, place], old.mentioned[j, place]
+    t.columns, t.residue, t.layout, t.used, t.built, t.dead = columns, numbers, layout, count, built, 0
+
+
+@kernel
+def top(t: Any, event: Any, k: int) -> Any:
+    """(ids, scores, entries compared, blocks looked at) of the k best, best first; all of them for k < 0."""
+    live, work = t.used - t.dead, np.zeros(2, np.int64)
+    k = live if k < 0 else min(k, live)
+    ids, scores, size = np.empty(k, np.int64), np.empty(k, np.float64), np.int64(0)
+    if k > 0 and t.built > 0:
+        size = _static_top(t, event, ids, scores, work)
+    if k > 0 and t.used > t.built:
+        size = _tail_top(t, event, ids, scores, size)
+    in_order(scores, ids, size)
+    return ids[:size], scores[:size], work[0] + (t.used - t.built if k > 0 else 0), work[1]
+
+
+@kernel(inner=True)
+def _static_top(t: Any, event: Any, ids: Any, scores: Any, work: Any) -> Any:
+    """The best of the static part into a heap; their number."""
+    point = np.empty((2, len(event)))
+    for j in range(len(event)):
+        point[0, j], point[1, j] = event[j], event[j]
+    if t.relaxed:
+        return relaxed(t.layout, t.columns.ids, point, ids, scores, work)
+    k, ask = len(ids), min(len(ids) + (_SPARE if t.residual > 0 else 0), t.built)
+    while True:
+        ranks, size = np.empty(ask, np.int64), np.int64(0)
+        found = exact(t.layout, point, ask, ranks, work)
+        for i in range(found):
+            rank = ranks[i]
+            if size < k and (t.residue[rank] == PLAIN or admits(t.residues, t.residue[rank], event)):
+                size = offer(scores, ids, size, t.columns.scores[rank], t.columns.ids[rank])
+        if size == k or found < ask or ask == t.built:
+            return size
+        ask = min(2 * ask, t.built)
+
+
+@kernel(inner=True)
+def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
+    """Scan the tail, and offer what matches to a heap of `size`; its new size."""
+    columns, k = t.columns, len(ids)
+    mask, total, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
+    for start in range(t.built, t.used, BLOCK):
+        stop = min(start + BLOCK, t.used)
+        if t.relaxed:
+            block_relaxed(columns, event, event, start, stop, mask, total)
+        else:
+            block_exact(columns, event, event, start, stop, mask)
+        found = 0
+        for i in range(stop - start):  # without a branch: which rows match is unpredictable
+            hits[found] = i
+            found += mask[i]
+        for at in range(found):
+            i = hits[at]
+            place, score = start + i, total[i] if t.relaxed else columns.scores[start + i]
+            if size == k and score < scores[0]:
+                continue
+            if t.residue[place] != PLAIN:
+                score = _true_score(t, place, event, score)
+            if score == score:
+                size = offer(scores, ids, size, score, columns.ids[place])
+    return size
+
+
+@kernel(inner=True)
+def _true_score(t: Any, place: int, event: Any, score: float) -> float:
+    """The score of a row whose box matches with its residue honoured; NaN if it does not match."""
+    number, columns = t.residue[place], t.columns
+    if not t.relaxed:
+        return score if admits(t.residues, number, event) else np.nan
+    total, held = 0.0, 0
+    for j in range(len(event)):
+        inside = columns.mentioned[j, place] and columns.lo[j, place] <= event[j] <= columns.hi[j, place]
+        if inside and admits_value(t.residues, number, j, event[j]):
+            total += columns.weights[j, place]
+            held += 1
+    return total if held else np.nan
+
+
+def check(t: Any, places: Mapping[int, int]) -> None:
+    """Raise AssertionError unless the parts fit together and the subscriptions are at these places."""
+    columns, used, _, is_relaxed = _state(t)
+    slices, built, dead = _static(t)
+    held = columns.ids[:used].tolist()
+    assert {id: place for place, id in enumerate(held) if id >= 0} == dict(places)
+    assert built <= used
+    assert dead == (columns.ids[:built] < 0).sum(), "what left the static part is counted"
+    assert (columns.ids[built:used] >= 0).all(), "the tail has no gaps"
+    for place in np.flatnonzero(columns.ids[:built] < 0):
+        bits = (slices[:, :, place >> 6] >> np.uint64(place & 63)) & np.uint64(1)
+        assert not bits[: None if is_relaxed else 1].any(), "what left the static part matches nothing"
+
+
+@kernel
+def _static(t: Any) -> Any:
+    return t.layout.slices, t.built, t.dead

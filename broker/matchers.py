@@ -1,0 +1,128 @@
+"""The matcher of a broker's own clients: rows that both engines share, or any index of `topk`.
+
+`scan` and `auto` on boxes are kernels over rows (local_rows.py). Every other method is an index that is built in bulk:
+changes are gathered, and when an event asks they are made one by one if they are few, or the index is built anew from
+everything that is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker import local_rows
+from broker.residue_rows import Residues
+from routing.filter import Filter
+
+if TYPE_CHECKING:
+    from broker.ranking import Ranking
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Answer = tuple[Ints, Floats, int, int]  # ids and scores, best first; entries compared; nodes looked at
+
+FEW = 16  # changes that are always made one by one
+
+
+class Matcher(Protocol):
+    def __len__(self) -> int: ...
+    def add(self, subscription: int, filter: Filter) -> None: ...
+    def remove(self, subscription: int) -> None: ...
+    def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer: ...
+    def check(self) -> None: ...
+
+
+class RowMatcher:
+    """`scan` and `auto`."""
+
+    def __init__(self, dimensions: int, residues: Residues, semantics: str, method: str) -> None:
+        self._residues = residues
+        self._rows = local_rows.new_rows(dimensions, residues, semantics, method)
+        self._place: dict[int, int] = {}
+        self._changed = False  # since an event asked
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self._changed = True
+        self._place[subscription] = local_rows.enter(
+            self._rows,
+            subscription,
+            filter.box,
+            filter.weights,
+            np.array(filter.mentioned),
+            filter.score,
+            self._residues.number(filter.residue),
+        )
+
+    def remove(self, subscription: int) -> None:
+        self._changed = True
+        place = self._place.pop(subscription)
+        moved = local_rows.leave(self._rows, place)
+        if moved >= 0:
+            self._place[moved] = place
+
+    def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer:
+        if self._changed:
+            self._changed = False
+            if local_rows.stale(self._rows):
+                ids = local_rows.build(self._rows).tolist()
+                self._place = dict(zip(ids, range(len(ids)), strict=True))
+        answer: Answer = local_rows.top(self._rows, event, -1 if k is None else k)
+        return answer
+
+    def check(self) -> None:
+        local_rows.check(self._rows, self._place)
+
+
+class IndexMatcher:
+    """An index of `topk` and the changes that it has not been told of."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+        self._index = ranking.new_index({})
+        self._filters: dict[int, Filter] = {}
+        self._joined: dict[int, None] = {}  # not yet in the index
+        self._left: dict[int, None] = {}  # still in the index; one that left and joined again is in both
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self._filters[subscription] = filter
+        self._joined[subscription] = None
+
+    def remove(self, subscription: int) -> None:
+        del self._filters[subscription]
+        if subscription in self._joined:
+            del self._joined[subscription]
+        else:
+            self._left[subscription] = None
+
+    def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer:
+        if self._joined or self._left:
+            self._catch_up()
+        stats = self._index.stats
+        entries, nodes = stats.entries, stats.nodes
+        found = self._ranking.top(self._index, event, weights, k)
+        ids, scores = zip(*found, strict=True) if found else ((), ())
+        return np.array(ids, np.int64), np.array(scores), stats.entries - entries, stats.nodes - nodes
+
+    def _catch_up(self) -> None:
+        changes = len(self._joined) + len(self._left)
+        if changes > max(FEW, len(self._index) // local_rows.CHANGED_SHARE):
+            self._index = self._ranking.new_index(self._filters)
+        else:
+            for subscription in self._left:
+                self._index.remove(subscription)
+            for subscription in self._joined:
+                self._ranking.add(self._index, subscription, self._filters[subscription])
+        self._joined.clear()
+        self._left.clear()
+
+    def check(self) -> None:
+        self._index.check()
+        assert len(self._index) + len(self._joined) - len(self._left) == len(self._filters)
