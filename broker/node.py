@@ -175,8 +175,9 @@ class Broker:
         interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
         took = self._took()
         if len(ids):
-            served = message.event, self.number, now + took, message.hop, now + took - message.published
-            network.recorder.delivered(served, ids, scores)
+            served_at = now + took
+            latency = served_at - message.published
+            network.recorder.delivered((message.event, self.number, served_at, message.hop, latency), ids, scores)
         self._row = number = network.recorder.publication(
             (
                 network.recorder.step(),

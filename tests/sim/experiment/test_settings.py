@@ -145,7 +145,7 @@ def declared(model: Any = Experiment, prefix: str = "") -> set[str]:
 def test_every_declared_key_is_tried_below():
     tried = {key for key, _, _ in WITHOUT_EFFECT}
     assert {key for key in declared() if not key.endswith("*")} <= tried
-    assert {"arrivals", "covering", "matching"} <= tried, "options of the sections that have some"
+    assert {"arrivals", "covering"} <= tried, "options of the sections that have some"
 
 
 @pytest.mark.parametrize(("key", "value", "sections"), WITHOUT_EFFECT)
