@@ -217,15 +217,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
         missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
         missed_fault=pa.int64(),  # under way while something was down or being repaired
+        judged_share=pa.float64(),  # of the events; what the oracle counted above is of these
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
         file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
     ),
 }
 # Columns that traces of earlier versions lack.
-OPTIONAL = {
-    ("run", name) for name in (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times")
-}
+_LATER = (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times", "judged_share")
+OPTIONAL = {("run", name) for name in _LATER}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}

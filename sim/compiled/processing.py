@@ -113,7 +113,8 @@ def _publication(w: Any, m: int, broker: int) -> None:
             compared += looked
         if wanted:
             forwarded += 1
-            copy = w.messages[send(w, near.wire, PUBLISH, event, NONE, hop + 1)]
+            m = send(w, near.wire, PUBLISH, event, NONE, hop + 1)
+            copy = w.messages[m]  # only now: sending may have lengthened w.messages
             copy.plane, copy.parent, copy.published = near.plane, number, published
     row = w.publications[run.publications]
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker

@@ -15,13 +15,18 @@ processed. A coverer may be younger: a later, wider request can overtake a subsc
 back there while the coverer itself still travels. Coverers have coverers, so this is a closure. From then on
 make-before-break keeps a representative in every table, whatever joins or leaves.
 
-What is judged of the way of an event, hop by hop, is in oracle_paths.py.
+Who is reached is in oracle_truth.py, the loop over events and brokers in oracle_events.py, what is judged of the way of
+an event, hop by hop, in oracle_paths.py. Events are judged in parts of bounded size, on all cores. Where events times
+subscriptions exceed JUDGED_PAIRS only a share of the events is judged, chosen by their numbers like the samples of a
+trace (broker/trace/sampling.py); the verdict says which share.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,19 +34,39 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from broker.trace.sampling import is_kept
 from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL
+from sim.experiment.oracle_events import (
+    A_COPY_DROPPED,
+    A_COPY_LOST,
+    COUNTED,
+    Hops,
+    Lives,
+    Served,
+    judge_events,
+    order_by_event,
+)
 from sim.experiment.oracle_paths import (
     NEVER,
-    Floats,
+    Ways,
     columns,
     is_kind,
     mergers,
+    mergers_appended,
     row_of,
     untraced,
     ways,
     wrong_times,
 )
+from sim.experiment.oracle_truth import Floats, Ints, Terms, Truth, terms_of
 from sim.workloads import Workload
+
+__all__ = ["Truth", "Verdict", "judge", "judged_share"]
+
+JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being asked: seconds, and deliveries fit in memory
+PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
+HOPS = ("event", "source", "target", "step", "time", "published", "hop", "sent", "waited", "service")
+DELIVERIES = ("event", "broker", "subscription", "rank", "hops", "latency", "time")
 
 
 @dataclass
@@ -54,26 +79,14 @@ class Verdict:
     missed_transient: int = 0
     missed_dropped: int = 0
     missed_fault: int = 0
-
-    def count_missed(self, count: int, dropped: bool, faulty: bool) -> None:
-        if faulty:
-            self.missed_fault += count
-        elif dropped:
-            self.missed_dropped += count
-        else:
-            self.missed += count
+    judged_share: float = 1.0  # of the events; all counts are of these
 
 
-@dataclass(frozen=True)
-class _Lives:
-    """Per subscription: where it lives, and when it came, settled and left."""
-
-    home: NDArray[np.int64]
-    came: NDArray[np.int64]  # step at which its broker took it in
-    left: NDArray[np.int64]  # step at which its broker let it go, or NEVER
-    asked: Floats  # when its client subscribed
-    settled: Floats
-    asked_to_leave: Floats
+def judged_share(asked: float | None, subscriptions: int, events: int) -> float:
+    """The share of the events that is judged, chosen by their numbers."""
+    if asked is not None:
+        return asked
+    return min(1.0, JUDGED_PAIRS / max(subscriptions * events, 1))
 
 
 def judge(
@@ -87,42 +100,130 @@ def judge(
     strategy: str = "covering",
     root: int | None = None,
     instant: bool = False,
+    share: float = 1.0,
 ) -> Verdict:
     """Compare a finished run with what it must be; `kind` says what the k best are.
 
-    `strategy` and `root` tell where events go without being asked for, `instant` that nothing can wait.
+    `strategy` and `root` tell where events go without being asked for, `instant` that nothing can wait. `share`: of the
+    events; deliveries of others need not be in the tables.
     """
-    truth, own = Truth(workload, semantics, kind, max_distance), workload.event_weights
-    invented = mergers(workload, tables["decisions"])
-    lives = _lives(tables, len(workload.lo), len(invented.lo))
-    hops = _by_event(tables["publications"], ("target", "step", "source", "time", "published"), len(workload.events))
-    delivered = _by_event(tables["deliveries"], ("broker", "subscription", "rank"), len(workload.events))
-    faults = tables["faults"].to_pandas()
-    dropped = set(faults["event"][faults["kind"] == QUEUE_FULL])
-    lost = set(faults["event"][faults["kind"].isin([LINK_DOWN, CRASHED])])  # copies that were in flight
-    broken = _broken_times(faults)
-    count, merged = len(workload.lo), Truth(invented, semantics)
-    explained = ways(tables, count, count + len(invented.lo), strategy, root)
-    strays = 0
-    verdict = Verdict(wrong_times=wrong_times(tables, instant))
-    for event in range(len(workload.events)):
-        if not len(hops[event]):
-            continue  # never published in this run
-        scores = truth.scores(workload.events[event], own if own is None else own[event])
-        published, ended = hops[event][0, 4], hops[event][:, 3].max()
-        faulty = event in lost or any(start <= ended and published <= end for start, end in broken)
-        _judge_event(verdict, lives, scores, hops[event], delivered[event], k, event in dropped, faulty)
-        matching = np.flatnonzero(~np.isnan(scores))
-        if len(invented.lo):
-            also = np.flatnonzero(~np.isnan(merged.scores(workload.events[event])))
-            matching = np.concatenate([matching, count + also])
-        strays += explained.strays(matching, hops[event][:, :3])
-    verdict.strays = None if untraced(tables) else strays
-    return verdict
+    numbers = np.flatnonzero(is_kept(np.arange(len(workload.events)), share))
+    judging = _Judging(workload, tables, semantics, kind, max_distance, strategy, root, instant, k, numbers)
+    counts = judging.counts()
+    verdict = Verdict(**dict(zip((*COUNTED, "wrong_times"), counts.tolist(), strict=True)))
+    judged = len(numbers) / max(len(workload.events), 1) if share < 1.0 else 1.0
+    return replace(verdict, strays=None if untraced(tables) else verdict.strays, judged_share=judged)
 
 
-def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
-    """From each first fault until the network had converged again."""
+class _Judging:
+    """What all events are judged by, and the loop over parts of them."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        tables: Mapping[str, pa.Table],
+        semantics: str,
+        kind: str,
+        max_distance: float,
+        strategy: str,
+        root: int | None,
+        instant: bool,
+        k: int | None,
+        numbers: Ints,
+    ) -> None:
+        self._tables, self._instant, self._numbers = tables, instant, numbers
+        self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
+        invented = mergers(workload, tables["decisions"])
+        ranked = kind == "boxes" and semantics == "exact"
+        self._lives, order = _lives(tables, self._brokers, workload.scores, len(invented.lo), ranked)
+        # Mergers follow the subscriptions: nobody lives there, but they are in tables.
+        everything = mergers_appended(workload, invented)
+        rows = np.concatenate([order, np.arange(count, len(everything.lo))])
+        self._terms: Terms = terms_of(everything, semantics, kind, max_distance, rows)
+        self._ways: Ways = ways(tables, count, np.argsort(rows), strategy, root)
+        self._k = max(count, 1) if k is None else k
+        self._values = np.array(workload.events, dtype=np.float64)
+        weights = workload.event_weights
+        self._weights = np.ones((1, self._values.shape[1])) if weights is None else np.array(weights)
+        faults = tables["faults"].to_pandas()
+        self._happened, self._broken = _happened(faults, len(workload.events)), _broken_times(faults)
+
+    def counts(self) -> Ints:
+        """Counts as in COUNTED, then wrong times."""
+        hops = _Rows(self._tables["publications"], HOPS, self._numbers, len(self._values))
+        served = _Rows(self._tables["deliveries"], DELIVERIES, self._numbers, len(self._values))
+        pairs, workers = len(self._numbers) * len(self._lives.number), os.cpu_count() or 1
+        parts = max(-(-(len(hops) + len(served)) // PART_ROWS), 4 * workers if pairs > PART_ROWS else 1)
+        edges = np.unique(np.linspace(0, len(self._numbers), parts + 1).astype(np.int64))
+
+        def judged(begin: int, end: int) -> Ints:
+            return self._part(self._numbers[begin:end], hops.part(begin, end), served.part(begin, end))
+
+        with ThreadPoolExecutor(workers) as pool:
+            counts = sum(pool.map(judged, edges[:-1], edges[1:]), np.zeros(len(COUNTED) + 1, np.int64))
+        counts[-1] += hops.foreign + served.foreign
+        return counts
+
+    def _part(self, numbers: Ints, hops: _Part, served: _Part) -> Ints:
+        h, s = hops.columns, served.columns
+        link = self._ways.links_of(h["source"], h["target"])
+        counted = judge_events(
+            self._terms,
+            self._lives,
+            self._ways.entries,
+            Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"]),
+            Served(served.first, s["broker"], s["subscription"], s["rank"]),
+            numbers,
+            self._values,
+            self._weights,
+            self._happened,
+            self._broken,
+            self._k,
+        )
+        return np.append(counted, wrong_times(h, s, self._tables["links"], self._brokers, self._instant))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of some events, event by event."""
+
+    first: Ints  # where the rows of each begin
+    columns: dict[str, NDArray[Any]]
+
+
+class _Rows:
+    """A table of the trace, sorted by event, of which parts are cut out: whole numbers as int64, fractions as float64."""
+
+    def __init__(self, table: pa.Table, names: tuple[str, ...], numbers: Ints, events: int) -> None:
+        event = table.column("event").to_numpy()
+        self.foreign = int(((event < 0) | (event >= events)).sum())  # of no event of this workload
+        place = np.full(events + 1, -1)
+        place[numbers] = np.arange(len(numbers))
+        event = place[np.clip(event, -1, events)]  # −1 and `events` are nobody's
+        self._first, self._order = order_by_event(event, len(numbers))
+        self._columns = dict(zip(names, columns(table, *names), strict=True))
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def part(self, begin: int, end: int) -> _Part:
+        first = self._first[begin : end + 1]
+        rows = self._order[first[0] : first[-1]]
+        columns = {name: column[rows] for name, column in self._columns.items()}
+        exact = {name: np.float64 if column.dtype.kind == "f" else np.int64 for name, column in columns.items()}
+        return _Part(first - first[0], {name: column.astype(exact[name]) for name, column in columns.items()})
+
+
+def _happened(faults: pd.DataFrame, events: int) -> Ints:
+    """What happened to copies of each event, as bits."""
+    happened = np.zeros(events, np.int64)
+    for bit, kinds in ((A_COPY_DROPPED, [QUEUE_FULL]), (A_COPY_LOST, [LINK_DOWN, CRASHED])):
+        happened[np.unique(faults["event"][faults["kind"].isin(kinds)]).astype(np.int64)] |= bit
+    return happened
+
+
+def _broken_times(faults: pd.DataFrame) -> Floats:
+    """From each first fault until the network had converged again, (n, 2)."""
     broken: list[tuple[float, float]] = []
     since: float | None = None
     for time, kind in zip(faults["time"], faults["kind"], strict=True):
@@ -131,131 +232,36 @@ def _broken_times(faults: pd.DataFrame) -> list[tuple[float, float]]:
         elif kind == CONVERGED and since is not None:
             broken.append((since, time))
             since = None
-    return broken if since is None else [*broken, (since, np.inf)]
+    found = broken if since is None else [*broken, (since, np.inf)]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
-def _judge_event(
-    verdict: Verdict,
-    lives: _Lives,
-    scores: Floats,
-    hops: Floats,
-    delivered: Floats,
-    k: int | None,
-    dropped: bool,
-    faulty: bool,
-) -> None:
-    step_at = {int(broker): int(step) for broker, step in hops[:, :2]}
-    ended, published = hops[:, 3].max(), hops[0, 4]
-    got: dict[int, list[int]] = {}
-    for broker, subscription, _rank in delivered[np.lexsort((delivered[:, 2], delivered[:, 0]))]:
-        got.setdefault(int(broker), []).append(int(subscription))
-    verdict.duplicates += len(hops) - len(step_at)  # a broker saw the event twice
-    matching = np.flatnonzero(~np.isnan(scores) & (lives.came < NEVER))
-    for broker in np.union1d(lives.home[matching], np.array(list(got), dtype=np.int64)):
-        local = matching[lives.home[matching] == broker]
-        step = step_at.get(int(broker))
-        if step is not None:
-            in_force = local[(lives.came[local] < step) & (step < lives.left[local])]
-            best = in_force[np.lexsort((in_force, -scores[in_force]))][:k].tolist()
-            served = got.get(int(broker), [])
-            verdict.duplicates += len(served) - len(set(served))
-            # A broker that lost its memory serves others until its clients are back.
-            verdict.count_missed(len(set(best) - set(served)), False, faulty)
-            verdict.spurious += 0 if faulty else len(set(served) - set(best))
-            if set(served) == set(best) and served != best and len(served) == len(best):
-                verdict.spurious += 1  # the right ones in the wrong order
-            continue
-        required = (lives.settled[local] <= published) & (lives.asked_to_leave[local] > ended)
-        in_doubt = ~required & (lives.asked[local] <= published) & (lives.asked_to_leave[local] > published)
-        missing = min(int(required.sum()), len(local) if k is None else k)
-        verdict.count_missed(missing, dropped, faulty)
-        verdict.missed_transient += int(in_doubt.sum())
-
-
-class Truth:
-    """Who is reached by an event, and with what score, from the columns of the workload alone.
-
-    Only what subscriptions mention is looked at, row by row and attribute by attribute: sums are added in that
-    order everywhere, so that scores agree to the last bit.
-    """
-
-    def __init__(self, workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0) -> None:
-        self._workload, self._relaxed, self._kind, self._far = workload, semantics == "relaxed", kind, max_distance
-        self._row, self._attribute = np.nonzero(workload.mentioned)
-        at = self._row, self._attribute
-        self._lo, self._hi, self._weight = workload.lo[at], workload.hi[at], workload.weights[at]
-        self._size = np.bincount(self._row, minlength=len(workload.lo))
-        if kind == "places":
-            sums = self._summed(self._weight)
-            self._weight = self._weight / np.where(sums > 0, sums, 1.0)[self._row]
-        starts = np.concatenate([[0], np.cumsum(self._size)])
-        self._odd = {row: slice(starts[row], starts[row + 1]) for row in workload.residues}
-
-    def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """The score of every subscription for one event; NaN where the event does not reach it."""
-        holds = self._holds(values)
-        held = self._summed(holds)
-        reached = held > 0 if self._relaxed else held == self._size
-        if self._kind == "places":
-            return np.where(reached, self._similarity(values, holds), np.nan)
-        if self._kind == "predicates":
-            product = self._weight if weights is None else self._weight * weights[self._attribute]
-            return np.where(reached, self._summed(product), np.nan)
-        score = self._summed(np.where(holds, self._weight, 0.0)) if self._relaxed else self._workload.scores
-        return np.where(reached, score, np.nan)
-
-    def _holds(self, values: Floats) -> NDArray[np.bool_]:
-        """Which of all predicates hold; NaN (missing) fails every comparison."""
-        here = values[self._attribute]
-        holds: NDArray[np.bool_] = (self._lo <= here) & (here <= self._hi)
-        for row, at in self._odd.items():
-            residue, named = self._workload.residues[row], self._attribute[at]
-            for attribute, excluded in residue.excluded:
-                holds[at] &= (named != attribute) | (values[attribute] not in excluded)
-            for attribute, allowed in residue.allowed:
-                holds[at] &= (named != attribute) | (values[attribute] in allowed)
-        return holds
-
-    def _similarity(self, values: Floats, holds: NDArray[np.bool_]) -> Floats:
-        """ψ of Hu et al. (SSTD 2015), Eq. 1 to 4."""
-        text = self._summed(np.where(holds, self._weight, 0.0))
-        near, place = self._workload.near, self._workload.schema.place
-        assert place is not None, "places are ranked only where events have one"
-        alpha, close = np.zeros(len(text)), np.zeros(len(text))
-        if near is not None:
-            alpha = np.nan_to_num(near[:, 2])
-            north, east = near[:, 0] - values[place[0]], near[:, 1] - values[place[1]]
-            close = np.nan_to_num(np.maximum(0.0, 1.0 - np.sqrt(north * north + east * east) / self._far))
-        return (1.0 - alpha) * text + alpha * close
-
-    def _summed(self, values: Any) -> Floats:
-        """Values of predicates added up by subscription."""
-        return np.bincount(self._row, values, len(self._size)).astype(np.float64, copy=False)
-
-
-def _lives(tables: Mapping[str, pa.Table], count: int, invented: int) -> _Lives:
-    operations = tables["operations"].to_pandas()
+def _lives(
+    tables: Mapping[str, pa.Table], brokers: int, scores: Floats, invented: int, ranked: bool
+) -> tuple[Lives, Ints]:
+    """Lives sorted by home and, where `ranked`, score, and the number of the subscription in each row."""
+    operations, count = tables["operations"].to_pandas(), len(scores)
     control = tables["control"]
     requests = control.filter(pa.array(control.column("source").to_numpy() == CLIENT)).to_pandas()
-    lives = _Lives(
-        home=np.full(count, -1, dtype=np.int64),
-        came=np.full(count, NEVER),
-        left=np.full(count, NEVER),
-        asked=np.full(count, np.inf),
-        settled=_settled(tables, count, invented)[:count],
-        asked_to_leave=np.full(count, np.inf),
-    )
+    home, came, left = np.full(count, brokers), np.full(count, NEVER), np.full(count, NEVER)
+    asked, asked_to_leave = np.full(count, np.inf), np.full(count, np.inf)
     joins = requests[requests["kind"] == "subscribe"]
-    np.minimum.at(lives.came, joins["subscription"].to_numpy(), joins["step"].to_numpy())  # the first, if repeated
+    np.minimum.at(came, joins["subscription"].to_numpy(), joins["step"].to_numpy())  # the first, if repeated
     leaves = requests[requests["kind"] == "unsubscribe"]
-    lives.left[leaves["subscription"]] = leaves["step"]
+    left[leaves["subscription"]] = leaves["step"]
     joining = operations["kind"].isin(["subscribe", "preload"]).to_numpy()
     joined = operations["subscription"][joining]  # each once: what is repeated is called resubscribe
-    lives.home[joined] = operations["broker"][joining]
-    lives.asked[joined] = operations["time"][joining]
+    home[joined] = operations["broker"][joining]
+    home[came == NEVER] = brokers
+    asked[joined] = operations["time"][joining]
     leaving = (operations["kind"] == "unsubscribe").to_numpy()
-    lives.asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
-    return lives
+    asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
+    settled = _settled(tables, count, invented)[:count]
+    order = np.argsort(-scores, kind="stable") if ranked else np.arange(count)
+    order = order[np.argsort(home[order], kind="stable")]
+    first = np.searchsorted(home[order], np.arange(brokers + 1))
+    per_row = (came, left, asked, settled, asked_to_leave)
+    return Lives(first, order, *(column[order] for column in per_row)), order
 
 
 def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Floats:
@@ -280,12 +286,3 @@ def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Float
     while (settled[behind] < settled[witness]).any():
         np.maximum.at(settled, behind, settled[witness])
     return np.maximum(settled, finished[advertising].max(initial=-np.inf))
-
-
-def _by_event(table: pa.Table, columns: tuple[str, ...], events: int) -> list[Floats]:
-    """The rows of `table`, split by event, as float arrays of the given columns."""
-    numbers = np.column_stack([table.column(name).to_numpy().astype(float) for name in columns])
-    event = table.column("event").to_numpy()
-    order = np.argsort(event, kind="stable")
-    starts = np.searchsorted(event[order], np.arange(1, events))
-    return np.split(numbers[order], starts)

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from broker.trace.schema import CLIENT, NOBODY
 from covering.residue import EMPTY, Residue
+from sim.experiment.oracle_events import EXPLAINED, Entries
+from sim.experiment.oracle_truth import Floats, Ints
 from sim.workloads import Workload
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Columns = Mapping[str, NDArray[Any]]
 NEVER = np.iinfo(np.int64).max
 ROUNDING = 1e-9  # of a time: sums in another order differ in their last bits, a forgotten part by far more
 
@@ -93,62 +94,68 @@ def _hulls_of(workload: Workload) -> Iterator[tuple[Floats, float]]:
     return iter(((workload.lo, np.inf), (workload.hi, -np.inf)))
 
 
-class Entries:
-    """Who was in which table, from which step to which; sorted, so that those of one subscription are neighbours."""
+def mergers_appended(workload: Workload, invented: Workload) -> Workload:
+    """The subscriptions, and behind them the mergers."""
+    if not len(invented.lo):
+        return workload
+    count = len(workload.lo)
+    names = ("lo", "hi", "mentioned", "scores", "weights")
+    both: Any = {name: np.concatenate([getattr(workload, name), getattr(invented, name)]) for name in names}
+    nowhere = np.full((len(invented.lo), 3), np.nan)
+    near = None if workload.near is None else np.concatenate([workload.near, nowhere])
+    residues = {**workload.residues, **{count + merger: residue for merger, residue in invented.residues.items()}}
+    return replace(workload, **both, near=near, residues=residues)
 
-    def __init__(self, tables: Mapping[str, pa.Table], subscriptions: int, rows: int) -> None:
-        control = tables["control"]
-        mask = (control.column("source").to_numpy() != CLIENT) & is_kind(control, "kind", "subscribe", "unsubscribe")
-        control = control.select(["step", "source", "target", "tree", "kind", "subscription"]).filter(pa.array(mask))
-        joins = is_kind(control, "kind", "subscribe")
-        step, source, target, tree, identity = columns(control, "step", "source", "target", "tree", "subscription")
-        identity = row_of(identity, subscriptions)
-        self.brokers = tables["brokers"].num_rows
-        # One number per entry: a subscription in the table that a broker keeps for a neighbour in a tree.
-        trees = int(tree.max(initial=-1)) + 2
-        key = ((identity * self.brokers + target) * self.brokers + source) * trees + (tree + 1)
-        order = np.argsort(key, kind="stable")  # steps are in order already
-        key, joins, step = key[order], joins[order], step[order]
-        same = np.concatenate([[False], key[1:] == key[:-1]])[: len(key)]  # one entry with the row before
-        # What is told again while two brokers agree again says nothing new.
-        news = ~same | (joins != np.concatenate([[False], joins[:-1]]))
-        key, joins, step, same = key[news], joins[news], step[news], same[news]
-        left = np.append(np.where(same & ~joins, step, NEVER)[1:], NEVER)
-        order = order[news][joins]
-        self.step, self.left = step[joins], left[joins]
-        self.target, self.source, self.tree = target[order], source[order], tree[order]
-        self._first = np.searchsorted(identity[order], np.arange(rows + 1))
 
-    def of(self, rows: Ints) -> Ints:
-        """The entries of these subscriptions and mergers."""
-        lengths = self._first[rows + 1] - self._first[rows]
-        before = np.cumsum(lengths) - lengths
-        return np.repeat(self._first[rows] - before, lengths) + np.arange(lengths.sum())
+def _entries(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints) -> tuple[Entries, Ints]:
+    """The entries of all tables and the links that they are about, as numbers; `places`: the row of each identity."""
+    control = tables["control"]
+    mask = (control.column("source").to_numpy() != CLIENT) & is_kind(control, "kind", "subscribe", "unsubscribe")
+    control = control.select(["step", "source", "target", "tree", "kind", "subscription"]).filter(pa.array(mask))
+    joins = is_kind(control, "kind", "subscribe")
+    step, source, target, tree, identity = columns(control, "step", "source", "target", "tree", "subscription")
+    identity = row_of(identity, subscriptions)
+    brokers = tables["brokers"].num_rows
+    link = target.astype(np.int64) * brokers + source  # who has the entry, and the neighbour that told it
+    # One number per entry: a subscription in the table that a broker keeps for a neighbour in a tree.
+    trees = int(tree.max(initial=-1)) + 2
+    key = (identity * brokers**2 + link) * trees + (tree + 1)
+    order = np.argsort(key, kind="stable")  # steps are in order already
+    key, joins, step = key[order], joins[order], step[order]
+    same = np.concatenate([[False], key[1:] == key[:-1]])[: len(key)]  # one entry with the row before
+    # What is told again while two brokers agree again says nothing new.
+    news = ~same | (joins != np.concatenate([[False], joins[:-1]]))
+    key, joins, step, same = key[news], joins[news], step[news], same[news]
+    left = np.append(np.where(same & ~joins, step, NEVER)[1:], NEVER)[: len(step)]
+    order, step, left = order[news][joins], step[joins], left[joins]
+    by_link = np.argsort(link[order], kind="stable")
+    order, step, left = order[by_link], step[by_link], left[by_link]
+    links, first = np.unique(link[order], return_index=True)
+    first = np.append(first, len(order))
+    return Entries(first, places[identity[order]], step, left, tree[order].astype(np.int64)), links
+
+
+NO_ENTRIES = Entries(np.zeros(1, np.int64), *(np.empty(0, np.int64) for _ in range(4)))
 
 
 @dataclass(frozen=True)
 class Ways:
-    """Which hops need no entry."""
+    """What explains a hop."""
 
-    entries: Entries | None  # None: not judged, for events go everywhere or entries came before the trace begins
-    upwards: frozenset[tuple[int, int]]  # links to the root of a hierarchy: they get every event
+    entries: Entries
+    brokers: int
+    links: Ints  # those with entries, ascending: sender × brokers + target
+    always: Ints | None  # links that need no entry; None: no hop does
 
-    def strays(self, matching: Ints, hops: Floats) -> int:
-        """How many hops of an event no entry explains; `hops`: rows of target, step, source."""
-        if self.entries is None:
-            return 0
-        entries, (target, step, source) = self.entries, hops.astype(np.int64).T
-        at = np.full(entries.brokers, -1)
-        at[target[::-1]] = step[::-1]  # the first time, if several
-        publisher = target[source == CLIENT].min(initial=entries.brokers)  # the tree of its events, if each has one
-        found = entries.of(matching)
-        here = at[entries.target[found]]
-        right = (entries.tree[found] < 0) | (entries.tree[found] == publisher)
-        found = found[right & (entries.step[found] < here) & (here < entries.left[found])]
-        explained = set(zip(entries.target[found].tolist(), entries.source[found].tolist(), strict=True))
-        explained |= self.upwards
-        sent = zip(source.tolist(), target.tolist(), strict=True)
-        return sum(pair[0] != CLIENT and pair not in explained for pair in sent)
+    def links_of(self, source: Ints, target: Ints) -> Ints:
+        """Per hop the number of the link whose entries must explain it, −1 if it has none, or EXPLAINED."""
+        if self.always is None:
+            return np.full(len(source), EXPLAINED)
+        link = source * self.brokers + target
+        at = np.searchsorted(self.links, link)
+        known = np.append(self.links, -1)[at] == link
+        free = (source == CLIENT) | np.isin(link, self.always)
+        return np.where(free, EXPLAINED, np.where(known, at, -1))
 
 
 def untraced(tables: Mapping[str, pa.Table]) -> bool:
@@ -158,62 +165,59 @@ def untraced(tables: Mapping[str, pa.Table]) -> bool:
     return bool(before.any())
 
 
-def ways(tables: Mapping[str, pa.Table], subscriptions: int, rows: int, strategy: str, root: int | None) -> Ways:
-    if strategy == "flooding" or untraced(tables):
-        return Ways(None, frozenset())
-    upwards = _upwards(tables["links"], root) if strategy == "hierarchical" else frozenset()
-    return Ways(Entries(tables, subscriptions, rows), upwards)
+def ways(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints, strategy: str, root: int | None) -> Ways:
+    """`places`: the row of each subscription and merger among those that the oracle looks at."""
+    brokers = tables["brokers"].num_rows
+    if strategy == "flooding" or untraced(tables):  # events go everywhere, or entries came before the trace begins
+        return Ways(NO_ENTRIES, brokers, np.empty(0, np.int64), None)
+    entries, links = _entries(tables, subscriptions, places)
+    upwards = _upwards(tables["links"], root) if strategy == "hierarchical" else []
+    always = np.array([broker * brokers + parent for broker, parent in upwards], dtype=np.int64)
+    return Ways(entries, brokers, links, always)
 
 
-def _upwards(links: pa.Table, root: int | None) -> frozenset[tuple[int, int]]:
+def _upwards(links: pa.Table, root: int | None) -> list[tuple[int, int]]:
+    """The links to the root of a hierarchy: they get every event."""
     tree = nx.Graph([(row["broker"], row["neighbour"]) for row in links.to_pylist() if row["routed"]])
     if not tree:
-        return frozenset()
+        return []
     middle = min(nx.center(tree)) if root is None else root
-    return frozenset(nx.bfs_predecessors(tree, middle))
+    return list(nx.bfs_predecessors(tree, middle))
 
 
 # ── the sum of its parts ───────────────────────────────────────────────────────────────────────────────
 
 
-def wrong_times(tables: Mapping[str, pa.Table], instant: bool) -> int:
-    """Hops and deliveries whose recorded times are not the sum of their links, waits and services.
+def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, instant: bool) -> int:
+    """Hops and deliveries of some events whose recorded times are not the sum of their links, waits and services.
 
     A message is processed when its service begins; copies and deliveries leave when it ends. `instant`: brokers take
     no time and links no more than their latency, so nothing waits.
     """
-    event, source, target, hop = columns(tables["publications"], "event", "source", "target", "hop")
-    time, sent, published, waited = columns(tables["publications"], "time", "sent", "published", "waited")
-    service = columns(tables["publications"], "service")[0]
-    brokers = tables["brokers"].num_rows
+    event, source, target, hop = (hops[name] for name in ("event", "source", "target", "hop"))
+    time, sent, published = (hops[name] for name in ("time", "sent", "published"))
+    waited, service = hops["waited"], hops["service"]
     if not len(event):
-        return tables["deliveries"].num_rows
+        return len(served["event"])
     place = event * brokers + target
     first = source == CLIENT
     before = _positions(place, event * brokers + source)  # the hop that it came from
     orphan = (before < 0) & ~first
-    total = waited + np.where(first, 0.0, _latencies(tables["links"], brokers, source, target))
+    total = waited + np.where(first, 0.0, _latencies(links, brokers, source, target))
+    total[orphan] = np.nan  # what came from nowhere is wrong, and so is what followed from it
     left = time + service
     sent_before = np.where(first, published, left[before])
     for number in range(1, int(hop.max()) + 1):
-        rows = (hop == number) & ~first
-        total[rows] += (total + service)[before[rows]]
+        rows = np.flatnonzero((hop == number) & ~first)
+        total[rows] += total[before[rows]] + service[before[rows]]
     slack = ROUNDING * (1.0 + np.abs(time))
-    right = (
-        (np.abs(time - published - total) <= slack)
-        & (sent == sent_before)
-        & (waited >= 0.0)
-        & (service >= 0.0)
-        & ~orphan
-    )
-    right &= hop == np.where(first, 0, hop[before] + 1)
+    right = (np.abs(time - published - total) <= slack) & (sent == sent_before) & ~orphan
+    right &= (waited >= 0.0) & (service >= 0.0) & (hop == np.where(first, 0, hop[before] + 1))
     if instant:
         right &= (waited <= slack) & (service == 0.0)
-    event, broker, hops = columns(tables["deliveries"], "event", "broker", "hops")
-    latency, arrived = columns(tables["deliveries"], "latency", "time")
-    at = _positions(place, event * brokers + broker)
-    fits = (np.abs(latency - (total + service)[at]) <= slack[at]) & (arrived == left[at])
-    fits &= (at >= 0) & (hops == hop[at])
+    at = _positions(place, served["event"] * brokers + served["broker"])
+    fits = (np.abs(served["latency"] - (total + service)[at]) <= slack[at]) & (served["time"] == left[at])
+    fits &= (at >= 0) & (served["hops"] == hop[at])
     return int((~right).sum() + (~fits).sum())
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from broker import link_rows, local_rows, trace
 from coverlay import CoverlayError
+from sim.compiled.engine import FIRST_ROWS
 from sim.experiment.plan import PlannedRun, load, plan, shipped
 from sim.experiment.runner import simulate, workload_of
 from sim.random_streams import streams
@@ -286,3 +287,15 @@ def test_a_fine_epsilon_of_another_method_than_the_curves_is_supported() -> None
         "covering": {"method": "kdtree", "epsilon": 1e-5},
     }
     assert_same(plan(data).runs[0])
+
+
+def test_more_messages_under_way_than_there_is_room_for_at_first() -> None:
+    """The hub of a star sends a copy to each leaf at once, and the rows of messages are moved meanwhile."""
+    data = {
+        "name": "crowded",
+        "overlay": {"kind": "star", "brokers": FIRST_ROWS + 50},
+        "workload": {"subscriptions": 0, "events": 2},
+        "routing": {"strategy": "flooding"},
+        "run": {"samples": 0},
+    }
+    assert assert_same(plan(data).runs[0])["publications"].num_rows == 2 * (FIRST_ROWS + 50)

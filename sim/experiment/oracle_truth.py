@@ -1,0 +1,159 @@
+"""Who is reached by an event, and with what score, from the columns of the workload alone.
+
+Only what subscriptions mention is looked at, row by row and attribute by attribute: sums are added in that order
+everywhere, so that scores agree to the last bit. Nothing here is shared with the brokers' matching.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coverlay import kernel
+from sim.workloads import Workload
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+KINDS = BOXES, PREDICATES, PLACES = 0, 1, 2
+_KIND_OF = dict(zip(("boxes", "predicates", "places"), KINDS, strict=True))
+
+
+class Terms(NamedTuple):
+    """All predicates, row by row, attributes ascending; what else decides who is reached and with what score."""
+
+    first: Ints  # (rows + 1,) where the predicates of a row begin
+    attribute: Ints
+    lo: Floats
+    hi: Floats
+    weight: Floats
+    first_list: Ints  # (predicates + 1,) where the lists of values of a predicate begin
+    lists: Ints  # (lists, 3) begin and end in `listed`; 1: these are left out, 0: only these are allowed
+    listed: Floats
+    score: Floats  # (rows,) as the subscription has it
+    near: Floats  # (rows, 3) latitude, longitude and α; NaN where it is near nowhere
+    kind: int
+    relaxed: bool
+    place: tuple[int, int]  # the attributes that are an event's place
+    far: float  # distance at which closeness is 0
+
+
+def terms_of(
+    workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0, order: Ints | None = None
+) -> Terms:
+    """The predicates of a workload; `order` says which of its rows is which of ours."""
+    order = np.arange(len(workload.lo)) if order is None else order
+    row, attribute = np.nonzero(workload.mentioned[order])
+    at = order[row], attribute
+    weight = workload.weights[at].astype(np.float64)
+    if kind == "places":
+        sums = np.bincount(row, weight, len(order))
+        weight = weight / np.where(sums > 0, sums, 1.0)[row]
+    near = np.full((len(order), 3), np.nan) if workload.near is None else workload.near[order]
+    first = np.searchsorted(row, np.arange(len(order) + 1))
+    first_list, lists, listed = _lists(workload, order, first, attribute)
+    return Terms(
+        first,
+        attribute.astype(np.int64),
+        workload.lo[at].astype(np.float64),
+        workload.hi[at].astype(np.float64),
+        weight,
+        first_list,
+        lists,
+        listed,
+        workload.scores[order].astype(np.float64),
+        np.ascontiguousarray(near, dtype=np.float64),
+        _KIND_OF[kind],
+        semantics == "relaxed",
+        workload.schema.place or (0, 0),
+        float(max_distance),
+    )
+
+
+def _lists(workload: Workload, order: Ints, first: Ints, attribute: Ints) -> tuple[Ints, Ints, Floats]:
+    """Values that predicates exclude or allow (≠, in): where those of a predicate begin, the lists, their values."""
+    found: list[tuple[int, tuple[float, ...], bool]] = []
+    for row in np.flatnonzero(np.isin(order, list(workload.residues))).tolist() if workload.residues else ():
+        residue = workload.residues[int(order[row])]
+        names = attribute[first[row] : first[row + 1]].tolist()
+        for entries, excludes in ((residue.excluded, True), (residue.allowed, False)):
+            found += [(int(first[row]) + names.index(a), values, excludes) for a, values in entries if a in names]
+    found.sort(key=lambda item: item[0])
+    ends = np.cumsum([len(values) for _, values, _ in found], dtype=np.int64)
+    begins = ends - np.array([len(values) for _, values, _ in found], dtype=np.int64)
+    lists = np.column_stack([begins, ends, np.array([excludes for *_, excludes in found], dtype=np.int64)])
+    first_list = np.searchsorted(np.array([p for p, *_ in found], dtype=np.int64), np.arange(len(attribute) + 1))
+    return first_list, lists, np.array([value for _, values, _ in found for value in values], dtype=np.float64)
+
+
+@kernel(inner=True)
+def _holds(terms: Any, predicate: int, values: Any) -> bool:
+    """NaN (missing) fails every comparison."""
+    value = values[terms.attribute[predicate]]
+    if not (terms.lo[predicate] <= value <= terms.hi[predicate]):
+        return False
+    for number in range(terms.first_list[predicate], terms.first_list[predicate + 1]):
+        begin, end, excludes = terms.lists[number]
+        listed = False
+        for one in terms.listed[begin:end]:
+            listed |= one == value
+        if listed == (excludes == 1):
+            return False
+    return True
+
+
+@kernel(inner=True)
+def reached(terms: Any, row: int, values: Any) -> bool:
+    """Exact: no predicate fails. Relaxed: one holds."""
+    for predicate in range(terms.first[row], terms.first[row + 1]):
+        if _holds(terms, predicate, values) == terms.relaxed:
+            return bool(terms.relaxed)
+    return not terms.relaxed
+
+
+@kernel(inner=True)
+def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
+    """The score of a row that is reached; `weights`: how much each attribute of the event counts."""
+    if terms.kind == BOXES and not terms.relaxed:
+        return float(terms.score[row])
+    total = 0.0
+    for predicate in range(terms.first[row], terms.first[row + 1]):
+        if terms.kind == PREDICATES:
+            total += terms.weight[predicate] * weights[terms.attribute[predicate]]
+        elif _holds(terms, predicate, values):
+            total += terms.weight[predicate]
+    if terms.kind != PLACES:
+        return total
+    # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; near nowhere: α = 0.
+    latitude, longitude, alpha = terms.near[row]
+    if math.isnan(alpha):
+        return total
+    north, east = latitude - values[terms.place[0]], longitude - values[terms.place[1]]
+    close = 1.0 - math.sqrt(north * north + east * east) / terms.far
+    if not close > 0.0:  # too far away, or the event is nowhere
+        close = 0.0
+    return float((1.0 - alpha) * total + alpha * close)
+
+
+@kernel
+def _scores(terms: Any, values: Any, weights: Any) -> Any:
+    scores = np.full(len(terms.score), np.nan)
+    for row in range(len(scores)):
+        if reached(terms, row, values):
+            scores[row] = score_of(terms, row, values, weights)
+    return scores
+
+
+class Truth:
+    """The scores of all subscriptions of a workload, event by event."""
+
+    def __init__(self, workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0) -> None:
+        self._terms = terms_of(workload, semantics, kind, max_distance)
+
+    def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
+        """The score of every subscription for one event; NaN where the event does not reach it."""
+        weights = np.ones(len(values)) if weights is None else weights
+        found: Floats = _scores(self._terms, np.array(values), np.array(weights))  # copies: never read-only
+        return found
