@@ -28,7 +28,7 @@ from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, in_words, loads
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
-from analysis.report.sentences import brief, loss_words
+from analysis.report.sentences import brief, judged_share, loss_words
 from analysis.report.study import COLUMNS, Case, overall, row_texts, shape
 from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
 from analysis.report.told import read_told
@@ -221,7 +221,9 @@ def _cards(summary: Summary) -> list[dict[str, str]]:
 def _truth_card(summary: Summary) -> dict[str, str]:
     """What the oracle found, and what that covers: green only where nothing at all was lost."""
     wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
-    checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries checked against the oracle: "
+    share = judged_share(summary)
+    which = "" if share == 1.0 else f", those of {100 * share:.3g} % of the events (run.sample_oracle),"
+    checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries{which} checked against the oracle: "
     if wrong:
         titles = [CATALOGUE[name].title for name in MUST_BE_ZERO if summary.runs[name].sum() > 0]
         return {"figure": f"{wrong:,} wrong", "text": checked + ", ".join(titles), "tone": "bad"}

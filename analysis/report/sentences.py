@@ -151,10 +151,18 @@ def _truth(summary: Summary) -> str:
     wrong = int(runs[list(MUST_BE_ZERO)].sum().sum())
     if wrong:
         return f"Do not trust this: of {made}, {wrong:,} were missing, doubled or wrong."
-    sentence = f"All {made} were checked one by one: none is wrong or doubled"
+    share = judged_share(summary)
+    checked = f"All {made}" if share == 1.0 else f"Of {made} those of {100 * share:.3g} % of the events, a sample,"
+    sentence = f"{checked} were checked one by one: none is wrong or doubled"
     if losses := loss_words(summary):
         return f"{sentence}; {losses}."
     return f"{sentence}, and nobody who asked for an event went without it."
+
+
+def judged_share(summary: Summary) -> float:
+    """The share of all events of all runs that the oracle judged."""
+    unjudged = ((1.0 - summary.runs["judged_share"]) * summary.runs["events"]).sum()
+    return 1.0 - float(unjudged) / max(int(summary.runs["events"].sum()), 1)
 
 
 # How a delivery can be lost without a fault of the routing.

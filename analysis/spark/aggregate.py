@@ -267,6 +267,12 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
         if wrong:
             listed = ", ".join(f"{count:.0f} {CATALOGUE[name].title}" for name, count in wrong.items())
             found.append(f"run {run.name} broke a guarantee: {listed}")
+    if (runs["judged_share"] < 1).any():
+        least = runs["judged_share"].min()
+        found.append(
+            f"the oracle judged a sample of the events, in one run {100 * least:.3g} %: what it counted is of these "
+            "(run.sample_oracle = 1 judges all)"
+        )
     if (runs["capped"] > 0).any():
         found.append("the probe cap ended some covering searches before ε allowed it, which costs recall")
     return found

@@ -271,6 +271,8 @@ class RunSection(Section):
     # are added up, so totals stay exact.
     sample_decisions: Annotated[float, Field(ge=0, le=1)] = 1.0
     sample_deliveries: Annotated[float, Field(ge=0, le=1)] = 1.0
+    # Share of the events that the oracle judges; absent: all, or as many as take it seconds (oracle.JUDGED_PAIRS).
+    sample_oracle: Annotated[float, Field(gt=0, le=1)] | None = None
     limit_bytes: Annotated[float, Field(gt=0)] = 4e9  # a run predicted to be larger is not begun unless forced
     force: bool = False  # begin it all the same
 

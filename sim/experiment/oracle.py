@@ -192,7 +192,7 @@ class _Part:
 
 
 class _Rows:
-    """A table of the trace, sorted by event, of which parts are cut out: whole numbers as int64, fractions as float64."""
+    """A table of the trace, sorted by event, to be cut into parts: whole numbers as int64, fractions as float64."""
 
     def __init__(self, table: pa.Table, names: tuple[str, ...], numbers: Ints, events: int) -> None:
         event = table.column("event").to_numpy()
@@ -260,8 +260,8 @@ def _lives(
     order = np.argsort(-scores, kind="stable") if ranked else np.arange(count)
     order = order[np.argsort(home[order], kind="stable")]
     first = np.searchsorted(home[order], np.arange(brokers + 1))
-    per_row = (came, left, asked, settled, asked_to_leave)
-    return Lives(first, order, *(column[order] for column in per_row)), order
+    times = asked[order], settled[order], asked_to_leave[order]
+    return Lives(first, order, came[order], left[order], *times), order
 
 
 def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Floats:

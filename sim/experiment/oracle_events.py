@@ -1,8 +1,8 @@
 """The oracle's inner loop: one event after the other, broker by broker, against what was delivered.
 
-What a broker must have served are the first k subscriptions in force that the event reaches, best first. Where scores do
-not depend on the event, rows are sorted by home and rank once, so looking ends at the k-th; else those that are reached
-are ranked per event. Events are independent of each other: threads judge parts of them.
+What a broker must have served are the first k subscriptions in force that the event reaches, best first. Where scores
+do not depend on the event, rows are sorted by home and rank once, so looking ends at the k-th; else those that are
+reached are ranked per event. Events are independent of each other: threads judge parts of them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def judge_events(
     broken: Any,
     k: int,
 ) -> Any:
-    """Counts as in COUNTED. `numbers`: the events; `values`, `weights`, `happened` by event; `broken`: times, (n, 2)."""
+    """Counts as in COUNTED of events `numbers`; `values`, `weights`, `happened`: by event; `broken`: times, (n, 2)."""
     counts = np.zeros(len(COUNTED), np.int64)
     brokers = len(lives.first) - 1
     first_step, last_step = np.empty(brokers, np.int64), np.empty(brokers, np.int64)
@@ -157,10 +157,12 @@ def _ranked(
 ) -> int:
     """How many a broker must serve; their numbers go to `best`."""
     found = 0
+    first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
+    came, left, number = lives.came, lives.left, lives.number
     fixed = terms.kind == BOXES and not terms.relaxed
     for row in range(rows[0], rows[1]):
-        if lives.came[row] < step < lives.left[row] and reached(terms, row, event):
-            best[found] = lives.number[row]
+        if (came[row] < step) & (step < left[row]) & reached(first, predicates, lists, listed, relaxed, row, event):
+            best[found] = number[row]
             if not fixed:
                 scores[found] = -score_of(terms, row, event, weight)
             found += 1
@@ -246,10 +248,14 @@ def _unreached(
 ) -> None:
     """The event did not come to this broker: who is there to miss it?"""
     required = 0
+    first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
+    asked, settled, leaves = lives.asked, lives.settled, lives.asked_to_leave
     for row in range(rows[0], rows[1]):
-        if lives.asked[row] > published or lives.asked_to_leave[row] <= published or not reached(terms, row, event):
+        if asked[row] > published or leaves[row] <= published:
             continue
-        if lives.settled[row] <= published and lives.asked_to_leave[row] > ended:
+        if not reached(first, predicates, lists, listed, relaxed, row, event):
+            continue
+        if settled[row] <= published and leaves[row] > ended:
             required += 1
         else:
             counts[TRANSIENT] += 1
@@ -264,6 +270,8 @@ def _strays(terms: Any, entries: Any, hops: Any, begin: int, end: int, first_ste
         if hops.source[hop] == CLIENT:
             publisher = min(publisher, hops.target[hop])
     strays = 0
+    first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
+    steps, left, tree = entries.step, entries.left, entries.tree
     for hop in range(begin, end):
         link = hops.link[hop]
         if link == EXPLAINED:
@@ -272,11 +280,11 @@ def _strays(terms: Any, entries: Any, hops: Any, begin: int, end: int, first_ste
         if link >= 0:
             here = first_step[hops.source[hop]]
             for entry in range(entries.first[link], entries.first[link + 1]):
-                right = entries.tree[entry] < 0 or entries.tree[entry] == publisher
-                if right and entries.step[entry] < here < entries.left[entry]:
-                    if reached(terms, entries.row[entry], event):
-                        explained = True
-                        break
+                there = steps[entry] < here < left[entry]
+                right = tree[entry] < 0 or tree[entry] == publisher
+                if there and right and reached(first, predicates, lists, listed, relaxed, entries.row[entry], event):
+                    explained = True
+                    break
         strays += not explained
     return strays
 

@@ -21,15 +21,16 @@ KINDS = BOXES, PREDICATES, PLACES = 0, 1, 2
 _KIND_OF = dict(zip(("boxes", "predicates", "places"), KINDS, strict=True))
 
 
+PREDICATE = np.dtype(
+    [("attribute", "i8"), ("lo", "f8"), ("hi", "f8"), ("weight", "f8"), ("first_list", "i8"), ("last_list", "i8")]
+)
+
+
 class Terms(NamedTuple):
     """All predicates, row by row, attributes ascending; what else decides who is reached and with what score."""
 
     first: Ints  # (rows + 1,) where the predicates of a row begin
-    attribute: Ints
-    lo: Floats
-    hi: Floats
-    weight: Floats
-    first_list: Ints  # (predicates + 1,) where the lists of values of a predicate begin
+    predicates: NDArray[Any]  # of PREDICATE: bounds, weight, and where its lists of values begin and end
     lists: Ints  # (lists, 3) begin and end in `listed`; 1: these are left out, 0: only these are allowed
     listed: Floats
     score: Floats  # (rows,) as the subscription has it
@@ -54,13 +55,13 @@ def terms_of(
     near = np.full((len(order), 3), np.nan) if workload.near is None else workload.near[order]
     first = np.searchsorted(row, np.arange(len(order) + 1))
     first_list, lists, listed = _lists(workload, order, first, attribute)
+    predicates = np.empty(len(row), PREDICATE)
+    predicates["attribute"], predicates["weight"] = attribute, weight
+    predicates["lo"], predicates["hi"] = workload.lo[at], workload.hi[at]
+    predicates["first_list"], predicates["last_list"] = first_list[:-1], first_list[1:]
     return Terms(
         first,
-        attribute.astype(np.int64),
-        workload.lo[at].astype(np.float64),
-        workload.hi[at].astype(np.float64),
-        weight,
-        first_list,
+        predicates,
         lists,
         listed,
         workload.scores[order].astype(np.float64),
@@ -88,29 +89,31 @@ def _lists(workload: Workload, order: Ints, first: Ints, attribute: Ints) -> tup
     return first_list, lists, np.array([value for _, values, _ in found for value in values], dtype=np.float64)
 
 
-@kernel(inner=True)
-def _holds(terms: Any, predicate: int, values: Any) -> bool:
+# Arrays are handed over one by one and inlined: taking them out of a tuple for every row costs far more than the test.
+inlined = kernel(inner=True, inline="always")
+
+
+@inlined
+def _holds(predicates: Any, lists: Any, listed: Any, predicate: int, values: Any) -> bool:
     """NaN (missing) fails every comparison."""
-    value = values[terms.attribute[predicate]]
-    if not (terms.lo[predicate] <= value <= terms.hi[predicate]):
-        return False
-    for number in range(terms.first_list[predicate], terms.first_list[predicate + 1]):
-        begin, end, excludes = terms.lists[number]
-        listed = False
-        for one in terms.listed[begin:end]:
-            listed |= one == value
-        if listed == (excludes == 1):
-            return False
-    return True
+    it = predicates[predicate]
+    value = values[it.attribute]
+    holds = (it.lo <= value) & (value <= it.hi)
+    for number in range(it.first_list, it.last_list):
+        found = False
+        for at in range(lists[number, 0], lists[number, 1]):
+            found |= listed[at] == value
+        holds &= found != (lists[number, 2] == 1)
+    return holds
 
 
-@kernel(inner=True)
-def reached(terms: Any, row: int, values: Any) -> bool:
-    """Exact: no predicate fails. Relaxed: one holds."""
-    for predicate in range(terms.first[row], terms.first[row + 1]):
-        if _holds(terms, predicate, values) == terms.relaxed:
-            return bool(terms.relaxed)
-    return not terms.relaxed
+@inlined
+def reached(first: Any, predicates: Any, lists: Any, listed: Any, relaxed: bool, row: int, values: Any) -> bool:
+    """Exact: all predicates hold. Relaxed: one does. Without branches: which fail is unpredictable."""
+    held = 0
+    for predicate in range(first[row], first[row + 1]):
+        held += _holds(predicates, lists, listed, predicate, values)
+    return held > 0 if relaxed else held == first[row + 1] - first[row]
 
 
 @kernel(inner=True)
@@ -118,16 +121,17 @@ def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
     """The score of a row that is reached; `weights`: how much each attribute of the event counts."""
     if terms.kind == BOXES and not terms.relaxed:
         return float(terms.score[row])
+    predicates, lists, listed = terms.predicates, terms.lists, terms.listed
     total = 0.0
     for predicate in range(terms.first[row], terms.first[row + 1]):
         if terms.kind == PREDICATES:
-            total += terms.weight[predicate] * weights[terms.attribute[predicate]]
-        elif _holds(terms, predicate, values):
-            total += terms.weight[predicate]
+            total += predicates[predicate].weight * weights[predicates[predicate].attribute]
+        elif _holds(predicates, lists, listed, predicate, values):
+            total += predicates[predicate].weight
     if terms.kind != PLACES:
         return total
     # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; near nowhere: α = 0.
-    latitude, longitude, alpha = terms.near[row]
+    latitude, longitude, alpha = terms.near[row, 0], terms.near[row, 1], terms.near[row, 2]
     if math.isnan(alpha):
         return total
     north, east = latitude - values[terms.place[0]], longitude - values[terms.place[1]]
@@ -140,8 +144,9 @@ def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
 @kernel
 def _scores(terms: Any, values: Any, weights: Any) -> Any:
     scores = np.full(len(terms.score), np.nan)
+    first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
     for row in range(len(scores)):
-        if reached(terms, row, values):
+        if reached(first, predicates, lists, listed, relaxed, row, values):
             scores[row] = score_of(terms, row, values, weights)
     return scores
 

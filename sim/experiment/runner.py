@@ -216,6 +216,7 @@ def simulate(run: PlannedRun) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
         strategy=settings.strategy,
         root=settings.root,
         instant=settings.instant,
+        share=oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events)),
     )
     delivered = tables["deliveries"].num_rows
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)

@@ -14,7 +14,7 @@ from broker.trace.schema import SCHEMAS, empty, to_table, write_run
 Rows = Sequence[Mapping[str, Any]]
 
 # One value per column type, for the columns that a test does not care about.
-_DEFAULTS = {"exact": None, "file_digests": None}
+_DEFAULTS = {"exact": None, "file_digests": None, "judged_share": 1.0}
 
 
 def _default(name: str, kind: pa.DataType) -> Any:

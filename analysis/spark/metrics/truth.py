@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 def truth(run: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    lost = reduce(add, (F.col(name) for name in ("missed", *LOSSES)))
+    judged = F.coalesce("judged_share", F.lit(1.0))  # earlier versions judged everything
+    lost = F.try_divide(reduce(add, (F.col(name) for name in ("missed", *LOSSES))), judged)
     return run.select(
         "run",
         *(F.col(name).cast("double").alias(name) for name in (*MUST_BE_ZERO, *LOSSES)),
+        judged.alias("judged_share"),
         F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
         F.try_divide("control_messages", "events").alias("control_per_event"),
         F.col("finished").alias("simulated_time"),
@@ -80,17 +82,28 @@ TRUTH_JOB = Job(
             "Deliveries missed while something was down or being repaired.",
         ),
         Metric(
+            "judged_share",
+            "judged events",
+            "share",
+            "Events whose deliveries the oracle judged; what it counted is of these.",
+            "run record: judged_share",
+            ("run.judged_share",),
+            "neither",
+        ),
+        Metric(
             "delivery_ratio",
             "delivery ratio",
             "share",
             "Deliveries made, of those made or lost for whatever reason.",
-            "deliveries ÷ (deliveries + missed + missed while converging, after a drop, during a failure)",
+            "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
+            "failure) ÷ judged share",
             (
                 "run.deliveries",
                 "run.missed",
                 "run.missed_transient",
                 "run.missed_dropped",
                 "run.missed_fault",
+                "run.judged_share",
             ),
             "higher",
         ),

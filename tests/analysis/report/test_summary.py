@@ -124,16 +124,16 @@ def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
     assert make(points).other_swept == ["routing.mode"]
 
 
-def with_counts(summary: Summary, **counts: int) -> Summary:
+def with_counts(summary: Summary, **counts: float) -> Summary:
     """The same with 100 deliveries and these counts of the oracle in every run."""
     zero = dict.fromkeys((*MUST_BE_ZERO, *LOSSES), 0)
     no_differences = pd.DataFrame(columns=["point", "baseline", "metric", "differs"])
-    runs = summary.runs.assign(deliveries=100, **{**zero, **counts})
+    runs = summary.runs.assign(**{"deliveries": 100, "events": 10, "judged_share": 1.0, **zero, **counts})
     return replace(summary, runs=runs, differences=no_differences)
 
 
 def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
-    def card(**counts: int) -> tuple[str, str, str]:
+    def card(**counts: float) -> tuple[str, str, str]:
         found = _truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
         return found["figure"], found["text"], found["tone"]
 
@@ -144,6 +144,8 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
     words = "2 lost to full queues, 6 while subscriptions were on their way"
     both = card(missed_dropped=1, missed_transient=3)
     assert both == ("8 lost", f"{kept} once the network had settled; {words}", "warn")
+    sampled = "200 deliveries, those of 25 % of the events (run.sample_oracle), checked against the oracle: "
+    assert card(judged_share=0.25) == ("All correct", f"{sampled}none missed, doubled or spurious", "good")
     assert card(strays=1, missed_fault=2) == ("2 wrong", f"{checked}stray events", "bad")
 
 

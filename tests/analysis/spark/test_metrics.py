@@ -210,11 +210,18 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(spark: Any, frame: An
 def test_truth_is_the_run_record(spark: Any, frame: Any) -> None:
     must_be_zero = {"missed": 1, "duplicates": 2, "spurious": 3, "strays": 6, "wrong_times": 7}
     record = handmade.record(**must_be_zero, missed_transient=3, missed_dropped=5, missed_fault=1)
-    record |= {"deliveries": 30, "control_messages": 8, "events": 4, "finished": 9.0, "wall_seconds": 0.5}
+    record |= {
+        "judged_share": 0.5,
+        "deliveries": 60,
+        "control_messages": 8,
+        "events": 4,
+        "finished": 9.0,
+        "wall_seconds": 0.5,
+    }
     run = frame("run", [record])
     columns = "missed duplicates spurious strays wrong_times missed_transient missed_dropped missed_fault"
-    columns += " delivery_ratio control_per_event simulated_time wall_seconds"
-    expected = expect(spark, columns, ("a", 1.0, 2.0, 3.0, 6.0, 7.0, 3.0, 5.0, 1.0, 0.75, 2.0, 9.0, 0.5))
+    columns += " judged_share delivery_ratio control_per_event simulated_time wall_seconds"
+    expected = expect(spark, columns, ("a", 1.0, 2.0, 3.0, 6.0, 7.0, 3.0, 5.0, 1.0, 0.5, 0.75, 2.0, 9.0, 0.5))
     assertDataFrameEqual(truth.truth(run), expected)
 
 
