@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.report.summary import Summary, is_covering, number_text, other_keys
+from analysis.report.summary import Summary, is_covering, is_exact, number_text, other_keys
 
 COST, SIZE = "probes_per_check", "entries"
 WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries
@@ -50,7 +50,7 @@ def advise(summary: Summary) -> list[Advice]:
     for point in summary.order:
         labels = summary.labels(point)
         cost, size = summary.value(point, COST)["mean"], summary.value(point, SIZE)["mean"]
-        if is_covering(labels) and cost == cost and labels["epsilon"] == labels["epsilon"]:
+        if is_covering(labels) and cost == cost and (is_exact(labels) or labels["epsilon"] > 0):
             recall = summary.value(point, "recall")["mean"]
             option = Option(point, labels["epsilon"], cost, size, recall if recall == recall else None)
             groups.setdefault(_held_fixed(summary, point), []).append(option)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from analysis.report.summary import Summary, family, is_covering, number_text, other_keys, value_text
+from analysis.report.summary import Summary, family, is_covering, is_exact, number_text, other_keys, value_text
 from broker.trace.schema import MUST_BE_ZERO
 
 SAME = 0.02  # relative differences up to this are not worth a sentence
@@ -29,7 +29,7 @@ def said(summary: Summary, point: str) -> str:
         name = f"{name} routing" if name != "flooding" else name
     elif labels["epsilon"]:
         name = f"{name} at ε = {value_text(labels['epsilon'])}"
-    elif name == "covering":
+    elif name == "covering" and is_exact(labels):
         name = "exact covering"
     keys = [" ".join(key.split(".", 1)[-1].split("=", 1)) for key in other_keys(summary, point)]
     return f"{name} ({', '.join(keys)})" if keys else name

@@ -29,6 +29,7 @@ _LABEL_KEYS = {"routing.strategy", "covering.epsilon"}
 # From least to most routing state saved; unknown strategies come last.
 STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
+MAY_MISS = {"budget"}  # methods that miss covers even at ε = 0
 # A family is what is compared with each other: points that differ only in how they route.
 ROUTING_KEYS = ("routing.", "covering.")
 
@@ -187,6 +188,11 @@ def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: boo
     return Table(tuple(columns), tuple(rows), tuple(summary.order))
 
 
+def is_exact(labels: Mapping[str, Any]) -> bool:
+    """Whether covering finds every cover there is, as far as the labels say."""
+    return labels["epsilon"] == 0 and labels["method"] not in MAY_MISS
+
+
 def is_covering(labels: Mapping[str, Any]) -> bool:
     return labels["strategy"] in COVERING_STRATEGIES
 
@@ -196,7 +202,7 @@ def label_text(labels: Mapping[str, Any], name: str) -> str:
     if name in {"epsilon", "method"} and not is_covering(labels):
         return UNKNOWN
     if name == "epsilon" and value == 0:
-        return "0 (exact)"
+        return "0 (exact)" if is_exact(labels) else "0"
     return value_text(value)
 
 
@@ -214,7 +220,7 @@ def point_title(summary: Summary, point: str) -> str:
     labels = summary.labels(point)
     words = value_text(labels["strategy"])
     if is_covering(labels):
-        words += f" ε={value_text(labels['epsilon'])}" if labels["epsilon"] else " exact"
+        words += f" ε={value_text(labels['epsilon'])}" if labels["epsilon"] else " exact" * is_exact(labels)
     return ", ".join([words, *other_keys(summary, point)])
 
 

@@ -57,6 +57,11 @@ class Overlay:
     geographic: bool = False  # x and y are longitude and latitude in degrees
 
     @property
+    def spots(self) -> Floats:
+        """(n, 2) x and y of the brokers in their picture."""
+        return np.array([(self.graph.nodes[b]["x"], self.graph.nodes[b]["y"]) for b in range(self.brokers)])
+
+    @property
     def map(self) -> Floats | None:
         """(n, 2) latitude and longitude of the brokers, where they are on a map."""
         if not self.geographic:

@@ -18,7 +18,7 @@ from sim.cli import verbs
 from sim.cli.lists import LISTS
 
 START = """start here:
-  coverlay demo               how much covering shrinks routing tables, in a minute
+  coverlay demo               what routing and covering save, in a minute
   coverlay run stocks         traders and quotes: what happened to a few of them, in words
   coverlay list experiments   what else is shipped
   coverlay run mine.toml      your own overlay, data and sweep (README.md)

@@ -136,7 +136,8 @@ def refuse_oversized(run: PlannedRun, subscriptions: int, events: int, brokers: 
 
 def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, overlay: Overlay) -> Timeline:
     section = experiment.arrivals
-    return schedule(section.kind, stream, workload, overlay.brokers, map=overlay.map, **section.options)
+    where: dict[str, Any] = {"map": overlay.map, "spots": overlay.spots}
+    return schedule(section.kind, stream, workload, overlay.brokers, **where, **section.options)
 
 
 def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> Ready:

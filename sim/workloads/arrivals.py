@@ -189,7 +189,9 @@ ARRIVALS: dict[str, type[Static | Storm | Churn]] = {
     "preloaded": Preloaded,
 }
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
-ATTACH = ("random", "nearest")
+ATTACH = ("random", "nearest", "interest")
+FIRST = 200  # interests that say what is much and what is little of an attribute
+PARTS = 64  # in which distances to all brokers are worked out: a million clients at once take gigabytes
 
 
 def arrival_options(kind: str) -> tuple[str, ...]:
@@ -209,12 +211,14 @@ def schedule(
     publisher_skew: float = 0.0,
     attach: str = "random",
     map: Floats | None = None,
+    spots: Floats | None = None,
     **options: Any,
 ) -> Timeline:
     """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins.
 
     `attach = "nearest"` puts clients that have a place at the nearest broker of the `map` (latitude and longitude per
-    broker), the others where chance puts them.
+    broker), the others where chance puts them. `attach = "interest"` makes interests local: who asks for, or publishes,
+    similar values of the first two attributes is at brokers near each other in the overlay's picture (`spots`).
     """
     reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
     process = ARRIVALS[kind](**checked("arrivals", ARRIVALS[kind], options))
@@ -227,6 +231,8 @@ def schedule(
         raise unknown_name("arrivals.attach", attach, ATTACH)
     if attach == "nearest" and count + events:
         homes, publishers = _nearest(workload, map, homes, publishers)
+    if attach == "interest" and count:
+        homes, publishers = _by_interest(workload, np.zeros((brokers, 2)) if spots is None else spots)
     if workload.homes is not None:
         homes = _given("subscription", workload.homes, brokers)
     if workload.publishers is not None:
@@ -295,6 +301,35 @@ def _nearest(
         chosen[known] = globe_distances(places[known], map).argmin(axis=1)
         found.append(chosen)
     return found[0], found[1]
+
+
+def _by_interest(workload: Workload, spots: Floats) -> tuple[Integers, Integers]:
+    """The broker whose place in the picture is nearest to the place of an interest among all interests.
+
+    Both places are ranks from 0 to 1 along each of two axes, so that every broker has about as many clients, however
+    interests cluster. Ranks are those among the FIRST interests: more subscriptions move no earlier client. What is
+    unbounded or missing in an attribute lies in the middle of its domain.
+    """
+    low, high = workload.schema.domain.T
+    centres = (np.clip(workload.lo, low, high) + np.clip(workload.hi, low, high))[:, :2] / 2.0
+    points = np.where(np.isnan(workload.events), (low + high) / 2.0, workload.events)[:, :2]
+    axes = range(centres.shape[1])
+    at = np.stack([_ranks(spots[:, axis], spots[:, axis]) for axis in axes], axis=1)
+
+    def nearest(wanted: Floats) -> Integers:
+        ranks = np.stack([_ranks(centres[:FIRST, axis], wanted[:, axis]) for axis in axes], axis=1)
+        rows = (((part[:, None, :] - at) ** 2).sum(axis=2).argmin(axis=1) for part in np.array_split(ranks, PARTS))
+        return np.concatenate(list(rows))
+
+    return nearest(centres), nearest(points)
+
+
+def _ranks(among: Floats, values: Floats) -> Floats:
+    """The share of `among` that is smaller than each value, halves for equal ones."""
+    ordered = np.sort(among)
+    below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    shares: Floats = below / (2.0 * len(among))
+    return shares
 
 
 def _given(what: str, places: Integers, brokers: int) -> Integers:

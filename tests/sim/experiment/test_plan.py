@@ -116,7 +116,7 @@ def test_demo_ends_in_a_table_and_a_report(demo, capsys):
     assert table.count("covering") >= 4
     assert main(["report", str(demo)]) == 0
     page = (demo / "report.html").read_text()
-    assert "How much smaller are my routing tables" in page
+    assert "What do routing, covering and an approximate search" in page
 
 
 @pytest.mark.spark

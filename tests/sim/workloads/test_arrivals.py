@@ -167,3 +167,26 @@ def test_a_storm_comes_all_at_once():
     came, _ = arrival_gaps("storm", share=0.4, width=2.0)
     assert np.ptp(came[-1200:]) <= 2.0
     assert came[-1200] - came[-1201] > 100
+
+
+def test_interests_are_local_and_more_clients_move_nobody():
+    brokers = 9
+    spots = np.array([(x, y) for x in range(3) for y in range(3)], dtype=float)
+
+    def at_home(subscriptions):
+        offered = generate("zipf", streams(1), attributes=2, subscriptions=subscriptions, events=300)
+        timeline = schedule("static", streams(1), offered, brokers, attach="interest", spots=spots)
+        homes = timeline.homes(subscriptions)
+        return offered, homes, timeline.broker[timeline.kind == PUBLISH]
+
+    offered, homes, publishers = at_home(900)
+    assert (at_home(400)[1] == homes[:400]).all()
+    assert np.bincount(homes, minlength=brokers).max() < 450, "no broker has most of the clients"
+    centres = (offered.lo + offered.hi) / 2
+    middle = np.array([centres[homes == broker].mean(axis=0) for broker in sorted(set(homes))])
+    column = np.array([spots[broker, 0] for broker in sorted(set(homes))])
+    assert np.corrcoef(middle[:, 0], column)[0, 1] > 0.8, "similar interests are at brokers near each other"
+    near = [((offered.lo[homes == b] <= e).all(1) & (e <= offered.hi[homes == b]).all(1)).mean()
+            for b, e in zip(publishers, offered.events, strict=True) if (homes == b).any()]  # fmt: skip
+    everywhere = [((offered.lo <= e).all(1) & (e <= offered.hi).all(1)).mean() for e in offered.events]
+    assert np.mean(near) > 2 * np.mean(everywhere), "who publishes is among those who want it"
