@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from analysis.report.summary import Summary
 from analysis.spark.aggregate import analyze
 from analysis.spark.java import find_java
 from coverlay import CoverlayError, quoted
+from sim.cli import terminal
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan
 from sim.experiment.sweep import SweepResult, run_sweep
@@ -46,7 +48,7 @@ def run(
     jobs: int | None = None,
     resume: bool = False,
     spark: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: bool = True,
 ) -> Summary:
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 
@@ -60,14 +62,19 @@ def run(
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     find_java()  # refuses now what would fail after the last run
-    swept = run_sweep(
-        plan, folder, jobs=jobs or os.cpu_count() or 1, resume=resume, spark_master=spark, progress=progress
-    )
+    many = jobs or os.cpu_count() or 1
+    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(_silent) as update:
+        swept = run_sweep(plan, folder, jobs=many, resume=resume, spark_master=spark, progress=update)
     for note in swept.warnings:
         warnings.warn(note, stacklevel=2)
     _refuse_broken(swept, folder)
     keep(plan, folder, swept)
-    return analyze(folder, spark)
+    with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
+        return analyze(folder, spark, say)
+
+
+def _silent(done: float, total: int) -> None:
+    """Progress that nobody looks at."""
 
 
 def _refuse_broken(swept: SweepResult, folder: Path) -> None:

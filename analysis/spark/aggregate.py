@@ -24,7 +24,7 @@ import pandas as pd
 from analysis.report.summary import FILES, LABELS, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, over_time, table_size, traffic
-from analysis.spark.session import lost, session
+from analysis.spark.session import for_small_data, lost, session
 from analysis.spark.traces import Run, Sweep, canonical, find_runs, read
 from analysis.spark.verify import damages
 from broker.trace.disk import remove_leftovers, replaced_folder, writing
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str], None]
+SMALL_BYTES = 16 * 2**20  # below this, planning for one partition without generated code is faster
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes longer than reading
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
 AT_ONCE = 6  # jobs under way: while one is planned or ends with a single task, others keep the cores busy
@@ -66,7 +67,8 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
         with warnings.catch_warnings():
             # pyspark warns with the whole stack trace before it raises; the sentence below is enough.
             warnings.filterwarnings("ignore", message="toPandas attempted Arrow")
-            summary = _aggregate(spark, sweep, say)
+            with for_small_data(spark, sweep.nbytes < SMALL_BYTES):
+                summary = _aggregate(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
         cause = _cause(error, spark, sweep)
         if cause is None:

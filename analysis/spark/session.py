@@ -7,7 +7,7 @@ What ours changes against `SparkSession.builder.getOrCreate()`, and why:
 - A session on this machine binds to loopback: nothing of an experiment is reachable from outside.
 - The start-up chatter of the JVM goes to a scratch file, whose end is quoted if the start fails.
 
-Starting takes 5 to 10 seconds; a second call costs nothing.
+Starting takes 3 to 10 seconds; a second call costs nothing. `start_early` does it in the background.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from analysis.spark.java import find_java
@@ -34,6 +34,7 @@ LOCAL_MASTER = "local[*]"
 DYING = 1.0  # seconds that a Java process may take to disappear after its connections broke
 DRIVER_MEMORY = "2g"  # a ceiling, not a reservation; local tasks run inside the driver
 MOST_SHUFFLE_PARTITIONS = 64
+_starting = threading.RLock()
 _CAUSE = re.compile(r"Exception\b|Error:|Error occurred")  # in what a Java process says before it gives up
 
 
@@ -43,17 +44,47 @@ def session(master: str | None = None, quick: bool = False, memory: str = DRIVER
     Asking for another master than the running session's stops the session we started before. `quick` is for
     small inputs: a session that is ready sooner and would be slower on large ones.
     """
-    running = _running()
-    if running is not None and not _stopped(running):
-        if master is None or running.sparkContext.master == master:
-            return running
-        running.stop()
-    master = master or LOCAL_MASTER
+    with _uninterrupted(), _starting:
+        running = _running()
+        if running is not None and not _stopped(running):
+            if master is None or running.sparkContext.master == master:
+                return running
+            running.stop()
+        return _started(master or LOCAL_MASTER, quick, memory)
+
+
+def start_early(master: str | None = None) -> None:
+    """Begin to start a session for small inputs in the background; whoever asks next waits for it.
+
+    What goes wrong here is said then. Not to be called just before a fork: a child would hold the pipes of the launch.
+    """
+
+    def start() -> None:
+        with suppress(CoverlayError):
+            session(master, quick=True)
+
+    threading.Thread(target=start).start()  # no daemon: a Java process that nobody ends would be left behind
+
+
+def _started(master: str, quick: bool, memory: str) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with _uninterrupted(), _quiet_stderr() as log:
+    settings = _settings(master, quick, memory)
+    with tempfile.TemporaryFile() as log:
         try:
-            started = _builder(master, quick, memory).getOrCreate()
+            if SparkContext._gateway is None:
+                conf = SparkConf(loadDefaults=False).setMaster(master).setAll(settings.items())
+                # A log level is not enough: some lines come from the launcher script and from the JVM itself.
+                gateway = launch_gateway(conf, popen_kwargs={"stderr": log})
+                SparkContext._ensure_initialized(gateway=gateway)
+            builder = SparkSession.builder.master(master).appName("coverlay")
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            started: SparkSession = builder.getOrCreate()
         except Exception as error:  # py4j raises many kinds; each means that there is no session
             raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
     started.sparkContext.setLogLevel("ERROR")
@@ -90,7 +121,7 @@ def _running() -> SparkSession | None:
 
     session = SparkSession._instantiatedSession
     if session is None or not lost(session, patience=0):
-        return SparkSession.getActiveSession()
+        return session
     SparkSession._instantiatedSession = SparkContext._active_spark_context = None
     SparkContext._gateway = SparkContext._jvm = None
     return None
@@ -124,37 +155,59 @@ def _stopped(running: SparkSession) -> bool:
     return context._jsc is None or context._jsc.sc().isStopped()
 
 
-def _builder(master: str, quick: bool, memory: str) -> Any:
-    from pyspark.sql import SparkSession
-
-    builder = (
-        SparkSession.builder.master(master)
-        .appName("coverlay")
-        .config("spark.log.level", "ERROR")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", memory)
+def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
+    settings = {
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": memory,
         # Replanning after every stage pays where intermediate results are large or skewed; ours are small.
-        .config("spark.sql.adaptive.enabled", "false")
+        "spark.sql.adaptive.enabled": "false",
         # Small aggregates reach pandas as Arrow batches, without a Python object per value.
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
-        .config("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
+        "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
         # One aggregation compiles more classes than the default of 100 keeps; a second would compile them all again.
-        .config("spark.sql.codegen.cache.maxEntries", "1000")
-    )
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # Remembering the line of ours that each expression comes from costs a call to Java per expression.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
     if on_this_machine(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local"):
         # We name every file; asking a Spark job whether each exists costs more than looking.
-        builder = builder.config("spark.sql.sources.parallelPartitionDiscovery.threshold", 1_000_000)
+        settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
         # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is left
         # out as well: most of its work would go into code that runs once.
-        java = "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if quick else "")
-        builder = builder.config("spark.driver.extraJavaOptions", java)
-    return builder
+        java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"
+        settings["spark.driver.extraJavaOptions"] = java
+    return settings
+
+
+# Where data is small, generating and compiling code takes longer than interpreting plans, and every further partition
+# is a task that costs more than it does.
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@contextmanager
+def for_small_data(spark: SparkSession, small: bool) -> Iterator[None]:
+    """While this lasts, the session plans for small inputs, if asked to; others may go on with it afterwards."""
+    before = {key: spark.conf.get(key, None) for key in SMALL} if small else {}
+    for key in before:
+        spark.conf.set(key, SMALL[key])
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def on_this_machine(master: str) -> bool:
@@ -162,24 +215,6 @@ def on_this_machine(master: str) -> bool:
     if master.startswith("local"):
         return True
     return urlsplit(master).hostname in {"localhost", "127.0.0.1", "::1"}
-
-
-@contextmanager
-def _quiet_stderr() -> Iterator[IO[bytes]]:
-    """Send file descriptor 2 to a scratch file, so that a JVM started meanwhile writes there for ever.
-
-    Setting a log level is not enough: some lines come from the launcher script and from the JVM itself.
-    """
-    with tempfile.TemporaryFile() as log:
-        sys.stderr.flush()
-        kept = os.dup(2)
-        os.dup2(log.fileno(), 2)
-        try:
-            yield log
-        finally:
-            sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def _reason(error: Exception, log: IO[bytes]) -> str:

@@ -6,27 +6,24 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.lists import LISTS, listed
+from sim.cli.terminal import ERR, progress, status
 from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
 
 _out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
-_err = Console(stderr=True, soft_wrap=True)
 
 
 # ── experiments ────────────────────────────────────────────────────────────────────────────────────────────
@@ -39,6 +36,7 @@ def demo(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from analysis.spark.java import find_java
+    from analysis.spark.session import start_early
     from sim.experiment.plan import load
     from sim.experiment.sweep import run_sweep
     from sim.reproduce.theory_bounds import write_bounds
@@ -50,9 +48,16 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("out") / Path(options.experiment).stem
     find_java()  # refuses now what would fail after the last run
     started = time.perf_counter()
-    with _progress(f"simulating {plan.name}") as update:
+    _announce(plan, options.jobs)
+    with progress(f"simulating {plan.name}") as update:
         result = run_sweep(
-            plan, out, jobs=options.jobs, resume=options.resume, spark_master=options.spark, progress=update
+            plan,
+            out,
+            jobs=options.jobs,
+            resume=options.resume,
+            spark_master=options.spark,
+            progress=update,
+            begun=lambda: start_early(options.spark),
         )
     for warning in result.warnings:
         _complain(f"note: {warning}")
@@ -72,6 +77,13 @@ def run(options: argparse.Namespace) -> int:
     if result.wrong or any(not failure.is_input for failure in result.failures):
         return 1
     return 2 if result.failures else 0
+
+
+def _announce(plan: Any, jobs: int) -> None:
+    from sim.experiment.coming import coming
+
+    for line in coming(plan, jobs):
+        _complain(line)
 
 
 def _tell(plan: Any, out: Path, result: Any) -> None:
@@ -98,7 +110,7 @@ def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
 def _aggregate(folder: Path, master: str | None) -> None:
     from analysis.spark.aggregate import analyze as aggregate
 
-    with _status("aggregating on Spark") as say:
+    with status("aggregating on Spark") as say:
         summary = aggregate(folder, master, say)
     _print_summary(summary)
 
@@ -158,7 +170,7 @@ def reproduce(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         if not options.resume:
             rmtree(folder / POINTS, ignore_errors=True)
-        with _status(f"reproducing {document}") as say:
+        with status(f"reproducing {document}") as say:
             claims += import_module(DOCUMENTS[document]).run(folder, options.quick, say)
     page = write_claims(claims, options.out, time.perf_counter() - started)
     headers = ["document", "claim", "published", "measured", "verdict"]
@@ -171,7 +183,7 @@ def bench(options: argparse.Namespace) -> int:
     results: dict[str, Any] = {}
     for family in benchmarks() if options.family == "all" else [options.family, *ALONG.get(options.family, ())]:
         module = import_module(BENCHMARKS[family])
-        with _status(f"measuring {family}") as say:
+        with status(f"measuring {family}") as say:
             rows = module.run(options.quick, say)
         results[family] = {"rows": rows, "verdicts": module.verdicts(rows)}
     if options.json:
@@ -202,7 +214,7 @@ def list_names(options: argparse.Namespace) -> int:
 def verify(options: argparse.Namespace) -> int:
     from analysis.spark.verify import verify as verify_runs
 
-    with _progress("checking runs") as update:
+    with progress("checking runs") as update:
         verdict = verify_runs(options.folder, update)
     for sentence in verdict.wrong:
         _complain(f"wrong: {sentence}", style="red")
@@ -228,7 +240,7 @@ def _say(line: str) -> None:
 
 
 def _complain(line: str, style: str | None = None) -> None:
-    _err.print(line, style=style, markup=False, highlight=False)
+    ERR.print(line, style=style, markup=False, highlight=False)
 
 
 def _print_table(headers: list[str], rows: list[list[str]]) -> None:
@@ -242,31 +254,3 @@ def _cell(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-class _RateColumn(bars.ProgressColumn):
-    """Runs per second, or per minute where that is less than one."""
-
-    def render(self, task: bars.Task) -> Text:
-        if task.speed is None:
-            return Text("–")
-        return Text(f"{task.speed:.1f} runs/s" if task.speed >= 1 else f"{60 * task.speed:.1f} runs/min")
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and remaining time on a terminal; nothing elsewhere."""
-    times = _RateColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
-    columns = bars.TextColumn(what), bars.BarColumn(), bars.MofNCompleteColumn(), *times
-    with bars.Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _status(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner that says what is being done on a terminal; nothing elsewhere."""
-    columns = bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.TimeElapsedColumn()
-    with bars.Progress(*columns, console=_err, disable=not _err.is_terminal, transient=True) as progress:
-        task = progress.add_task(what)
-        yield lambda now: progress.update(task, description=f"{what}: {now}")

@@ -7,6 +7,7 @@ tables = tables_of(engine)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,11 @@ class Engine:
         arrays: Growing = growing(self.world)
         return arrays
 
-    def run(self) -> None:
-        """Until nothing is under way any more."""
+    def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
+        """Until nothing is under way any more; `tell` hears the simulated time now and then."""
         world = self.world
         while (stopped := advance(world)) != DONE:
+            tell(self.now)
             if stopped == UPDATE:
                 update_ledgers(world, self._curve)
             elif stopped == DRAW:

@@ -6,7 +6,7 @@ same trace to the last bit, for what it supports. `auto` takes the compiled one 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from sim.compiled.engine import Engine
 
 
+Tell = Callable[[float], None]
+
+
+def nobody(_: float) -> None:
+    """Progress that nobody listens to."""
+
+
 @dataclass(frozen=True)
 class Ready:
     """All that an engine needs for a run."""
@@ -39,6 +46,7 @@ class Ready:
     timeline: Timeline
     settings: Settings
     stream: Stream
+    tell: Tell = nobody  # hears how much of the simulated time has passed
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,8 @@ def run_compiled(ready: Ready) -> Ran:
     from sim.compiled.trace import tables_of
 
     engine = compiled_engine(ready)
-    engine.run()
+    last = float(ready.timeline.time[-1]) if len(ready.timeline) else 0.0
+    engine.run(lambda now: ready.tell(now / last if last else 1.0))
     topology, local = engine.topology, engine.arrays.brokers["local"]
     simple = _simple_entries(topology.trees, local.tolist())
     return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
@@ -91,7 +100,7 @@ def run_simpy(ready: Ready) -> Ran:
         _advertise(network, workload, timeline)
     for subscription, broker in enumerate(timeline.preloaded.tolist()):
         network.preload(broker, subscription, filter_of(workload, subscription))
-    network.env.process(_clients(network, workload, timeline))
+    network.env.process(_clients(network, workload, timeline, ready.tell))
     faults = faults_of(experiment, ready.stream, network, timeline)
     check_faults(network, faults)
     network.env.process(cause(network, faults))
@@ -140,13 +149,14 @@ def filter_of(workload: Workload, row: int) -> Filter:
     )
 
 
-def _clients(network: Network, workload: Workload, timeline: Timeline) -> Iterator[Any]:
+def _clients(network: Network, workload: Workload, timeline: Timeline, tell: Tell) -> Iterator[Any]:
     first = len(timeline.preloaded)
     filters = [filter_of(workload, row) for row in range(first, len(workload.lo))]
     env = network.env
     steps = (column.tolist() for column in (timeline.time, timeline.kind, timeline.index, timeline.broker))
     for when, kind, index, broker in zip(*steps, strict=True):
         if when > env.now:
+            tell(env.now / timeline.time[-1])
             yield env.timeout(when - env.now)
         if kind == SUBSCRIBE:
             network.subscribe(broker, index, filters[index - first])

@@ -225,6 +225,11 @@ def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]
     return workload_of(small, stream), section.subscriptions, section.events
 
 
+def small_workload(experiment: Experiment, stream: Stream) -> Workload:
+    """The first rows of the workload: enough to see of what kind it is."""
+    return _sample(experiment, stream)[0]
+
+
 def _first(whole: Workload) -> Workload:
     columns: Any = {name: getattr(whole, name)[:SAMPLE] for name in ("lo", "hi", "mentioned", "scores", "weights")}
     residues = {row: residue for row, residue in whole.residues.items() if row < SAMPLE}

@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from sim.experiment import oracle
 from sim.experiment.config import Experiment
 from sim.experiment.effects import idle, input_digests
-from sim.experiment.engines import ENGINES, Ready, engine_for
+from sim.experiment.engines import ENGINES, Ready, Tell, engine_for, nobody
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.plan import PlannedRun
 from sim.experiment.predict import predict
@@ -195,7 +195,7 @@ def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
     return found
 
 
-def simulate(run: PlannedRun) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
+def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
     started = time.perf_counter()
     inputs = _refuse_changed_files(run)
@@ -204,7 +204,7 @@ def simulate(run: PlannedRun) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
     ready, engine = ready_of(experiment, overlay, workload, stream), engine_for(experiment, workload)
     late, settings = late_faults(experiment, ready.timeline), ready.settings
-    ran = ENGINES[engine](ready)
+    ran = ENGINES[engine](replace(ready, tell=tell))
     tables = ran.tables
     matching = experiment.matching
     verdict = oracle.judge(
@@ -260,9 +260,9 @@ def _sent_before(tables: Mapping[str, pa.Table]) -> int:
     return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 
 
-def execute(run: PlannedRun, out: Path) -> Outcome:
-    """Simulate a run and write its folder, atomically."""
-    tables, warnings = simulate(run)
+def execute(run: PlannedRun, out: Path, tell: Tell = nobody) -> Outcome:
+    """Simulate a run and write its folder, atomically. `tell` hears how much of the simulated time has passed."""
+    tables, warnings = simulate(run, tell)
     folder = out / "runs" / f"run={run.run_id}"
     with writing(folder, RUNS_KEPT):
         trace.write_run(folder, tables)

@@ -17,21 +17,28 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
+from sim.experiment.engines import Tell, nobody
 from sim.experiment.plan import Plan, PlannedRun, to_toml, toml_value
 from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
+TICK = 0.25  # seconds between two looks at how far runs are
 ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
 DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
+
+
+_shares: Any = None  # in a worker: how far each run of the sweep is
 
 
 @dataclass(frozen=True)
@@ -83,9 +90,14 @@ def run_sweep(
     jobs: int = 1,
     resume: bool = False,
     spark_master: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[float, int], None] = lambda done, total: None,
+    begun: Callable[[], None] = lambda: None,
 ) -> SweepResult:
-    """Run what is missing. `progress(done, total)` is called after every run."""
+    """Run what is missing.
+
+    `progress(done, total)` is called after every run and now and then within; `done` counts runs, and of those under
+    way the share of their simulated time. On a cluster only whole runs are heard of. `begun`: runs are under way.
+    """
     check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
     with _writing(out):
@@ -97,7 +109,10 @@ def run_sweep(
         todo = [run for run in plan.runs if not (resume and _is_complete(_folder(out, run)))]
         result.kept = len(plan.runs) - len(todo)
         progress(result.kept, len(plan.runs))
-        with closing(_attempts(todo, out, jobs, spark_master, lock)) as attempts:
+        shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
+        done = result.kept
+        watch = _Watch(shares, lambda: progress(done + sum(shares), len(plan.runs)), begun)
+        with closing(_attempts(todo, out, jobs, spark_master, lock, watch)) as attempts:
             for done, attempt in enumerate(attempts, result.kept + 1):
                 if isinstance(attempt, Outcome):
                     result.outcomes.append(attempt)
@@ -109,58 +124,89 @@ def run_sweep(
     return result
 
 
+@dataclass
+class _Watch:
+    """What passes within runs: a share per run, and whom to tell."""
+
+    shares: Any
+    tick: Callable[[], None]
+    begun: Callable[[], None]
+    told: float = 0.0
+
+    def tell(self, slot: int, share: float) -> None:
+        """Of a run in this process."""
+        self.shares[slot] = min(share, 1.0)
+        now = time.monotonic()
+        if now - self.told > TICK:
+            self.told = now
+            self.tick()
+
+
 def _attempts(
-    runs: list[PlannedRun], out: Path, jobs: int, spark_master: str | None, lock: int
+    runs: list[PlannedRun], out: Path, jobs: int, spark_master: str | None, lock: int, watch: _Watch
 ) -> Generator[Attempt, None, None]:
     if spark_master is not None and runs:
-        yield from _on_spark(runs, out, spark_master)
+        yield from _on_spark(runs, out, spark_master, watch)
     elif jobs == 1 or len(runs) <= 1:
-        for run in runs:
-            yield _attempt(run, out)
+        watch.begun()
+        for slot, run in enumerate(runs):
+            attempt = _attempt(run, out, partial(watch.tell, slot))
+            watch.shares[slot] = 0.0
+            yield attempt
     else:
-        yield from _on_cores(runs, out, min(jobs, len(runs)), lock)
+        yield from _on_cores(runs, out, min(jobs, len(runs)), lock, watch)
 
 
-def _on_cores(runs: list[PlannedRun], out: Path, jobs: int, lock: int) -> Iterator[Attempt]:
+def _on_cores(runs: list[PlannedRun], out: Path, jobs: int, lock: int, watch: _Watch) -> Iterator[Attempt]:
     """At most `jobs` runs are under way, so that when a process dies few come into question."""
     waiting = list(reversed(runs))
+    slots = {run.run_id: slot for slot, run in enumerate(runs)}
+    begun = False
     while waiting:
         suspects: list[PlannedRun] = []
-        with _pool(jobs, lock) as pool:
+        with _pool(jobs, lock, watch.shares) as pool:
             under_way: dict[Future[Attempt], PlannedRun] = {}
             while (waiting and not suspects) or under_way:
                 while waiting and not suspects and len(under_way) < jobs:
                     run = waiting.pop()
                     try:
-                        under_way[pool.submit(_attempt, run, out)] = run
+                        under_way[pool.submit(_attempt_in_worker, run, out, slots[run.run_id])] = run
                     except BrokenProcessPool:
                         suspects.append(run)
-                finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                if not begun:
+                    begun = True
+                    watch.begun()
+                finished, _ = wait(under_way, timeout=TICK, return_when=FIRST_COMPLETED)
+                if not finished:
+                    watch.tick()
                 for future in finished:
                     run = under_way.pop(future)
+                    watch.shares[slots[run.run_id]] = 0.0
                     try:
                         yield future.result()
                     except BrokenProcessPool:
                         suspects.append(run)
         for run in suspects:
-            yield _alone(run, out, lock)
+            yield _alone(run, out, lock, watch.shares)
 
 
-def _alone(run: PlannedRun, out: Path, lock: int) -> Attempt:
+def _alone(run: PlannedRun, out: Path, lock: int, shares: Any) -> Attempt:
     """One run in a process of its own: if that dies, it was this run's fault."""
-    with _pool(1, lock) as pool:
+    with _pool(1, lock, shares) as pool:
         try:
             return pool.submit(_attempt, run, out).result()
         except BrokenProcessPool:
             return Failure(run, DIED, is_input=False)
 
 
-def _pool(jobs: int, lock: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=(os.getpid(), lock))
+def _pool(jobs: int, lock: int, shares: Any) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=(os.getpid(), lock, shares))
 
 
-def _begin_worker(parent: int, lock: int) -> None:
+def _begin_worker(parent: int, lock: int, shares: Any) -> None:
     """A worker must neither outlive the process that started it nor hold its lock after it, and ends without a word."""
+    global _shares
+    _shares = shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if multiprocessing.get_start_method() == "fork":  # else it was not inherited
         os.close(lock)
@@ -173,7 +219,14 @@ def _begin_worker(parent: int, lock: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _on_spark(runs: list[PlannedRun], out: Path, master: str) -> Iterator[Attempt]:
+def _attempt_in_worker(run: PlannedRun, out: Path, slot: int) -> Attempt:
+    def tell(share: float) -> None:
+        _shares[slot] = min(share, 1.0)
+
+    return _attempt(run, out, tell)
+
+
+def _on_spark(runs: list[PlannedRun], out: Path, master: str, watch: _Watch) -> Iterator[Attempt]:
     """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
 
     A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
@@ -192,13 +245,16 @@ def _on_spark(runs: list[PlannedRun], out: Path, master: str) -> Iterator[Attemp
         return found[0]
 
     with ThreadPoolExecutor(max(1, min(context.defaultParallelism, len(runs)))) as pool:
-        for future in as_completed([pool.submit(submit, run) for run in runs]):
-            yield future.result()
+        left = {pool.submit(submit, run) for run in runs}
+        while left:
+            finished, left = wait(left, timeout=TICK, return_when=FIRST_COMPLETED)
+            watch.tick()
+            yield from (future.result() for future in finished)
 
 
-def _attempt(run: PlannedRun, out: Path) -> Attempt:
+def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
     try:
-        return execute(run, out)
+        return execute(run, out, tell)
     except CannotWrite as error:
         return Failure(run, str(error), is_input=False, unwritable=True)
     except CoverlayError as error:

@@ -1,0 +1,72 @@
+"""How long things take, on standard error: a bar on a terminal or in a notebook, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich import progress as bars
+from rich.console import Console
+
+EVERY = 10.0  # seconds between two lines where there is no terminal
+ERR = Console(stderr=True, soft_wrap=True)
+
+
+class _Lines(threading.Thread):
+    """Says again and again how far things are."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(daemon=True)
+        self.what, self.now, self._began, self._ended = what, "", time.monotonic(), threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(EVERY):
+            said = f"{self.what}: {self.now}" if self.now else self.what
+            ERR.print(f"{said} ({time.monotonic() - self._began:.0f} s)", markup=False, highlight=False)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+@contextmanager
+def _shown(what: str, *columns: bars.ProgressColumn) -> Iterator[tuple[bars.Progress, bars.TaskID, _Lines]]:
+    lines, drawn = _Lines(what), ERR.is_terminal or ERR.is_jupyter
+    with bars.Progress(*columns, console=ERR, disable=not drawn, transient=True) as shown:
+        if not drawn:
+            lines.start()
+        try:
+            yield shown, shown.add_task(what, total=None, said=""), lines
+        finally:
+            if not drawn:
+                lines.end()
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, int], None]]:
+    """A bar with the share that is done and the remaining time; `done` may count parts of runs."""
+    columns = bars.TextColumn(what), bars.BarColumn(), bars.TextColumn("{task.fields[said]}")
+    times = bars.TaskProgressColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
+    with _shown(what, *columns, *times) as (shown, task, lines):
+
+        def update(done: float, total: int) -> None:
+            said = f"{int(done)} of {total} runs"
+            lines.now = f"{said}, {100 * done / total:.0f} %" if total else said
+            shown.update(task, completed=done, total=total, said=said)
+
+        yield update
+
+
+@contextmanager
+def status(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner that says what is being done."""
+    columns = bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.TimeElapsedColumn()
+    with _shown(what, *columns) as (shown, task, lines):
+
+        def update(now: str) -> None:
+            lines.now = now
+            shown.update(task, description=f"{what}: {now}")
+
+        yield update
