@@ -27,13 +27,17 @@ from broker.outages import Outages
 from broker.ranking import Ranking, make_ranking
 from broker.trace.recorder import Recorder
 from broker.trace.schema import CLIENT, NOBODY, PUBLISHER_DOWN
-from broker.transport import Link, LinkModel
+from broker.transport import WORK, Link, LinkModel
+from broker.work import EQUAL, PARTNER, Prices, load_profile
+from covering.auto import AutoIndex
+from covering.kdtree import KdTreeIndex
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
+from routing.strategies import STRATEGIES
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,14 @@ class Settings:
         semantics, options = routing.semantics, self.matcher_options
         return make_ranking(self.kind, self.matcher, routing.domain, semantics, options, place, furthest)
 
+    @cached_property
+    def prices(self) -> Prices | None:
+        """What work costs, where service takes what its work costs."""
+        if self.service.get("kind", "none") != WORK:
+            return None
+        methods = searches_of(self.strategy, self.mode, self.routing.method, self.advertisements)
+        return load_profile(self.service["profile"]).prices(methods, self.kind, self.ranking.method)
+
     @property
     def instant(self) -> bool:
         """Nothing ever waits: brokers take no time, and links no more than their latency."""
@@ -95,6 +107,18 @@ class Settings:
         for a, b in self.epsilon_per_link:
             if (a, b) not in links:
                 raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
+
+
+def searches_of(strategy: str, mode: str, method: str, advertisements: str) -> list[str]:
+    """The methods by which a network searches, as a profile names them."""
+    methods = [method] if STRATEGIES[strategy].searches else []
+    if AutoIndex.name in methods or mode == "prune":
+        methods = [*AutoIndex.CHOICES, *(m for m in methods if m != AutoIndex.name)]
+    if KdTreeIndex.name in methods:
+        methods.append(KdTreeIndex.with_epsilon)
+    if strategy in (EQUAL, PARTNER):
+        methods.append(strategy)
+    return [*methods, *(["scan"] if advertisements == "covering" else [])]
 
 
 @dataclass(slots=True)

@@ -14,6 +14,8 @@ from broker.tables import LocalTable
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
 from broker.transport import Link, Server, service_model
 from broker.tree_state import Plane
+from broker.work import control_time, event_time, matching_time, tables_time
+from routing.contract import Search
 from routing.filter import Filter
 from routing.ledger import Kind
 
@@ -36,6 +38,8 @@ class Broker:
         self.local = self._empty_table()
         self.planes = {name: Plane(self, tree) for name, tree in network.trees.items()}
         self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
+        self._prices = settings.prices
+        self._searching = 0.0  # time that the searches of the message in hand take
         self._processing = False
         self._outbox: list[tuple[int, Message]] = []
         self._row = 0  # of the trace, of the event in service
@@ -43,7 +47,7 @@ class Broker:
             network.env,
             self.begin,
             self.end,
-            self._service is None,
+            self._service is None and self._prices is None,
             settings.queue_capacity,
             droppable=lambda message: isinstance(message, Publication),
             drop=self._drop,
@@ -67,7 +71,7 @@ class Broker:
 
     def begin(self, message: Message) -> float:
         """Process a message, all but sending what it causes; how long its service takes."""
-        self._processing = True
+        self._processing, self._searching = True, 0.0
         took = self._publication(message) if isinstance(message, Publication) else self._request(message)
         self._processing = False
         return took
@@ -102,6 +106,14 @@ class Broker:
         self._outbox.clear()
         return self.server.clear()
 
+    def charge(self, search: Search) -> float:
+        """Searching for covers takes time; how long this search takes."""
+        if self._prices is None:
+            return 0.0
+        took = self._prices.searching(search)
+        self._searching += took
+        return took
+
     def _took(self) -> float:
         return 0.0 if self._service is None else self._service()
 
@@ -116,7 +128,10 @@ class Broker:
         else:
             self._sync(message)
             what = message.kind, NOBODY, 0
-        took = self._took()
+        if self._prices is None:
+            took = self._took()
+        else:
+            took = control_time(self._prices, self._searching, sum(caused.size for _, caused in self._outbox))
         self._record_control(message, step, *what, took)
         return took
 
@@ -143,7 +158,7 @@ class Broker:
                 hop,
                 self._waited(message),
                 took,
-                0.0,
+                self._searching,
             )
         )
 
@@ -173,7 +188,11 @@ class Broker:
         network, now = self.network, self.network.env.now
         ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
         interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
-        took = self._took()
+        took, on_tables, on_matching = self._took(), 0.0, 0.0
+        if self._prices is not None:
+            on_tables = tables_time(self._prices, asked, compared)
+            on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
+            took = event_time(self._prices, on_tables, on_matching, len(ids), len(interested) * message.size)
         if len(ids):
             served_at = now + took
             latency = served_at - message.published
@@ -196,8 +215,8 @@ class Broker:
                 asked,
                 compared,
                 took,
-                0.0,
-                0.0,
+                on_tables,
+                on_matching,
             ),
             message.parent,
         )

@@ -17,17 +17,19 @@ from broker.filter_rows import FilterRows
 from broker.tables import LinkTable, best_score
 from routing.contract import RoutingOptions, group_of
 from routing.filter import Filter
-from routing.ledger import Kind, LinkLedger, Message
+from routing.ledger import Decision, Kind, LinkLedger, Message
 from routing.strategies.covering import Covering
 
 
 class PrunedTable(LinkTable):
     """The entries that one neighbour sent us; the rows are those that no other covers."""
 
-    def __init__(self, exact: RoutingOptions, store: FilterRows) -> None:
+    def __init__(
+        self, exact: RoutingOptions, store: FilterRows, on_decision: Callable[[Decision], None] | None = None
+    ) -> None:
         super().__init__(exact.semantics, exact.domain, store)
         self._known: dict[int, Filter] = {}
-        self._ledger = LinkLedger(Covering(exact), active=True)
+        self._ledger = LinkLedger(Covering(exact), active=True, on_decision=on_decision)
 
     def __contains__(self, subscription: int) -> bool:
         return subscription in self._known

@@ -38,6 +38,11 @@ KINDS = ("boxes", "predicates", "places")
 BEST = {"boxes": topk.AUTO, "predicates": "pivot", "places": "ri-tree"}  # what "auto" means
 
 
+def at_work(kind: str, method: str) -> str:
+    """The method that a name stands for."""
+    return BEST[kind] if method == topk.AUTO else method
+
+
 def kind_of(method: str) -> str:
     """The kind of catalogue that a method is for; names that several kinds share mean boxes."""
     for kind in KINDS:
@@ -216,8 +221,7 @@ def make_ranking(
         max_distance = 1.0 if place is None else math.hypot(*np.diff(domain[list(place)], axis=1)[:, 0])
     if not (math.isfinite(max_distance) and max_distance > 0):
         raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of degrees above 0")
-    chosen = BEST[kind] if method == topk.AUTO else method
-    made = RANKINGS[kind](len(domain), chosen, semantics, dict(options or {}), place, max_distance)
+    made = RANKINGS[kind](len(domain), at_work(kind, method), semantics, dict(options or {}), place, max_distance)
     made.new_index({})
     return made
 

@@ -284,8 +284,10 @@ SERVICE_MODELS: dict[str, Callable[..., Callable[[], float]]] = {
     "exponential": _exponential,
     "linear": _linear,
 }
+WORK = "work"  # by counted work and a profile, see work.py
 SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
     "none": (),
+    WORK: ("profile",),
     "constant": ("value",),
     "exponential": ("mean",),
     "linear": ("base", "per_entry"),
@@ -293,7 +295,7 @@ SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 def service_model(spec: Mapping[str, Any], entries: Entries, rng: np.random.Generator) -> Callable[[], float] | None:
-    """The service times of one broker in milliseconds, from `{kind = …, …}`; None when they are all zero."""
+    """The service times of one broker in milliseconds, from `{kind = …, …}`; None for `none` and `work`."""
     kind = spec.get("kind", "none")
     if kind not in SERVICE_OPTIONS:
         raise unknown_name("service model", kind, SERVICE_OPTIONS)
@@ -301,6 +303,10 @@ def service_model(spec: Mapping[str, Any], entries: Entries, rng: np.random.Gene
     if set(given) != set(SERVICE_OPTIONS[kind]):
         needed = ", ".join(SERVICE_OPTIONS[kind]) or "nothing else"
         raise CoverlayError(f"service model {quoted(kind)} takes {needed}; given: {', '.join(given) or 'nothing'}")
+    if kind == WORK:
+        if not isinstance(given["profile"], str):
+            raise CoverlayError(f"profile is {quoted(given['profile'])}; it must be a name or the path of a file")
+        return None
     for key, value in given.items():
         if not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise CoverlayError(f"service {key} is {quoted(value)}; it must be a number of milliseconds, 0 or more")

@@ -18,6 +18,7 @@ from broker.pruning import PrunedTable
 from broker.recovery import Recovery
 from broker.tables import LinkTable
 from broker.trace.schema import CLIENT, NOBODY
+from broker.work import MOST
 from routing.advertisements import AdvertTable
 from routing.contract import LinkStrategy
 from routing.filter import Filter
@@ -31,7 +32,6 @@ from routing.strategies.covering import Covering
 if TYPE_CHECKING:
     from broker.node import Broker
 
-MOST = 2**63 - 1  # what a column of the trace holds; an emulated search in many dimensions counts further
 AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
 
 
@@ -53,7 +53,7 @@ class Plane:
         self.tables = {n: self._table() for n in self.neighbours}
         self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
-        self.advert_ledgers = {n: LinkLedger(self._advert_strategy()) for n in self.neighbours}
+        self.advert_ledgers = {n: self._advert_ledger() for n in self.neighbours}
 
     def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], int, int]:
         """The neighbours that an event from `source` goes on to, the tables asked and the entries compared for it."""
@@ -142,7 +142,7 @@ class Plane:
     def _table(self) -> LinkTable:
         network, settings = self.broker.network, self.broker.network.settings
         if settings.mode == "prune":
-            return PrunedTable(settings.pruning, network.filter_rows)
+            return PrunedTable(settings.pruning, network.filter_rows, self._charge)
         return LinkTable(settings.routing.semantics, settings.routing.domain, network.filter_rows)
 
     def _ledger(self, neighbour: int) -> LinkLedger:
@@ -153,6 +153,7 @@ class Plane:
             if network.loading:
                 return
             search = decision.search
+            took = broker.charge(search)
             rows.append(
                 (
                     network.env.now,
@@ -170,6 +171,9 @@ class Plane:
                     search.capped,
                     decision.exact,
                     decision.subscription in broker.local,
+                    min(search.pages, MOST),
+                    min(search.round_trips, MOST),
+                    took,
                 )
             )
 
@@ -183,10 +187,15 @@ class Plane:
             wanted=self.adverts[neighbour].overlaps if settings.advertisements != "none" else None,
         )
 
-    def _advert_strategy(self) -> LinkStrategy:
+    def _advert_ledger(self) -> LinkLedger:
         settings = self.broker.network.settings
         options = replace(settings.exact_routing, cover="single")
-        return (Covering if settings.advertisements == "covering" else Simple)(options)
+        chosen: LinkStrategy = (Covering if settings.advertisements == "covering" else Simple)(options)
+        return LinkLedger(chosen, on_decision=self._charge)
+
+    def _charge(self, decision: Decision) -> None:
+        """A search that is no decision about a link, and takes time like one."""
+        self.broker.charge(decision.search)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

@@ -52,6 +52,7 @@ class AutoIndex(CoveringIndex):
 
     name = "auto"
     gives_up_with = ("accept_missing",)
+    CHOICES = (KdTreeIndex.name, PackedIndex.name, BudgetIndex.name)
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, accept_missing: float = 0.0) -> None:
         super().__init__(domain, epsilon)

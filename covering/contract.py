@@ -94,6 +94,11 @@ class CoveringIndex(ABC):
 
     # ---- what users call -------------------------------------------------------------------------
 
+    @property
+    def choice(self) -> str:
+        """The name of the method at work; `auto` changes it."""
+        return self.name
+
     def __len__(self) -> int:
         return len(self._ids)
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 import covering
 from covering.contract import CoveringIndex, Floats, Id, ordered, plain
 from covering.residue import EMPTY, Residue
-from covering.stats import Stats
+from covering.stats import Stats, boxes_per_page, footprint, pages_and_trips
 from coverlay import CoverlayError
 
 
@@ -45,6 +45,10 @@ class FilterIndex:
         self.stats = Stats()
         self._groups: dict[Hashable, dict[Residue, CoveringIndex]] = {}
         self._where: dict[Id, tuple[Hashable, Residue]] = {}
+        # The searches of the last `find_cover`: (method at work, probes, pages, round trips) per partition asked.
+        self.asked: list[tuple[str, int, int, int]] = []
+        # And of the last `find_covered`: (method, entries, pages).
+        self.held: list[tuple[str, int, int]] = []
 
     def __len__(self) -> int:
         return len(self._where)
@@ -89,11 +93,14 @@ class FilterIndex:
         bounds = self._checked(box)
         stats = self.stats  # the partitions count into it
         checks, volume, capped = stats.checks, stats.volume, stats.capped
+        self.asked = []
         asked, found = 0, None
         for own, part in self._groups.get(group, {}).items():
             if own is EMPTY or own.implied_by(bounds, residue, self.integral):
                 asked += 1
+                method, before = part.choice, stats.probes
                 found = part.find_cover(bounds)
+                self._note(method, stats.probes - before)
                 if found is not None:
                     break
         if asked != 1:
@@ -107,7 +114,9 @@ class FilterIndex:
         self._fits(residue)
         bounds = self._checked(box)
         found: list[Id] = []
+        self.held = []
         for own, part in self._groups.get(group, {}).items():
+            self.held.append(self._pass_over(part))
             inside = part.find_covered(bounds)
             if residue != EMPTY:
                 inside = [id for id in inside if residue.implied_by(part.box(id), own, self.integral)]
@@ -118,9 +127,20 @@ class FilterIndex:
         """Ids and boxes of what shares a value with the box and whose residue is implied: candidates for a union."""
         bounds = self._checked(box)
         parts = self._groups.get(group, {}).items()
+        self.held = [self._pass_over(part) for _, part in parts]
         found = [part.overlapping(bounds) for own, part in parts if own.implied_by(bounds, residue, self.integral)]
         boxes = np.concatenate([np.empty((0, *self.domain.shape)), *(held for _, held in found)])
         return [id for ids, _ in found for id in ids], boxes
+
+    def _note(self, method: str, probes: int) -> None:
+        pages, trips = pages_and_trips(probes, *footprint(method, len(self.domain)))
+        self.asked.append((method, probes, pages, trips))
+        self.stats.pages += pages
+        self.stats.round_trips += trips
+
+    def _pass_over(self, part: CoveringIndex) -> tuple[str, int, int]:
+        pages, _ = pages_and_trips(len(part), boxes_per_page(len(self.domain)), False)
+        return part.choice, len(part), pages
 
     @property
     def nbytes(self) -> int:

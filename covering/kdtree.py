@@ -197,6 +197,7 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 
 class KdTreeIndex(StaticWithTail):
     name = "kdtree"
+    with_epsilon = "kdtree-epsilon"  # how a search is called that works out shares of the region: a probe costs more
     takes_epsilon = True
     gives_up_with = ("node_budget",)
 
@@ -218,6 +219,10 @@ class KdTreeIndex(StaticWithTail):
         self._one = np.empty(1, np.int64)
         self._arrange_done()
         self._arrays_moved()
+
+    @property
+    def choice(self) -> str:
+        return self.with_epsilon if self.epsilon > 0.0 else self.name
 
     def _arranged(self, points: Floats) -> Slots:
         box = np.empty((2 * self.attributes, 2))

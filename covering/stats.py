@@ -1,8 +1,46 @@
-"""The work that an index reports: counters that add up over calls, partitions and brokers."""
+"""The work that an index reports: counters that add up over calls, partitions and brokers.
+
+Pages and round trips say what a search would cost were the index on disk, or with another machine. They follow from
+the probes of the method that searched:
+
+| method            | what lies on a page of 4 KB               | round trips                                   |
+|-------------------|-------------------------------------------|-----------------------------------------------|
+| scan, poset       | boxes, 16 bytes per attribute             | one: the pages are consecutive                |
+| packed, budget    | 512 words of 8 bytes, one per entry       | one                                           |
+| kdtree            | the 64 words of a node or a bucket        | one per page: a node says which one is next   |
+| curve methods     | a run looked up, a row that is jumped to  | one per page                                  |
+| identity, merging | an entry looked up; boxes, as for scan    | one                                           |
+
+A search for covered entries (active mode) is one pass over all boxes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+
+PAGE = 4096  # bytes
+_BUCKET = 64  # words that a k-d tree looks at together
+_WORD = 8  # bytes
+
+
+def boxes_per_page(attributes: int) -> int:
+    return max(1, PAGE // (16 * attributes))
+
+
+def footprint(method: str, attributes: int) -> tuple[int, bool]:
+    """(probes that share a page, whether each page is another round trip)."""
+    if method in ("packed", "budget"):
+        return PAGE // _WORD, False
+    if method in ("kdtree", "kdtree-epsilon"):
+        return _BUCKET, True
+    if method in ("scan", "poset", "merging"):
+        return boxes_per_page(attributes), False
+    return 1, method != "identity"
+
+
+def pages_and_trips(probes: int, per_page: int, apart: bool) -> tuple[int, int]:
+    pages = (probes + per_page - 1) // per_page
+    return pages, pages if apart else min(pages, 1)
 
 
 @dataclass
@@ -20,6 +58,8 @@ class Stats:
     runs: int = 0  # key ranges after merging neighbouring cubes (curve methods)
     volume: float = 0.0  # sum over checks of the fraction of the search region searched; 1 for an exact check
     capped: int = 0  # checks ended early by the probe cap, with neither a hit nor the volume asked for
+    pages: int = 0  # see above; counted by `FilterIndex`, check by check
+    round_trips: int = 0
 
     def copy(self) -> Stats:
         return replace(self)

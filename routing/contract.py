@@ -28,6 +28,16 @@ class Search:
     runs: int = 0
     volume: float = 1.0
     capped: bool = False
+    asked: tuple[tuple[str, int, int, int], ...] = ()  # (method, probes, pages, round trips) of each index searched
+    held: tuple[tuple[str, int, int], ...] = ()  # (method, entries, pages) of each that was searched for covered ones
+
+    @property
+    def pages(self) -> int:
+        return sum(pages for _, _, pages, _ in self.asked)
+
+    @property
+    def round_trips(self) -> int:
+        return sum(trips for _, _, _, trips in self.asked)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,10 @@ class LinkStrategy(ABC):
     def find_covered(self, filter: Filter) -> list[int]:
         """Entries that `filter` makes needless, ascending."""
         return []
+
+    def held(self) -> tuple[tuple[str, int, int], ...]:
+        """The work of the last `find_covered`: (method, entries, pages) of each index searched."""
+        return ()
 
     def check(self) -> None:  # noqa: B027 - strategies without a structure have nothing to verify
         """Raise AssertionError when an invariant is broken."""

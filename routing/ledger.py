@@ -15,7 +15,7 @@ Rules (docs/design.md), each enforced here and verified by check():
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from routing.contract import LinkStrategy, Search
@@ -145,7 +145,10 @@ class LinkLedger:
     def _send(
         self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None
     ) -> list[Message]:
-        covered = self.strategy.find_covered(filter) if self.active else []
+        covered: list[int] = []
+        if self.active:
+            covered = self.strategy.find_covered(filter)
+            search = replace(search, held=(*search.held, *self.strategy.held()))
         self.sent[subscription] = filter
         self._structures_add(subscription, filter)
         self._record(subscription, outcome, search, exact)

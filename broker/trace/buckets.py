@@ -22,6 +22,7 @@ PARTS = 1 << SUBBITS
 RELATIVE_ERROR = 1 / (2 * PARTS)  # of the middle of a bucket against any value in it: 0.39 %
 EXPONENT_BIAS = 1023
 TIME_UNIT = 2.0**-16  # ms: 15 ns, and 140 million million ms fit in 63 bits
+WORK_UNIT = 2.0**-20  # ms: 1 ns, for searches; 279 years fit in 63 bits
 SHARE_UNIT = 2.0**-30
 _MANTISSA_BITS = 52
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from broker.trace.buckets import SHARE_UNIT, TIME_UNIT, in_units
+from broker.trace.buckets import SHARE_UNIT, TIME_UNIT, WORK_UNIT, in_units
 from broker.trace.schema import SCHEMAS, to_table
 
 BATCH = 1 << 20  # rows looked at together
 # What is sampled: the column whose number decides, and the units in which columns of fractions are added up.
 SAMPLED: dict[str, tuple[str, dict[str, float]]] = {
-    "decisions": ("subscription", {"volume": SHARE_UNIT}),
+    "decisions": ("subscription", {"volume": SHARE_UNIT, "took": WORK_UNIT}),
     "deliveries": ("event", {"latency": TIME_UNIT}),
 }
 

@@ -91,6 +91,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         capped=pa.bool_(),  # the probe cap ended the search early
         exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
         at_home=pa.bool_(),  # the subscription is one of this broker's own clients': its first hop
+        pages=pa.int64(),  # of 4 KB that the search for a cover would touch on disk, see covering/stats.py
+        round_trips=pa.int64(),  # to another machine that has the index
+        took=pa.float64(),  # searching, by the profile; 0 where broker.service is of another kind than work
     ),
     # The decisions that sampling left out, added up.
     "decisions_rest": _schema(
@@ -103,6 +106,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         cubes=pa.float64(),
         runs=pa.float64(),
         volume=pa.float64(),
+        pages=pa.float64(),
+        round_trips=pa.float64(),
+        took=pa.float64(),
     ),
     # Routing-table entries per broker and link, sampled over time; `neighbour` CLIENT counts local ones.
     "tables": _schema(
@@ -228,6 +234,7 @@ _LATER = (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "w
 OPTIONAL = {("run", name) for name in _LATER}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
+OPTIONAL |= {(table, name) for table in ("decisions", "decisions_rest") for name in ("pages", "round_trips", "took")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}
 OPTIONAL |= {("tables", "pruned")}
 # What the oracle counts, in the run record: what must not happen, and what a scenario may cost.

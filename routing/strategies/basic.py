@@ -39,7 +39,7 @@ class Identity(LinkStrategy):
         del self._by_key[self._key(filter)]
 
     def find_cover(self, filter: Filter) -> Search:
-        return Search(self._by_key.get(self._key(filter)), probes=1)
+        return Search(self._by_key.get(self._key(filter)), probes=1, asked=(("identity", 1, 1, 1),))
 
     def _key(self, filter: Filter) -> object:
         return (filter.key, group_of(self.options, filter))

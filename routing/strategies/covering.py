@@ -56,6 +56,8 @@ class Covering(LinkStrategy):
             stats.runs - before[2],
             (stats.volume - before[3]) / checks if checks else 1.0,
             stats.capped > before[4],
+            tuple(self.index.asked),
+            self.held() if compared else (),
             others=tuple(together[1:]),
         )
 
@@ -74,6 +76,9 @@ class Covering(LinkStrategy):
 
     def find_covered(self, filter: Filter) -> list[int]:
         return self.index.find_covered(filter.box, filter.residue, group_of(self.options, filter))
+
+    def held(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple(self.index.held)
 
     def check(self) -> None:
         self.index.check()

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from covering.stats import footprint, pages_and_trips
 from covering.subtraction import PIECES, left_over
 from coverlay import kernel
 from routing.contract import RoutingOptions, Search, group_of
@@ -131,6 +132,7 @@ class Merging(Covering):
         self._fills = np.empty(16)
         self._labels = np.empty(16, dtype=np.int64)
         self._label_of: dict[object, int] = {}  # only filters of one residue and group can merge
+        self.partners: list[tuple[str, int, int, int]] = []  # the searches for a partner, as Search.asked has them
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.add_filled(subscription, filter, volume(filter.box, self.options.domain))
@@ -162,6 +164,8 @@ class Merging(Covering):
     def find_partner(self, filter: Filter, filled: float) -> tuple[int, float] | None:
         """The sent entry that merges best with `filter`, and the volume that the merger fills."""
         size = len(self._ids)
+        pages, trips = pages_and_trips(size, *footprint("merging", len(filter.box)))
+        self.partners.append(("merging", size, pages, trips))
         row, union = best_partner(
             filter.box,
             filled,
@@ -231,6 +235,7 @@ class MergingLedger(LinkLedger):
     ) -> list[Message]:
         """Grow a merger from the best partners, one after the other; without any, send the subscription."""
         strategy, merged = self.strategy, filter
+        strategy.partners.clear()
         filled = volume(filter.box, strategy.options.domain)
         absorbed: list[int] = []
         while (partner := strategy.find_partner(merged, filled)) is not None:
@@ -240,11 +245,13 @@ class MergingLedger(LinkLedger):
             merged, filled = hull, partner[1]
             absorbed.append(partner[0])
             strategy.remove(partner[0], self.sent[partner[0]])  # no candidate in the next round
+        search = replace(search, asked=(*search.asked, *strategy.partners))
         for other in absorbed:  # back in, so that retracting takes all covered entries out in one way
             strategy.add(other, self.sent[other])
         if not absorbed:
             return super()._send(subscription, filter, outcome, search, exact)
         covered = strategy.find_covered(merged)
+        search = replace(search, held=(*search.held, *strategy.held()))
         merger = self.new_id()
         self.mergers.add(merger)
         self.sent[merger] = merged

@@ -121,7 +121,8 @@ def _decisions(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
         "witness": np.where(outcome == 1, rng.integers(0, 1000, count), NOBODY),
         "probes": rng.geometric(0.05, count), "cubes": rng.geometric(0.2, count), "runs": rng.geometric(0.3, count),
         "volume": np.where(rng.random(count) < 0.3, 1.0, rng.random(count)), "capped": rng.random(count) < 0.01,
-        "exact": covered, "at_home": rng.random(count) < 0.1,
+        "exact": covered, "at_home": rng.random(count) < 0.1, "pages": rng.integers(0, 40, count),
+        "round_trips": rng.integers(0, 9, count), "took": rng.lognormal(-7.0, 1.0, count),
     })  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import Progress, Row, engines, first_use
+from sim.bench import Progress, Row, calibration, engines, first_use
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -88,7 +88,7 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
 
 def run(quick: bool, progress: Progress) -> list[Row]:
     rows = transport(quick, progress)
-    for part in (first_use.first_use, engines.engines, engines.bulk, engines.sweep):
+    for part in (calibration.calibration, first_use.first_use, engines.engines, engines.bulk, engines.sweep):
         rows += part(quick, progress)
     return rows
 
@@ -122,7 +122,8 @@ def transport(quick: bool, progress: Progress) -> list[Row]:
 
 def verdicts(rows: list[Row]) -> list[Row]:
     return (
-        first_use.verdicts(rows)
+        calibration.verdicts(rows)
+        + first_use.verdicts(rows)
         + engines.verdicts(rows)
         + [
             {

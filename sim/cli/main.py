@@ -96,6 +96,16 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--quick", action="store_true", help="smaller sizes")
     bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
 
+    calibrate = verb(
+        "calibrate",
+        'measure what work costs on this machine, for broker.service = { kind = "work", profile = FILE }',
+        "calibrate --out here.toml",
+    )
+    calibrate.add_argument("--out", type=Path, metavar="FILE", help="where the profile goes (default: only say it)")
+    calibrate.add_argument(
+        "--methods", metavar="LIST", help="searches and matchers, separated by commas, or all (default: the usual ones)"
+    )
+
     listing = verb("list", "what there is to choose from", "list\nlist experiments")
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
 

@@ -179,6 +179,24 @@ def reproduce(options: argparse.Namespace) -> int:
     return 0
 
 
+def calibrate(options: argparse.Namespace) -> int:
+    from sim.calibrate import calibrate, in_words, to_profile, write_profile
+
+    with _status("calibrating") as update:
+        found = calibrate(options.methods, update)
+    table = Table("what it costs here", "fits within", "predicted ÷ measured, held out", box=None)
+    for item in found:
+        held = "–" if item.held_out != item.held_out else f"{item.held_out:.2f}"
+        table.add_row(in_words(item), f"{item.error:.0%}", held)
+    _out.print(table)
+    if options.out is not None:
+        write_profile(options.out, to_profile(found))
+        _out.print(
+            f'profile: {options.out}; use it with broker.service = {{ kind = "work", profile = "{options.out}" }}'
+        )
+    return 0
+
+
 def bench(options: argparse.Namespace) -> int:
     results: dict[str, Any] = {}
     for family in benchmarks() if options.family == "all" else [options.family, *ALONG.get(options.family, ())]:

@@ -19,9 +19,10 @@ from broker.link_rows import make_link
 from broker.local_rows import make_local
 from broker.network import Settings
 from broker.residue_rows import PLAIN, Residues
-from broker.transport import SERVICE_OPTIONS
+from broker.transport import SERVICE_OPTIONS, WORK
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
+from covering.stats import boxes_per_page, footprint
 from coverlay import kernel
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
@@ -37,7 +38,13 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
-_SERVICES = {"none": r.NO_SERVICE, "constant": r.CONSTANT, "exponential": r.EXPONENTIAL, "linear": r.LINEAR}
+_SERVICES = {
+    "none": r.NO_SERVICE,
+    "constant": r.CONSTANT,
+    "exponential": r.EXPONENTIAL,
+    "linear": r.LINEAR,
+    "work": r.WORK,
+}
 _FIRST_METHOD = {
     "scan": r.SCAN,
     "packed": r.PACKED,
@@ -84,6 +91,7 @@ class Engine:
             **self._client_arrays(),
             **self._index_arrays(),
             **self._trace_arrays(),
+            **self._prices(),
             draws=np.empty((len(self._wire_streams), _DRAWN_AHEAD)),
             service_draws=np.empty((len(self._service_streams), _DRAWN_AHEAD)),
             messages=np.empty(FIRST_ROWS, r.MESSAGE),
@@ -193,14 +201,29 @@ class Engine:
         run["bandwidth"], run["jitter"] = links.bandwidth or 0.0, links.jitter
         kind = service.get("kind", "none")
         run["service"] = _SERVICES[kind]
-        for name, option in zip(("service_base", "service_slope"), SERVICE_OPTIONS[kind], strict=False):
-            run[name] = service[option]
+        if kind != WORK:
+            for name, option in zip(("service_base", "service_slope"), SERVICE_OPTIONS[kind], strict=False):
+                run[name] = service[option]
         capacity = self.settings.queue_capacity
         run["capacity"] = -1 if capacity is None else capacity
         wires = self.topology.wires[["source", "target"]].tolist() if links.jitter else []
         self._wire_streams = [stream(f"link/{source}/{target}") for source, target in wires]
         serving = range(self.overlay.brokers) if kind == "exponential" else range(0)
         self._service_streams = [stream(f"service/{broker}") for broker in serving]
+
+    def _prices(self) -> dict[str, Any]:
+        """What work costs; where it costs nothing, how probes lie on pages all the same."""
+        given, attributes = self.settings.prices, len(self.settings.routing.domain)
+        prices, searches = np.zeros(1, r.PRICES), np.zeros(len(r.SEARCHES), r.SEARCH_PRICE)
+        for row, method in zip(searches, r.SEARCHES, strict=True):
+            row["per_page"], row["apart"] = footprint(method, attributes)
+            row["boxes_per_page"] = boxes_per_page(attributes)
+            if given is not None and method in given.search:
+                for name, value in vars(given.search[method]).items():
+                    row[name] = value
+        for name in r.PRICES.names or () if given is not None else ():
+            prices[name] = getattr(given, name)
+        return {"prices": prices, "search_prices": searches}
 
     def _overlay_arrays(self) -> dict[str, Any]:
         t, count = self.topology, self.overlay.brokers

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from broker import work
+from covering import stats
 from covering.slot_table import drop_id, find_id, put_ids
 from coverlay import kernel
 from sim.compiled import covers_auto
@@ -20,9 +22,12 @@ from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.records import (
     ABSENT,
     COVERING,
+    EQUAL,
     EXPOSED,
     FORWARDED,
     IDENTITY,
+    KDTREE,
+    KDTREE_EPSILON,
     NONE,
     RETRACTED,
     SENT,
@@ -33,6 +38,12 @@ from sim.compiled.records import (
 from sim.compiled.state import ONE_MORE, inlined, inner, longer
 from sim.compiled.transport import send
 
+# The formulas of the reference, compiled.
+pages_and_trips, search_time, covered_time = (
+    inlined(stats.pages_and_trips),
+    inlined(work.search_time),
+    inlined(work.covered_time),
+)
 NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 
 
@@ -90,6 +101,7 @@ def _look(w: Any, node: int, curve: Any) -> Any:
         slot, cubes, share, capped, any_at_all = search_emulated(w, s, query[0], curve, link.numerator, link.shift)
         probes = cubes
     link.volume = before + share
+    charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, probes)
     witness: Any = -1
     if slot >= 0:
         witness, exact = np.int64(owners_of(w, s)[slot]), 1
@@ -97,6 +109,23 @@ def _look(w: Any, node: int, curve: Any) -> Any:
     elif may_miss and run.ask_exact:
         exact = np.int64(any_at_all)
     return witness, probes, cubes, link.volume - before, capped, exact
+
+
+@inner
+def charge(w: Any, method: int, probes: int) -> None:
+    """What a search for a cover touches and takes: Broker.charge."""
+    run, price = w.run[0], w.search_prices[method]
+    run.pages, run.round_trips = pages_and_trips(probes, price.per_page, price.apart)
+    run.took = search_time(w.prices[0], price, probes, run.pages, run.round_trips)
+
+
+@inlined
+def charge_covered(w: Any, s: int, epsilon: float) -> None:
+    """And one for covered entries."""
+    run, index = w.run[0], w.indexes[s]
+    price = w.search_prices[KDTREE_EPSILON if index.method == KDTREE and epsilon > 0.0 else index.method]
+    pages = (index.held + price.boxes_per_page - 1) // price.boxes_per_page
+    run.took += covered_time(w.prices[0], price, index.held, pages)
 
 
 @inlined
@@ -109,6 +138,7 @@ def _choose(w: Any, node: int, curve: Any) -> Any:
         if run.auto and w.indexes[s].held > 0 and link.checks >= w.indexes[s].next_review:
             covers_auto.review(w, s, link.checks, link.hits)
         return found
+    charge(w, EQUAL, np.int64(1))
     at = find_id(w.equal, w.keys, _key(w, node))
     if at >= 0:
         return np.int64(w.equal[at]), 1, 0, 1.0, False, 1
@@ -207,8 +237,11 @@ def _record(
     capped: bool,
     exact: int,
 ) -> None:
-    """Write a decision into the trace."""
+    """Write a decision into the trace, with what its search took."""
     run, nodes = w.run[0], w.nodes
+    pages, round_trips, took = run.pages, run.round_trips, run.took
+    run.pages, run.round_trips, run.took = 0, 0, 0.0
+    run.searching += took
     if run.loading:
         return
     if run.decisions == len(w.decisions):
@@ -221,12 +254,14 @@ def _record(
     row.witness = nodes[witness].subscription if witness >= 0 else -1
     row.probes, row.cubes, row.volume = probes, cubes, volume
     row.outcome, row.capped, row.exact = outcome, capped, exact
+    row.pages, row.round_trips, row.took = pages, round_trips, took
 
 
 @inlined
 def _covered_by(w: Any, node: int) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
     s = index_of(w, node)
+    charge_covered(w, s, w.routes[w.nodes[node].route].epsilon)
     slots, owners = covered(w, s, w.points[w.nodes[node].subscription]), owners_of(w, s)
     names = np.empty(len(slots))
     for i in range(len(slots)):

@@ -81,7 +81,7 @@ def _control(w: Any, m: int, broker: int) -> None:
             last_child += 1
     run.update_kind, run.update_operation, run.update_hop = kind, operation, hop + 1
     run.update_first, run.update_last = child, last_child
-    run.begun, run.served_event, run.finishing = broker, False, operation
+    run.begun, run.served_event, run.finishing, run.searching = broker, False, operation, 0.0
 
 
 @inner

@@ -10,9 +10,12 @@ Words used here, beside those of `broker/`:
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
+
+from broker.work import Prices, SearchPrice
 
 
 def _codes(count: int, first: int = 0) -> list[Any]:
@@ -26,9 +29,11 @@ SIMPLE, IDENTITY, COVERING = _codes(3)  # how a ledger decides
 FORWARDED, SUPPRESSED, EXPOSED, RETRACTED = _codes(4)
 OUTCOMES = ("forwarded", "suppressed", "exposed", "retracted")
 ABSENT, SENT = _codes(2, -2)  # in place of a coverer
-NO_SERVICE, CONSTANT, EXPONENTIAL, LINEAR = _codes(4)
+NO_SERVICE, CONSTANT, EXPONENTIAL, LINEAR, WORK = _codes(5)
 EVERYTHING, NOTHING = _codes(2, -2)  # in place of a route: the neighbour gets every event, or never says what it wants
 SCAN, PACKED, KDTREE, EMULATED = _codes(4)  # methods of covering
+KDTREE_EPSILON, EQUAL = _codes(2, 4)  # further searches that have a price of their own
+SEARCHES = ("scan", "packed", "kdtree", "zorder-emulated", "kdtree-epsilon", "identity")
 WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now whatever rounding made of the time
 (NONE,) = _codes(1, -1)
 
@@ -72,6 +77,10 @@ RUN = np.dtype(
         ("ended", np.int64),  # the broker whose service ended just now and may begin the next one, −1: none
         ("served_event", np.bool_),  # the message of `begun` is an event
         ("finishing", np.int64),  # its operation, −1: none
+        ("searching", np.float64),  # time that the searches for covers take which its message caused
+        ("pages", np.int64),  # of the decision in hand: what its search touches, and how long it takes
+        ("round_trips", np.int64),
+        ("took", np.float64),
         ("update_kind", np.int64),  # for ledgers, of the nodes first … last − 1: see ledger.py
         ("update_first", np.int64),
         ("update_last", np.int64),
@@ -201,6 +210,16 @@ OPERATION = np.dtype(
         ("finished", np.float64),
     ]
 )
+# What work costs, by the names of broker/work.py.
+PRICES = np.dtype([(field.name, np.float64) for field in fields(Prices) if field.name != "search"])
+SEARCH_PRICE = np.dtype(
+    [
+        *((field.name, np.float64) for field in fields(SearchPrice)),
+        ("per_page", np.int64),  # see covering/stats.py
+        ("apart", np.bool_),
+        ("boxes_per_page", np.int64),
+    ]
+)
 ACT = np.dtype([("time", np.float64), ("kind", np.int64), ("index", np.int64), ("broker", np.int64)])  # of a client
 CALL = np.dtype([("time", np.float64), ("order", np.int64), ("what", np.int64)])  # an entry of the calendar
 PASSED = np.dtype([("operation", np.int64), ("node", np.int64), ("kind", np.int64)])  # over a route, while loading
@@ -257,6 +276,9 @@ DECISION = np.dtype(
         ("probes", np.int64),
         ("cubes", np.int64),
         ("volume", np.float64),
+        ("pages", np.int64),
+        ("round_trips", np.int64),
+        ("took", np.float64),
         ("outcome", np.int8),
         ("capped", np.bool_),
         ("exact", np.int8),  # −1: nobody asked

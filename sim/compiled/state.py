@@ -55,6 +55,8 @@ class Arrays(NamedTuple):
     calendar: Array
     draws: Array  # random numbers drawn in advance, per wire
     service_draws: Array  # and per broker
+    prices: Array  # one record
+    search_prices: Array  # by SEARCHES
     # Ledgers and tables:
     nodes: Array
     keys: Array  # identity routing: (route, class) of a node
@@ -106,6 +108,7 @@ _TYPES = {
     "local_rows": types.ListType(LOCAL), "link_rows": types.ListType(LINK),
     "events": _MATRIX, "timeline": _rows(r.ACT), "operations": _rows(r.OPERATION),
     "messages": _rows(r.MESSAGE), "calendar": _rows(r.CALL), "draws": _MATRIX, "service_draws": _MATRIX,
+    "prices": _rows(r.PRICES), "search_prices": _rows(r.SEARCH_PRICE),
     "nodes": _rows(r.NODE), "keys": _INTS, "equal": _rows(np.int32), "entry_node": _rows(np.int32),
     "passed": _rows(r.PASSED),
     "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
@@ -146,6 +149,7 @@ def _world_of(a: Any) -> Any:
     w.points, w.mentioned, w.weights, w.named, w.local_rows = a.points, a.mentioned, a.weights, a.named, a.local_rows
     w.events, w.timeline, w.operations, w.messages = a.events, a.timeline, a.operations, a.messages
     w.calendar, w.draws, w.service_draws, w.nodes = a.calendar, a.draws, a.service_draws, a.nodes
+    w.prices, w.search_prices = a.prices, a.search_prices
     w.keys, w.equal, w.entry_node, w.link_rows = a.keys, a.equal, a.entry_node, a.link_rows
     w.passed, w.indexes = a.passed, a.indexes
     w.index_points, w.index_words, w.index_owners = a.index_points, a.index_words, a.index_owners

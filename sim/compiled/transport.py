@@ -14,10 +14,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker import work
 from broker.messages import HEADER_BYTES
 from sim.compiled.calendar import pop, push, replace
-from sim.compiled.records import EXPONENTIAL, LINEAR, NO_SERVICE, PUBLISH, SUBSCRIBE
+from sim.compiled.records import EXPONENTIAL, LINEAR, NO_SERVICE, PUBLISH, SUBSCRIBE, WORK
 from sim.compiled.state import ONE_MORE, inlined, inner, longer
+
+# The formulas of the reference, compiled.
+control_time, event_time = inlined(work.control_time), inlined(work.event_time)
+tables_time, matching_time = inlined(work.tables_time), inlined(work.matching_time)
 
 
 @inner
@@ -97,6 +102,18 @@ def put_on_wires(w: Any) -> bool:
     return True
 
 
+@inner
+def _size(w: Any, kind: int) -> int:
+    """Bytes of a message, as Control.size and Publication.size count."""
+    attributes = w.points.shape[1] >> 1
+    size = HEADER_BYTES
+    if kind == SUBSCRIBE:
+        size += 16 * attributes
+    elif kind == PUBLISH:
+        size += 8 * attributes
+    return size
+
+
 @inlined
 def _arrival(w: Any, wire: int, kind: int) -> float:
     """When a message that is put on a wire now arrives."""
@@ -105,13 +122,7 @@ def _arrival(w: Any, wire: int, kind: int) -> float:
         return run.now + link.latency
     leaves = run.now
     if run.bandwidth > 0.0:
-        attributes = w.points.shape[1] >> 1
-        size = HEADER_BYTES  # as Control.size and Publication.size count
-        if kind == SUBSCRIBE:
-            size += 16 * attributes
-        elif kind == PUBLISH:
-            size += 8 * attributes
-        leaves = max(run.now, link.free_at) + size / run.bandwidth
+        leaves = max(run.now, link.free_at) + _size(w, kind) / run.bandwidth
         link.free_at = leaves
     arrival = leaves + link.latency
     if run.jitter > 0.0:
@@ -168,6 +179,8 @@ def begin_service(w: Any) -> None:
         server.drawn += 1
     elif run.service == LINEAR:
         took += run.service_slope * server.entries
+    elif run.service == WORK:
+        took = _work_time(w, server.local)
     if run.served_event:
         row = w.publications[run.publications - 1]
         row.service = took
@@ -183,6 +196,27 @@ def begin_service(w: Any) -> None:
         server.outbox, server.outbox_last, run.outbox = run.outbox, run.outbox_last, -1
         schedule(w, run.now + took, len(w.wires) + run.begun)
     run.begun = -1
+
+
+@inlined
+def _work_time(w: Any, local: int) -> float:
+    """How long the work of the message in hand takes, `local` subscriptions at its broker: Broker.begin."""
+    run, prices, took = w.run[0], w.prices[0], 0.0
+    if run.served_event:
+        row = w.publications[run.publications - 1]
+        row.on_tables = tables_time(prices, row.tables_asked, row.compared)
+        if local > 0:
+            row.on_matching = matching_time(prices, row.matcher_entries, row.matcher_nodes)
+        sent = row.forwarded * _size(w, PUBLISH)
+        took = event_time(prices, row.on_tables, row.on_matching, row.served, sent)
+    else:
+        w.control[run.control - 1].on_covering = run.searching
+        m, sent = run.outbox, 0
+        while m >= 0:
+            sent += _size(w, w.messages[m].kind)
+            m = w.messages[m].next
+        took = control_time(prices, run.searching, sent)
+    return took
 
 
 @inlined

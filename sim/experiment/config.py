@@ -17,9 +17,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 import covering
-from broker.network import Settings
-from broker.ranking import kind_of, make_ranking
-from broker.transport import LinkModel, service_model
+from broker.network import Settings, searches_of
+from broker.ranking import at_work, kind_of, make_ranking
+from broker.transport import WORK, LinkModel, service_model
+from broker.work import DEFAULT, load_profile
 from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
 from routing.contract import RoutingOptions
 from routing.options import reject_unknown
@@ -29,7 +30,7 @@ from routing.overlay.map import read_map
 from routing.strategies import STRATEGIES
 from sim import workloads
 from sim.experiment import reasons
-from sim.experiment.effects import INPUT_FILE, NoEffect
+from sim.experiment.effects import INPUT_FILE, PROFILE, NoEffect
 from sim.experiment.faults import read_faults
 from sim.workloads import arrivals
 
@@ -96,21 +97,36 @@ class LinksSection(Section):
     retransmit_after: Annotated[float, Field(ge=0), NoEffect(reasons.nothing_lost)] = LinkModel.retransmit_after
 
 
+class ServiceSection(OpenSection):
+    """How long a broker serves a message: none, constant, exponential, linear, or what its work costs."""
+
+    kind: str = "none"
+    profile: Annotated[str | None, PROFILE] = (
+        None  # of `work`: the name of a shipped profile, or a file; see broker/work.py
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> ServiceSection:
+        if self.kind == WORK and self.profile is None:
+            self.profile = DEFAULT
+        service_model(self.spec, lambda: 0, np.random.default_rng(0))
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
 class BrokerSection(Section):
-    service: dict[str, Any] = Field(default_factory=lambda: {"kind": "none"})
-    # Messages waiting before events find no room; absent: unbounded.
+    service: ServiceSection = Field(default_factory=ServiceSection)
+    # Messages at a broker, the one in service included, before events find no room; absent: unbounded.
     queue: Annotated[Positive | None, NoEffect(reasons.no_service_time)] = None
     # What then happens to an event.
     overflow: Annotated[Literal["drop", "shed", "hold"], NoEffect(reasons.no_limited_queue)] = Settings.overflow
 
     @property
     def immediate(self) -> bool:
-        return bool(self.service.get("kind", "none") == "none")
-
-    @model_validator(mode="after")
-    def _known(self) -> BrokerSection:
-        service_model(self.service, lambda: 0, np.random.default_rng(0))
-        return self
+        return self.service.kind == "none"
 
 
 class WorkloadSection(OpenSection):
@@ -295,6 +311,16 @@ class Experiment(Section):
     matching: MatchingSection = Field(default_factory=MatchingSection)
     faults: FaultsSection = Field(default_factory=FaultsSection)
     run: RunSection = Field(default_factory=RunSection)
+
+    @model_validator(mode="after")
+    def _priced(self) -> Experiment:
+        """A profile has the coefficients of everything that this experiment searches and matches by."""
+        profile = self.broker.service.profile
+        if profile is not None:
+            routing = self.routing
+            methods = searches_of(routing.strategy, routing.mode, self.covering.method, routing.advertisements)
+            load_profile(profile).prices(methods, self.matching.kind, at_work(self.matching.kind, self.matching.method))
+        return self
 
     @field_validator("seeds")
     @classmethod

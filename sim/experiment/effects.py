@@ -8,7 +8,7 @@ that names a file of the user is marked `INPUT_FILE`; what is in it belongs to a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,18 @@ from typing import Any
 from pydantic import BaseModel
 
 from broker.trace.digests import file_digest
+from broker.work import is_file
 from coverlay import CoverlayError
 
 INPUT_FILE = "input file"  # metadata of a field: the path of a file that the run reads
+PROFILE = "profile"  # the same, unless it is the name of one that is shipped
+
+
+def names_file(metadata: Sequence[Any], value: Any) -> bool:
+    """Does a key with this metadata and value name a file of the user?"""
+    return value is not None and (INPUT_FILE in metadata or (PROFILE in metadata and is_file(value)))
+
+
 Reason = Callable[[Any], str | None]
 
 
@@ -84,7 +93,7 @@ def file_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             keys += file_keys(field.annotation, f"{prefix}{name}.")
-        elif INPUT_FILE in field.metadata:
+        elif INPUT_FILE in field.metadata or PROFILE in field.metadata:
             keys.append(prefix + name)
     return keys
 
@@ -94,7 +103,7 @@ def input_digests(experiment: BaseModel, known: dict[str, str] | None = None) ->
     known = {} if known is None else known
     digests = {}
     for item in given(experiment):
-        if INPUT_FILE in item.metadata and item.value is not None:
+        if names_file(item.metadata, item.value):
             if item.value not in known:
                 known[item.value] = _digest(item.key, item.value)
             digests[item.key] = known[item.value]

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from broker.work import is_file
 from coverlay import CoverlayError, did_you_mean, quoted
 from sim.experiment.config import Experiment, parse
 from sim.experiment.dotted import MISSING, after, assign, lookup, related, remove
@@ -219,11 +220,15 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
     return key.strip(), value
 
 
+PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a file
+
+
 def _resolve_files(data: dict[str, Any], folder: Path) -> None:
     """Files named in an experiment, its sweep and its cases are in its folder, unless their path is absolute."""
 
     def resolved(value: Any) -> Any:
-        return str((folder / value).resolve()) if isinstance(value, str) else value
+        named = isinstance(value, str) and (key != PROFILE_KEY or is_file(value))
+        return str((folder / value).resolve()) if named else value
 
     sweep, cases = _tables(data)
     for key in file_keys(Experiment):

@@ -111,7 +111,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         matcher=matching.method,
         matcher_options=matching.options,
         k=matching.k,
-        service=broker.service,
+        service=broker.service.spec,
         queue_capacity=broker.queue,
         overflow=broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),

@@ -109,6 +109,9 @@ SERVICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"kind": "constant", "value": 0.5},
         {"kind": "exponential", "mean": 0.3},
         {"kind": "linear", "base": 0.1, "per_entry": 0.01},
+        {"kind": "work"},
+        {"kind": "work", "profile": "disk"},
+        {"kind": "work", "profile": "remote"},
     ]
 )
 ARRIVALS = st.sampled_from(

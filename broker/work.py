@@ -1,0 +1,249 @@
+"""Work becomes time: what counted work costs, from a profile of coefficients.
+
+A profile is a TOML file with the coefficients of one machine, in microseconds; `coverlay calibrate` writes one. Shipped
+ones are in `broker/profiles/` and go by name. A message takes, by the work that is counted while it is processed,
+
+    a subscription   control + Σ searches + byte × bytes sent
+    an event         event + table × tables asked + entry × entries compared there
+                     + query + matcher_entry × entries + matcher_node × nodes + result × results + byte × bytes sent
+    a search         check + probe × probes + page × pages + round_trip × round trips
+
+with the coefficients of the method that searched (`auto`: of the one at work), and for the entries that a new one
+covers (active mode), or that together may cover it (union), `covered` + `covered_entry` × entries held; subtracting
+boxes from each other is not charged. Pages and round trips follow from the probes, see
+covering/stats.py. Nothing here reads a clock: the same work takes the same time anywhere.
+
+The formulas are plain functions of records with these names, so the compiled engine compiles the very same ones.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coverlay import CoverlayError, quoted, unknown_name
+from routing.contract import Search
+
+PROFILES = Path(__file__).parent / "profiles"
+DEFAULT = "xeon-vm-2026-11"
+EQUAL, PARTNER = (
+    "identity",
+    "merging",
+)  # searches that are no covering method: for an equal entry, for one to merge with
+MILLISECOND = 1000.0  # in microseconds
+MOST = 2**63 - 1  # probes that are charged and written down; an emulated search in many dimensions counts further
+
+
+@dataclass(frozen=True)
+class SearchPrice:
+    """Of one covering method, in milliseconds."""
+
+    check: float
+    probe: float
+    covered: float
+    covered_entry: float
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What work costs in one network, in milliseconds."""
+
+    control: float
+    event: float
+    byte: float
+    result: float
+    table: float
+    entry: float
+    query: float
+    matcher_entry: float
+    matcher_node: float
+    page: float
+    round_trip: float
+    search: Mapping[str, SearchPrice]
+
+    def searching(self, search: Search) -> float:
+        """The time of the searches for one decision."""
+        took = 0.0
+        for method, probes, pages, trips in search.asked:
+            took += search_time(self, self.search[method], min(probes, MOST), min(pages, MOST), min(trips, MOST))
+        for method, entries, pages in search.held:
+            took += covered_time(self, self.search[method], entries, pages)
+        return took
+
+
+# ── the formulas, for Python and, compiled, for records of the same names ─────────────────────────────────
+
+
+def search_time(prices: Any, price: Any, probes: int, pages: int, trips: int) -> float:
+    return price.check + price.probe * probes + prices.page * pages + prices.round_trip * trips
+
+
+def covered_time(prices: Any, price: Any, entries: int, pages: int) -> float:
+    """One pass over all entries: one round trip."""
+    return price.covered + price.covered_entry * entries + prices.page * pages + prices.round_trip
+
+
+def control_time(prices: Any, searching: float, sent: int) -> float:
+    return prices.control + searching + prices.byte * sent
+
+
+def tables_time(prices: Any, asked: int, compared: int) -> float:
+    return prices.table * asked + prices.entry * compared
+
+
+def matching_time(prices: Any, entries: int, nodes: int) -> float:
+    return prices.query + prices.matcher_entry * entries + prices.matcher_node * nodes
+
+
+def event_time(prices: Any, tables: float, matching: float, results: int, sent: int) -> float:
+    return prices.event + tables + matching + prices.result * results + prices.byte * sent
+
+
+# ── profiles ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_MESSAGE = ("control", "event", "byte", "result")
+_TABLES = ("table", "entry")
+_STORAGE = ("page", "round_trip")
+SEARCH = ("check", "probe", "covered", "covered_entry")
+MATCHER = ("query", "entry", "node")
+_SECTIONS = {"message": _MESSAGE, "tables": _TABLES, "storage": _STORAGE}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The coefficients of a machine, in microseconds, checked."""
+
+    where: str  # the name or file it was read from
+    flat: Mapping[str, float]  # of messages, tables and storage
+    covering: Mapping[str, Mapping[str, float]]
+    matching: Mapping[str, Mapping[str, Mapping[str, float]]]  # kind of catalogue → method
+
+    def prices(self, methods: Iterable[str], kind: str, matcher: str) -> Prices:
+        """For a network that searches by these methods and matches by this one."""
+        found = {}
+        for method in methods:
+            if method not in self.covering:
+                raise self._lacks(f"covering method {quoted(method)}", self.covering)
+            found[method] = SearchPrice(**{key: value / MILLISECOND for key, value in self.covering[method].items()})
+        matchers = self.matching.get(kind, {})
+        if matcher not in matchers:
+            raise self._lacks(f"matching.{kind} method {quoted(matcher)}", matchers)
+        query, entry, node = (matchers[matcher][key] / MILLISECOND for key in MATCHER)
+        flat = {key: value / MILLISECOND for key, value in self.flat.items()}
+        return Prices(**flat, query=query, matcher_entry=entry, matcher_node=node, search=found)
+
+    def _lacks(self, what: str, known: Mapping[str, Any]) -> CoverlayError:
+        names = ", ".join(sorted(known)) or "none"
+        return CoverlayError(
+            f"profile {quoted(self.where)} has no coefficients for {what}; it has: {names}. "
+            "`coverlay calibrate --methods all` measures them"
+        )
+
+
+def shipped_profiles() -> list[str]:
+    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def search_names() -> list[str]:
+    """The names under which a profile has the coefficients of searches; `auto` is one of them at a time."""
+    import covering
+    from covering.kdtree import KdTreeIndex
+
+    return [*(name for name in covering.methods() if name != "auto"), KdTreeIndex.with_epsilon, EQUAL, PARTNER]
+
+
+def is_file(profile: str) -> bool:
+    """Is it the path of a file of the user, not the name of a shipped profile?"""
+    return profile.endswith(".toml") or "/" in profile
+
+
+def load_profile(profile: str = DEFAULT) -> Profile:
+    """A shipped profile by name, or one's own by the path of its file."""
+    if not is_file(profile) and profile not in shipped_profiles():
+        raise unknown_name("profile", profile, [*shipped_profiles(), "a path that ends with .toml"])
+    return _checked(_read(Path(profile) if is_file(profile) else PROFILES / f"{profile}.toml"), profile)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The tables of a profile, those of the profile it is based on beneath."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise CoverlayError(f"profile {quoted(str(path))} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CoverlayError(f"profile {quoted(str(path))} is no TOML file: {error}") from None
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    if base not in shipped_profiles() or PROFILES / f"{base}.toml" == path:
+        raise unknown_name("base of a profile", base, shipped_profiles())
+    return _merged(_read(PROFILES / f"{base}.toml"), data)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(below.get(key), dict)
+        result[key] = _merged(below[key], value) if both else value
+    return result
+
+
+def _checked(data: dict[str, Any], where: str) -> Profile:
+    import topk
+    from broker.ranking import KINDS  # imports numba: only where a profile is read
+
+    known = {*_SECTIONS, "covering", "matching", "about"}
+    for key in data:
+        if key not in known:
+            raise CoverlayError(f"profile {quoted(where)} has {quoted(key)}; it may have: {', '.join(sorted(known))}")
+    flat: dict[str, float] = {}
+    for section, keys in _SECTIONS.items():
+        flat.update(_coefficients(where, section, data.get(section, {}), keys))
+    methods = search_names()
+    searches, matchers = data.get("covering", {}), data.get("matching", {})
+    for method in searches:
+        if method not in methods:
+            raise CoverlayError(f"profile {quoted(where)}: {unknown_name('covering method', method, methods)}")
+    for kind in matchers:
+        if kind not in KINDS:
+            raise CoverlayError(f"profile {quoted(where)}: {unknown_name('kind of matching', kind, KINDS)}")
+        for method in matchers[kind]:
+            if method not in topk.methods(kind):
+                named = unknown_name(f"matching.{kind} method", method, topk.methods(kind))
+                raise CoverlayError(f"profile {quoted(where)}: {named}")
+    return Profile(
+        where,
+        flat,
+        {name: _coefficients(where, f"covering.{name}", given, SEARCH) for name, given in searches.items()},
+        {
+            kind: {
+                name: _coefficients(where, f"matching.{kind}.{name}", given, MATCHER) for name, given in table.items()
+            }
+            for kind, table in matchers.items()
+        },
+    )
+
+
+def _coefficients(where: str, section: str, given: Any, keys: tuple[str, ...]) -> dict[str, float]:
+    """The numbers of one section: all that it needs, nothing else, each a finite number of microseconds from 0 on."""
+    if not isinstance(given, dict):
+        raise CoverlayError(
+            f"profile {quoted(where)}: [{section}] is {quoted(given)}; it must be a table of coefficients"
+        )
+    for key in given:
+        if key not in keys:
+            raise CoverlayError(f"profile {quoted(where)}: [{section}] has {quoted(key)}; it takes: {', '.join(keys)}")
+    for key in keys:
+        if key not in given:
+            raise CoverlayError(f"profile {quoted(where)}: [{section}] lacks the coefficient {key}")
+        value = given[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise CoverlayError(
+                f"profile {quoted(where)}: [{section}] {key} is {quoted(value)}; "
+                "it must be a finite number of microseconds, 0 or more"
+            )
+    return {key: float(given[key]) for key in keys}
