@@ -27,7 +27,7 @@ def said(summary: Summary, point: str) -> str:
     name = str(labels["strategy"])
     if not is_covering(labels):
         name = f"{name} routing" if name != "flooding" else name
-    elif labels["epsilon"]:
+    elif labels["epsilon"] > 0:
         name = f"{name} at ε = {value_text(labels['epsilon'])}"
     elif name == "covering" and is_exact(labels):
         name = "exact covering"
@@ -109,7 +109,7 @@ def about_search(summary: Summary) -> str:
     rough = [
         point
         for point in summary.order
-        if is_covering(summary.labels(point)) and summary.labels(point)["epsilon"] > 0
+        if is_covering(summary.labels(point)) and not is_exact(summary.labels(point))
         and mean(summary, point, "recall") == mean(summary, point, "recall")
     ]  # fmt: skip
     if not rough:

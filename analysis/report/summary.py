@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,6 @@ _LABEL_KEYS = {"routing.strategy", "covering.epsilon"}
 # From least to most routing state saved; unknown strategies come last.
 STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
-MAY_MISS = {"budget"}  # methods that miss covers even at ε = 0
 # A family is what is compared with each other: points that differ only in how they route.
 ROUTING_KEYS = ("routing.", "covering.")
 
@@ -45,6 +44,7 @@ TABLE_METRICS = (
     "missed",
     "duplicates",
 )
+QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
 ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
 LOSS_METRICS = (*LOSSES, "repair_mean")
 _SHORT_TITLES = {
@@ -66,6 +66,7 @@ _SHORT_TITLES = {
     "outage_mean": "outage ms",
     "control_per_event": "control/event",
     "missed": "missed",
+    "pruned": "pruned",
     "duplicates": "dup.",
 }
 UNKNOWN = "–"
@@ -153,7 +154,7 @@ class Table:
 
 
 def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """`first`, the usual metrics, and those of losses and repair where there were any; never one that nobody has."""
+    """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
 
     def happened(name: str) -> bool:
         return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
@@ -163,12 +164,15 @@ def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...
 
     alarms = [name for name in ALARM_METRICS if happened(name)]
     losses = [name for name in LOSS_METRICS if happened(name)]
-    wanted = (*first, *TABLE_METRICS, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
+    usual = list(TABLE_METRICS)
+    if happened("pruned"):
+        usual.insert(usual.index("entries") + 1, "pruned")
+    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
     return tuple(name for name in dict.fromkeys(wanted) if known(name))
 
 
-def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: bool = False) -> Table:
-    """One row per point: how it routes, its swept keys, then the metrics; `intervals` adds ± half widths."""
+def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: Collection[str] = ()) -> Table:
+    """One row per point: how it routes, its swept keys, then the metrics, those in `intervals` with ± half widths."""
     if metrics is None:
         metrics = table_metrics(summary)
     keys = summary.other_swept
@@ -183,14 +187,14 @@ def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: boo
         have, values = summary.labels(point), json.loads(point)
         cells = [label_text(have, name) for name in labels]
         cells += [value_text(values.get(key)) for key in keys]
-        cells += [metric_text(summary.value(point, m), m, intervals) for m in metrics]
+        cells += [metric_text(summary.value(point, m), m, m in intervals) for m in metrics]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows), tuple(summary.order))
 
 
 def is_exact(labels: Mapping[str, Any]) -> bool:
-    """Whether covering finds every cover there is, as far as the labels say."""
-    return labels["epsilon"] == 0 and labels["method"] not in MAY_MISS
+    """Whether covering finds every cover there is; a search that may miss for another reason has no ε."""
+    return bool(labels["epsilon"] == 0)
 
 
 def is_covering(labels: Mapping[str, Any]) -> bool:
@@ -202,7 +206,7 @@ def label_text(labels: Mapping[str, Any], name: str) -> str:
     if name in {"epsilon", "method"} and not is_covering(labels):
         return UNKNOWN
     if name == "epsilon" and value == 0:
-        return "0 (exact)" if is_exact(labels) else "0"
+        return "0 (exact)"
     return value_text(value)
 
 
@@ -219,8 +223,8 @@ def point_title(summary: Summary, point: str) -> str:
     """A point in a few words, for legends and menus: `covering ε=0.05, overlay.brokers=50`."""
     labels = summary.labels(point)
     words = value_text(labels["strategy"])
-    if is_covering(labels):
-        words += f" ε={value_text(labels['epsilon'])}" if labels["epsilon"] else " exact" * is_exact(labels)
+    if is_covering(labels) and _known(labels["epsilon"]):
+        words += " exact" if is_exact(labels) else f" ε={value_text(labels['epsilon'])}"
     return ", ".join([words, *other_keys(summary, point)])
 
 
@@ -236,7 +240,7 @@ def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> 
     text = number_text(value["mean"], unit)
     half = value["high"] - value["mean"] if _known(value["high"]) else 0.0
     if interval and text != UNKNOWN and half > 0:
-        text += f" ± {number_text(half, unit)}"
+        text += f" ± {100 * half:.1f} points" if unit == "share" else f" ± {number_text(half, unit)}"
     return text
 
 

@@ -14,7 +14,7 @@ import errno
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,7 +151,7 @@ def labels(run: Run) -> dict[str, Any]:
     """What a run is called in tables: how it routes, and on what."""
     routing, covering = _section(run, "routing"), _section(run, "covering")
     overlay = _section(run, "overlay")
-    epsilon = covering.get("epsilon")
+    epsilon = None if may_miss_otherwise(covering) else covering.get("epsilon")
     return {
         "strategy": str(routing.get("strategy", "")),
         "mode": str(routing.get("mode", "")),
@@ -159,6 +159,11 @@ def labels(run: Run) -> dict[str, Any]:
         "epsilon": float(epsilon) if isinstance(epsilon, int | float) else float("nan"),
         "overlay": str(overlay.get("file") or overlay.get("kind") or ""),
     }
+
+
+def may_miss_otherwise(covering: Mapping[str, Any]) -> bool:
+    """Does a search end early for another reason than an ε? Then an ε of 0 does not make it exact."""
+    return covering.get("method") == "budget" or not {"node_budget", "accept_missing"}.isdisjoint(covering)
 
 
 def _section(run: Run, name: str) -> dict[str, Any]:
@@ -276,7 +281,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
             "(run.sample_oracle = 1 judges all)"
         )
     if (runs["capped"] > 0).any():
-        found.append("the probe cap ended some covering searches before ε allowed it, which costs recall")
+        found.append("a probe cap or a budget ended some covering searches early, which costs recall")
     return found
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from broker.language.parser import pointing
 from broker.language.predicates import Operator, Predicate, Subscription
 from broker.language.schema import Attribute, Schema, Value
+from broker.language.text_code import ONE
 from covering.residue import Residue
 from coverlay import CoverlayError, quoted, shortened
 from routing.filter import Filter
@@ -83,12 +84,18 @@ def _located(subscription: Subscription, predicate: Predicate, place: int, messa
 
 def _narrow(range_: _Range, subscription: Subscription, predicate: Predicate) -> None:
     attribute, operator = range_.attribute, predicate.operator
-    if attribute.kind == "categorical" and operator in _ORDERED:
-        message = f"{attribute.name} is categorical and has no order; use =, !=, in or not in"
+    if attribute.kind in ("categorical", "text") and operator in _ORDERED:
+        message = f"{attribute.name} is {attribute.kind} and has no order; use =, !=, in, not in or prefix"
         raise _located(subscription, predicate, 0, message)
     if operator is Operator.NOT_IN and not predicate.values:
         # It would restrict nothing and yet demand that the event has the attribute, which no box can say.
         raise _located(subscription, predicate, 0, f"{predicate} leaves nothing out; omit it")
+    if operator is Operator.PREFIX:
+        try:
+            range_.meet(*_starting_with(attribute, predicate.values[0]))
+        except CoverlayError as error:
+            raise _located(subscription, predicate, 1, str(error)) from None
+        return
     numbers = []
     for place, value in enumerate(predicate.values, start=1):
         try:
@@ -101,9 +108,24 @@ def _narrow(range_: _Range, subscription: Subscription, predicate: Predicate) ->
 _ORDERED = (Operator.LESS, Operator.AT_MOST, Operator.AT_LEAST, Operator.GREATER, Operator.BETWEEN)
 
 
+def _starting_with(attribute: Attribute, prefix: Value) -> tuple[Operator, list[float]]:
+    """What a prefix says: an interval of texts, or the categories that begin with it."""
+    if not isinstance(prefix, str):
+        raise CoverlayError(f"a prefix is a text in quotes, not {quoted(prefix)}")
+    if attribute.kind == "categorical":
+        return Operator.IN, [float(code) for text, code in attribute.codes.items() if text.startswith(prefix)]
+    if attribute.kind != "text":
+        raise CoverlayError(f"{attribute.name} is {attribute.kind}; prefix is for text and categorical attributes")
+    if not prefix:
+        return Operator.BETWEEN, list(attribute.domain)
+    return Operator.BETWEEN, ONE.prefix(prefix)[0].tolist()
+
+
 def _number(attribute: Attribute, value: Value, operator: Operator) -> float:
     """Bounds of an integer attribute may lie between whole numbers, values may not."""
     result = attribute.number(value)
+    if attribute.kind == "text":
+        return float(ONE.equals(str(value))[0, 0])  # refuses what is too long to be told apart
     if attribute.integral and operator not in _ORDERED and not result.is_integer():
         raise CoverlayError(f"{attribute.name} is integer; {quoted(value)} is not a whole number")
     return result

@@ -6,12 +6,13 @@
     test         = ( "<" | "<=" | "=" | "!=" | ">=" | ">" ) value
                  | [ "not" ] "in" "{" [ value { "," value } ] "}"
                  | "between" value "and" value
+                 | "prefix" value
     event        = [ assignment { "," assignment } ] [ "at" "(" latitude "," longitude ")" ]
     assignment   = name "=" value [ "weight" number ]
     value        = number | text in double or single quotes
 
-`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords in any case. `near`, `alpha`
-and `at` are words only where they can be nothing else, so attributes may still be called so. One token of
+`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords in any case. `near`, `alpha`,
+`prefix` and `at` are words only where they can be nothing else, so attributes may still be called so. One token of
 look-ahead decides everything else. A mistake is shown with the line and a caret under the place.
 """
 
@@ -211,6 +212,10 @@ class _Parser:
             if not self.taken("and"):
                 raise self.expected('"and" and the upper bound')
             value()
+        elif self.word("prefix"):
+            self.take()
+            operator = Operator.PREFIX
+            value()
         elif self.taken("in"):
             operator = Operator.IN
             self.set(value)
@@ -220,7 +225,7 @@ class _Parser:
                 raise self.expected('"in"')
             self.set(value)
         else:
-            raise self.expected("<, <=, =, !=, >=, >, in, not in or between")
+            raise self.expected("<, <=, =, !=, >=, >, in, not in, between or prefix")
         weight = self.weight() if self.taken("weight") else DEFAULT_WEIGHT
         return Predicate(name.text, operator, tuple(values), weight, tuple(places))
 

@@ -30,6 +30,7 @@ class Operator(StrEnum):
     IN = "in"
     NOT_IN = "not in"
     BETWEEN = "between"
+    PREFIX = "prefix"
 
 
 SETS = (Operator.IN, Operator.NOT_IN)

@@ -4,6 +4,9 @@ Inside, every value is a float64: a continuous value is itself, an integer is th
 category is its position in the list. Integers are limited to ±2⁵³, beyond which float64 skips some.
 The bounds of an attribute are what events may carry; a subscription may reach beyond them.
 
+A `text` is the number of its first six bytes (text_code.py), which keeps their order: a prefix is an interval. Longer
+texts of events are cut to six bytes, so subscriptions name prefixes of up to six bytes and whole texts of up to five.
+
 Where events happen is two attributes like any other, of the kinds `latitude` and `longitude` (degrees), both or
 neither. Subscriptions restrict them with the usual predicates, or rank by nearness to a place (`near`).
 """
@@ -21,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from broker.language.text_code import ONE
 from coverlay import CoverlayError, quoted, unknown_name
 
 Floats = NDArray[np.float64]
@@ -28,7 +32,7 @@ Value = float | int | str
 
 PLACE = ("latitude", "longitude")  # the kinds that say where, with the bounds they have unless given
 PLACE_BOUNDS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 180.0)}
-KINDS = ("continuous", "integer", "categorical", *PLACE)
+KINDS = ("continuous", "integer", "categorical", "text", *PLACE)
 KEYWORDS = frozenset({"and", "between", "in", "not", "score", "true", "weight"})  # of the subscription language
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 LARGEST_INTEGER = 2**53
@@ -54,7 +58,7 @@ class Attribute:
             raise unknown_name(f"kind of attribute {self.name}:", self.kind, KINDS)
         if self.kind == "categorical":
             self._check_categories()
-        else:
+        elif self.kind != "text":
             self._check_bounds()
 
     def _check_categories(self) -> None:
@@ -86,14 +90,17 @@ class Attribute:
 
     @property
     def integral(self) -> bool:
-        """Only whole numbers occur (integers, and the positions of categories)."""
-        return self.kind in ("integer", "categorical")
+        """Only whole numbers occur (integers, the positions of categories, the numbers of texts)."""
+        return self.kind in ("integer", "categorical", "text")
 
     @property
     def domain(self) -> tuple[float, float]:
         """The bounds as numbers; a single category still gets a domain of positive width."""
         if self.kind == "categorical":
             return 0.0, float(max(len(self.categories) - 1, 1))
+        if self.kind == "text":
+            low, high = ONE.domain[0].tolist()
+            return low, high
         return float(self.low), float(self.high)
 
     @cached_property
@@ -107,6 +114,10 @@ class Attribute:
                 shown = ", ".join(self.categories[:10]) + (", …" if len(self.categories) > 10 else "")
                 raise CoverlayError(f"{self.name} has no category {quoted(value)}; there are: {shown}")
             return float(self.codes[value])
+        if self.kind == "text":
+            if not isinstance(value, str):
+                raise CoverlayError(f"{self.name} is text; {quoted(value)} is not a text in quotes")
+            return float(ONE.value(value)[0])
         result = _finite(value)
         if result is None:
             raise CoverlayError(f"{self.name} is {self.kind}; {quoted(value)} is not a finite number")
@@ -128,6 +139,8 @@ class Attribute:
         """The value behind a number that `encode` made."""
         if self.kind == "categorical":
             return self.categories[int(number)]
+        if self.kind == "text":
+            return ONE.text(number)
         return int(number) if self.kind == "integer" else float(number)
 
 
@@ -196,7 +209,7 @@ class Schema:
             kind = entry["kind"]
             if kind not in KINDS:
                 raise unknown_name(f"kind of attribute {name}:", kind, KINDS)
-            needed = {"kind", "categories"} if kind == "categorical" else {"kind", "low", "high"}
+            needed = {"kind", *{"categorical": ("categories",), "text": ()}.get(kind, ("low", "high"))}
             optional = {"low", "high"} if kind in PLACE else set()
             if not needed - optional <= set(entry) <= needed:
                 raise CoverlayError(
@@ -207,6 +220,8 @@ class Schema:
                 if isinstance(entry["categories"], str) or not isinstance(entry["categories"], Sequence):
                     raise CoverlayError(f"schema.{name}.categories must be a list of texts")
                 made.append(categorical(name, entry["categories"]))
+            elif kind == "text":
+                made.append(Attribute(name, kind))
             elif kind in PLACE:
                 made.append(degrees(name, kind, entry.get("low"), entry.get("high")))
             else:
@@ -218,6 +233,8 @@ class Schema:
         return {
             a.name: {"kind": a.kind, "categories": list(a.categories)}
             if a.kind == "categorical"
+            else {"kind": a.kind}
+            if a.kind == "text"
             else {"kind": a.kind, "low": a.low, "high": a.high}
             for a in self.attributes
         }

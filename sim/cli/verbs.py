@@ -131,9 +131,9 @@ def report(options: argparse.Namespace) -> int:
 def _print_summary(summary: Any) -> None:
     from analysis.report.advisor import advise
     from analysis.report.study import overall, study
-    from analysis.report.summary import table
+    from analysis.report.summary import QUOTED_METRICS, table
 
-    shown = table(summary)
+    shown = table(summary, intervals=QUOTED_METRICS)
     _print_table(list(shown.headers), [list(row) for row in shown.rows])
     cases = study(summary)
     found = advise(summary) if not cases else []  # the study says more, workload by workload

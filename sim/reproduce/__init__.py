@@ -4,7 +4,7 @@ A module listed here has `run(out, quick, progress) -> list[Claim]` and writes d
 imported only when used.
 
 sheet             what all share: claims, CSV files, plots, points that are not measured twice
-icdcs07_measure, icdcs07_figures, box_union, string_attribute     parts of icdcs07
+icdcs07_measure, icdcs07_figures, box_union     parts of icdcs07
 theory_bounds     what theory says about a sweep over ε, for the report
 """
 

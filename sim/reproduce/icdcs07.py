@@ -16,6 +16,7 @@ import numpy as np
 
 import covering
 from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from broker.language.text_code import StringAttribute
 from covering.curve import theory
 from sim.bench import Progress
 from sim.bench.boxes import WORKLOADS, split_queries
@@ -23,7 +24,6 @@ from sim.reproduce import box_union
 from sim.reproduce import icdcs07_figures as figures
 from sim.reproduce.icdcs07_measure import Cost, Recall, cost_study, recall_study, surface_study
 from sim.reproduce.sheet import Sheet
-from sim.reproduce.string_attribute import StringAttribute
 
 
 def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from broker.language import Event, Near, Operator, Predicate, Subscription
 from broker.language.schema import Attribute, Value
+from broker.language.text_code import ONE
 from sim.workloads import Workload
 
 
@@ -64,11 +65,30 @@ def _said(
 ) -> Said:
     if attribute.kind == "categorical":
         return [_categories(attribute, bounds, excluded, allowed)]
+    if attribute.kind == "text" and allowed is None:
+        return _texts(attribute, bounds, excluded)
     if allowed is not None:
         return [(Operator.IN, tuple(_value(attribute, value) for value in allowed))]
     said = _bounds(attribute, *bounds)
     if excluded:
         values = tuple(_value(attribute, value) for value in excluded)
+        said.append((Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, values))
+    return said
+
+
+def _texts(attribute: Attribute, bounds: tuple[float, float], excluded: tuple[float, ...]) -> Said:
+    """One text, or a prefix; a prefix that was itself left out has a bound one higher."""
+    low, high = bounds
+    if low == high and len(str(attribute.decode(low)).encode()) < ONE.longest:
+        return [(Operator.EQUAL, (attribute.decode(low),))]
+    said: Said = []
+    if math.isfinite(low):
+        start = attribute.decode(low)
+        said.append((Operator.PREFIX, (start,)))
+        if low > attribute.number(start):
+            excluded = (attribute.number(start), *excluded)
+    if excluded:
+        values = tuple(attribute.decode(value) for value in excluded)
         said.append((Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, values))
     return said
 
@@ -111,4 +131,4 @@ def _opened(attribute: Attribute, bound: float, outwards: float) -> float | None
 
 
 def _value(attribute: Attribute, number: float) -> Value:
-    return int(number) if attribute.integral else number
+    return attribute.decode(number) if attribute.integral else number

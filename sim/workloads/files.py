@@ -130,7 +130,7 @@ def _replace_earlier(table: Table, came: Floats, left: Floats) -> int:
 
 def _value(attribute: Attribute) -> Callable[[Any], float]:
     """The number that an event cell of this attribute means."""
-    if attribute.kind == "categorical":
+    if attribute.kind in ("categorical", "text"):
         return lambda cell: attribute.encode(str(cell))
     return lambda cell: attribute.encode(number(cell))
 
@@ -171,6 +171,10 @@ def _from_bounds(table: Table, schema: Schema) -> Workload:
     shape = (len(table), len(schema))
     lo, hi, weights = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape)
     for j, attribute in enumerate(schema.attributes):
+        given = [part for part in ("_lo", "_hi") if attribute.name + part in table.columns]
+        if attribute.kind == "text" and given:
+            hint = f'ask for texts in a column text: {attribute.name} prefix "…"'
+            raise CoverlayError(f"{table.path} has a column {attribute.name}{given[0]}, but it is text; {hint}")
         bound = number if attribute.kind != "categorical" else lambda c, a=attribute: a.number(str(c))
         if f"{attribute.name}_lo" in table.columns:
             lo[:, j] = table.convert(f"{attribute.name}_lo", bound, -math.inf)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covering
+from broker.language.text_code import StringAttribute
 from covering import auto
 from covering.curve.sfc_array import BLOCK, SfcArray
 from covering.filters import FilterIndex
@@ -18,7 +19,6 @@ from covering.slot_table import Ids
 from coverlay import CoverlayError
 from sim.bench.boxes import adversarial
 from sim.reproduce import box_union
-from sim.reproduce.string_attribute import StringAttribute
 from tests.covering.oracles import contains
 
 

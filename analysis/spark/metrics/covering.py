@@ -115,7 +115,7 @@ JOB = Job(
             "capped",
             "capped searches",
             "share",
-            "Part of the checks that the probe cap ended before ε allowed it.",
+            "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
             "capped checks ÷ checks",
             ("decisions.capped", *_SEARCH),
         ),

@@ -90,7 +90,9 @@ def test_cells_show_means_and_on_demand_intervals() -> None:
     assert plain["recall"] == "–"
     assert plain["missed"] == "0"
     assert "probes/check" not in plain, "a column that nobody has a value for"
-    assert "12,340 ± 1,234" in table(summary, intervals=True).rows[0]
+    quoted = table(summary, intervals=("entries", "reduction")).rows[0]
+    assert "12,340 ± 1,234" in quoted
+    assert "87.6 % ± 8.8 points" in quoted
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ SCHEMA_MISTAKES = [
     (lambda: categorical("a", []), "at least one"),
     (lambda: categorical("a", ["x", "x"]), "'x' more than once"),
     (lambda: categorical("a", ["x", 3]), "list of texts"),
-    (lambda: Schema.from_table({"a": {"kind": "text"}}), "there are: categorical, continuous, integer"),
+    (lambda: Schema.from_table({"a": {"kind": "word"}}), "there are: categorical, continuous, integer"),
     (lambda: Schema.from_table({"a": 3}), "schema.a is 3"),
     (lambda: Schema.from_table({"a": {"kind": "integer", "low": 1}}), "a integer attribute has: high, kind, low"),
     (lambda: Schema.from_table({"a": {"kind": "categorical", "categories": "xyz"}}), "a list of texts"),

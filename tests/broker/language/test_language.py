@@ -119,8 +119,8 @@ def test_other_spellings(written, printed):
 
 MISTAKES = [
     ("", 1, "expected the name of an attribute, found the end"),
-    ("price", 6, "expected <, <=, =, !=, >=, >, in, not in or between, found the end"),
-    ("price 10", 7, "expected <, <=, =, !=, >=, >, in, not in or between, found '10'"),
+    ("price", 6, "expected <, <=, =, !=, >=, >, in, not in, between or prefix, found the end"),
+    ("price 10", 7, "expected <, <=, =, !=, >=, >, in, not in, between or prefix, found '10'"),
     ("price < ", 9, "expected a number or a quoted text, found the end"),
     ("price < and", 9, "expected a number or a quoted text, found 'and'"),
     ("price < 10 and", 15, "expected the name of an attribute, found the end"),

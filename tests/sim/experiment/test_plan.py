@@ -127,9 +127,29 @@ def test_exact_covering_needs_no_more_entries_than_any_epsilon_and_none_more_tha
     points = frame["point"].map(json.loads)
     frame["strategy"] = points.map(lambda point: point["routing.strategy"])
     frame["epsilon"] = points.map(lambda point: point.get("covering.epsilon", 0.0))
-    mean = frame.groupby(["strategy", "epsilon"])["entries"].mean()
+    other_mode = points.map(lambda point: point.get("routing.mode") in ("active", "prune"))
+    budget = points.map(lambda point: point.get("covering.method") == "budget")
+    mean = frame[~other_mode & ~budget].groupby(["strategy", "epsilon"])["entries"].mean()
     assert all(mean["covering", 0.0] <= size for size in mean["covering"])
     assert all(size <= mean["simple", 0.0] for size in mean["covering"])
+
+
+@pytest.mark.spark
+def test_pruning_has_the_messages_of_lazy_and_the_tables_of_active_covering(demo):
+    import pandas as pd
+
+    frame = pd.read_parquet(demo / "results" / "run_metrics.parquet")
+    points = frame["point"].map(json.loads)
+    frame["mode"] = points.map(lambda point: point.get("routing.mode", "lazy"))
+    searched = points.map(lambda point: point.get("covering.method") == "auto")
+    by = {mode: part.sort_values("seed") for mode, part in frame[searched].groupby("mode")}
+    assert by["prune"]["entries"].tolist() == by["active"]["entries"].tolist()
+    assert by["prune"]["control_messages"].tolist() == by["lazy"]["control_messages"].tolist()
+    both = by["prune"]["entries"] + by["prune"]["pruned"]
+    assert both.tolist() == by["lazy"]["entries"].tolist()
+    budget = points.map(lambda point: point.get("covering.method") == "budget")
+    assert frame[budget]["epsilon"].isna().all(), "an ε of 0 does not make a budget exact"
+    assert (frame[["missed", "duplicates"]] == 0).all(axis=None)
 
 
 @pytest.mark.spark

@@ -10,6 +10,8 @@ numbers is comparison of the strings. A predicate is then a box over the chunks:
 
 Hence "ab*" covers "abc*" and "= abcd", by box containment, in every covering method.
 
+The subscription language uses one chunk (`ONE`): prefixes of up to six bytes, values of up to five.
+
 Event values longer than the chunks are cut. That is right for every predicate above, since a prefix is no
 longer than the chunks, and an equality is seen to end before they do.
 """
@@ -17,6 +19,7 @@ longer than the chunks, and an equality is seen to end before they do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -57,7 +60,7 @@ class StringAttribute:
         data = text.encode()
         if len(data) >= self.longest:
             raise CoverlayError(
-                f"{text!r} has {len(data)} bytes; equality with {self.chunks} chunks takes {self.longest - 1}"
+                f"{text!r} has {len(data)} bytes; a text that is compared as a whole has at most {self.longest - 1}"
             )
         point = self._filled(data, 0)
         return np.stack([point, point], axis=1)
@@ -66,9 +69,7 @@ class StringAttribute:
         """The box of `starts with text`; the empty prefix is unbounded."""
         data = text.encode()
         if len(data) > self.longest:
-            raise CoverlayError(
-                f"{text!r} has {len(data)} bytes; a prefix with {self.chunks} chunks takes at most {self.longest}"
-            )
+            raise CoverlayError(f"{text!r} has {len(data)} bytes; a prefix has at most {self.longest}")
         box = np.stack([self._filled(data, 0), self._filled(data, _BASE - 1)], axis=1)
         box[-(-len(data) // DIGITS) :] = [-np.inf, np.inf]
         return box
@@ -82,3 +83,12 @@ class StringAttribute:
                 number = number * _BASE + digit
             coordinates.append(float(number))
         return np.array(coordinates)
+
+    def text(self, point: float) -> str:
+        """The text of one chunk's number, as far as it goes."""
+        digits = [int(point) // _BASE**place % _BASE for place in reversed(range(DIGITS))]
+        data = bytes(digit - 1 for digit in takewhile(bool, digits))
+        return data.decode(errors="ignore")  # a character may have been cut
+
+
+ONE = StringAttribute(1)
