@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from coverlay import CoverlayError
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.lists import LISTS, listed
 from sim.cli.terminal import ERR, progress, status
@@ -82,8 +84,9 @@ def run(options: argparse.Namespace) -> int:
 def _announce(plan: Any, jobs: int) -> None:
     from sim.experiment.coming import coming
 
-    for line in coming(plan, jobs):
-        _complain(line)
+    with suppress(CoverlayError):  # a run that cannot be is refused with its parameters when its turn comes
+        for line in coming(plan, jobs):
+            _complain(line)
 
 
 def _tell(plan: Any, out: Path, result: Any) -> None:
