@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from analysis.report.sentences import said
 from analysis.report.summary import Summary, number_text
+from analysis.spark.traces import Run
 
 FULL = 0.95  # busy for this share of a bin, a broker has no time left for more
 LONG = 3  # bins in a row without time left from which on a broker is called overloaded
@@ -30,6 +32,12 @@ class Load:
     sentence: str
     overloaded: tuple[str, ...]
     lines: dict[str, list[dict[str, Any]]]  # measure → rows
+
+
+def names_of(runs: Iterable[Run]) -> dict[str, dict[int, str]]:
+    """What the brokers of each run are called."""
+    tables = ((run.name, run.read("brokers")) for run in runs)
+    return {run: dict(zip(t["broker"].to_pylist(), t["name"].to_pylist(), strict=True)) for run, t in tables}
 
 
 def loads(summary: Summary, names: dict[str, dict[int, str]]) -> list[Load]:

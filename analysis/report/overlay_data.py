@@ -51,7 +51,6 @@ def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
     brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
     return {
-        "run": run.name,
         "title": point_title(summary, point),
         "covering": is_covering(summary.labels(point)),
         "brokers": brokers.to_dict("records"),

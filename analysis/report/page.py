@@ -25,7 +25,7 @@ from analysis.report.answers import answer
 from analysis.report.assets import asset
 from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
 from analysis.report.findings import Answer, Findings
-from analysis.report.load import LONG, MEASURES, in_words, loads
+from analysis.report.load import LONG, MEASURES, in_words, loads, names_of
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
 from analysis.report.sentences import brief, judged_share, loss_words
@@ -73,8 +73,7 @@ def render(summary: Summary) -> str:
     if nets:
         shown_run = sorted(runs, key=lambda run: summary.order.index(canonical(run.point)))[data["defaultOverlay"]]
         data["replays"] = replays(shown_run, [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]])
-    called = {net["run"]: {broker["broker"]: broker["name"] for broker in net["brokers"]} for net in nets}
-    busy = loads(summary, called)
+    busy = loads(summary, names_of(runs))
     data["loads"] = [{"title": load.title, "lines": load.lines} for load in busy]
     data["loadMeasures"] = {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()}
     if any(net["geographic"] for net in nets):
@@ -129,6 +128,13 @@ def render(summary: Summary) -> str:
     }
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(asset("report.html.jinja")).render(content)
+
+
+def said_first(summary: Summary) -> tuple[Answer, list[str]]:
+    """The answer, and its sentences with whoever is overloaded: what the terminal shows of the page's beginning."""
+    answered = answer(Findings(summary, read_told(summary.out)))
+    busy = loads(summary, names_of(_runs(summary)[0])) if len(summary.times) else []
+    return answered, [*answered.sentences, *in_words(busy)]
 
 
 def embed(value: Any) -> Markup:

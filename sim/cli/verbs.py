@@ -133,11 +133,15 @@ def report(options: argparse.Namespace) -> int:
 
 def _print_summary(summary: Any) -> None:
     from analysis.report.advisor import advise
+    from analysis.report.page import said_first
     from analysis.report.study import overall, study
-    from analysis.report.summary import QUOTED_METRICS, table
+    from analysis.report.summary import QUOTED_METRICS, table, table_metrics
 
-    shown = table(summary, intervals=QUOTED_METRICS)
+    answered, sentences = said_first(summary)
+    shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS)
     _print_table(list(shown.headers), [list(row) for row in shown.rows])
+    for sentence in sentences:
+        _say(sentence)
     cases = study(summary)
     found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
@@ -147,7 +151,7 @@ def _print_summary(summary: Any) -> None:
         _say(f"… and {len(found) - MOST_ADVICE} more in the report")
     for case in cases:
         _say(f"{case.title}: {case.sentence}")
-    if cases:
+    if cases and overall(cases) not in sentences:
         _say(overall(cases))
     for warning in summary.warnings:
         _complain(f"note: {warning}")

@@ -4,7 +4,7 @@ config (sections and keys), effects and reasons (keys without effect), dotted (`
 plan      file, `--set` and sweep → list of runs; points: the combinations of a sweep
 sweep     all runs of a plan, on cores or a Spark cluster; runner: one run
 engines   SimPy or compiled; faults: what fails when
-oracle    what must have been delivered, by brute force; oracle_truth: who is reached; oracle_events: the loop over events;
-          oracle_paths: the way of an event
+oracle    what must have been delivered, by brute force; oracle_truth: who is reached; oracle_events: the loop over
+          events; oracle_paths: the way of an event
 predict   how large a run will be
 """
