@@ -45,7 +45,7 @@ class Loss:
         if not total:
             return ""
         first = [f"{name} ({number_text(lost / total, 'share')})" for name, lost in self.brokers[:3]]
-        return f"Of what was lost, most was due to clients of {', '.join(first)}."
+        return f"Of what was lost, most should have reached clients of {', '.join(first)}."
 
 
 @dataclass(frozen=True)

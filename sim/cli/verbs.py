@@ -189,7 +189,7 @@ def reproduce(options: argparse.Namespace) -> int:
 def calibrate(options: argparse.Namespace) -> int:
     from sim.calibrate import calibrate, in_words, to_profile, write_profile
 
-    with _status("calibrating") as update:
+    with status("calibrating") as update:
         found = calibrate(options.methods, update)
     table = Table("what it costs here", "fits within", "predicted ÷ measured, held out", box=None)
     for item in found:
