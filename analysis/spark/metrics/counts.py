@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from broker.trace.buckets import EXPONENT_BIAS, PARTS, SHARE_UNIT, SUBBITS, TIME_UNIT
+from broker.trace.buckets import EXPONENT_BIAS, PARTS, SHARE_UNIT, SUBBITS, TIME_UNIT, WORK_UNIT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,18 +53,19 @@ def of_deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
 
 
 def of_decisions(decisions: DataFrame, rest: DataFrame) -> DataFrame:
-    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, volume (in units); likewise."""
+    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, volume, took (in units); likewise."""
     from pyspark.sql import functions as F
 
     keys, work = ["run", "outcome", "capped", "exact", "at_home"], ["probes", "cubes", "runs"]
-    volume = in_units("volume", SHARE_UNIT)
+    volume, took = in_units("volume", SHARE_UNIT), in_units("took", WORK_UNIT)
     rows = decisions.groupBy(*keys).agg(
         F.count("*").alias("count"),
         # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
         *(F.sum(F.col(name).cast("double")).alias(name) for name in work),
         F.sum(volume).alias("volume"),
+        F.sum(took).alias("took"),
     )
-    return rows.union(rest.select(*keys, "count", *work, volume))
+    return rows.union(rest.select(*keys, "count", *work, volume, took))
 
 
 @contextmanager

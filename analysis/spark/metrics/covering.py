@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from analysis.spark.metrics import counts
 from analysis.spark.metrics.definition import Job, Metric
-from broker.trace.buckets import SHARE_UNIT
+from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+MICROSECONDS = 1000.0  # in a millisecond
 CHECKS = ("forwarded", "exposed", "suppressed")
 
 
@@ -38,6 +39,7 @@ def covering_work(decisions: DataFrame, rest: DataFrame) -> DataFrame:
             checks.cast("double").alias("checks"),
             F.sum("probes").alias("probes"),
             F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
+            counts.mean(F.sum(F.when(check, F.col("took"))), checks, WORK_UNIT * MICROSECONDS).alias("check_time"),
             F.sum("cubes").alias("cubes"),
             F.sum("runs").alias("key_ranges"),
             counts.mean(F.sum(F.when(check, F.col("volume"))), checks, SHARE_UNIT).alias("volume"),
@@ -83,6 +85,14 @@ JOB = Job(
             "Search cost of an average covering check.",
             "Σ probes over checks ÷ checks",
             ("decisions.probes", *_SEARCH),
+        ),
+        Metric(
+            "check_time",
+            "time per check",
+            "µs",
+            "What an average covering check takes, by the profile of broker.service; 0 where that is of another kind.",
+            "mean of took over checks",
+            ("decisions.took", *_SEARCH),
         ),
         Metric(
             "cubes",

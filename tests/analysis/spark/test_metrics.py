@@ -17,6 +17,7 @@ from analysis.spark.metrics import (
     load,
     metric,
     over_time,
+    service,
     table_size,
     traffic,
     truth,
@@ -45,12 +46,14 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, f
     assertDataFrameEqual(table_size.table_size(tables, run), expected)
 
 
-COVERING = "checks probes probes_per_check cubes key_ranges volume capped recall missed_covers recall_first_hop"
+COVERING = (
+    "checks probes probes_per_check check_time cubes key_ranges volume capped recall missed_covers recall_first_hop"
+)
 
 
 def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> None:
     rows = [
-        {"outcome": "suppressed", "probes": 5, "cubes": 2, "runs": 1, "volume": 0.5, "exact": True},
+        {"outcome": "suppressed", "probes": 5, "cubes": 2, "runs": 1, "volume": 0.5, "exact": True, "took": 2.0**-10},
         {
             "outcome": "forwarded",
             "probes": 9,
@@ -68,8 +71,8 @@ def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> N
     expected = expect(
         spark,
         COVERING,
-        ("a", 4.0, 23.0, 4.0, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
-        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 1.0, 0.0, None, None, None),
+        ("a", 4.0, 23.0, 4.0, 0.244140625, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
+        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0, None, None, None),
     )
     assertDataFrameEqual(covering.covering_work(frame("decisions", rows), frame("decisions_rest", [])), expected)
 
@@ -84,7 +87,7 @@ def test_covering_adds_what_sampling_left_out(spark: Any, frame: Any) -> None:
     ]
     found = covering.covering_work(frame("decisions", rows), frame("decisions_rest", rest))
     # 10 checks; exact covering would have found 8 covers, 5 were found; at home 1 of 4.
-    values = (10.0, 27.0, 2.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
+    values = (10.0, 27.0, 2.0, 0.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
     assertDataFrameEqual(found, expect(spark, COVERING, ("a", *values)))
 
 
@@ -304,3 +307,16 @@ def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(spar
         "run string, broker int, start double, width double, messages bigint, events bigint, waited double, busy double"
     )
     assertDataFrameEqual(found.select(*names.split()), spark.createDataFrame(expected, types))
+
+
+def test_service_says_how_busy_brokers_are_and_with_what(spark: Any, frame: Any) -> None:
+    control = [{"target": 0, "waited": 3.0, "service": 4.0, "on_covering": 2.0}, {"target": 1, "service": 1.0}]
+    events = [{"target": 0, "waited": 1.0, "service": 3.0, "on_tables": 1.0, "on_matching": 0.5}, {"target": 2}]
+    run = frame("run", [{"finished": 10.0, "brokers": 4}])
+    found = service.service(frame("control", control), frame("publications", events), run)
+    expected = expect(
+        spark,
+        "utilisation_max utilisation_mean queueing_delay share_covering share_tables share_matching",
+        ("a", 0.7, 8.0 / 40, 1.0, 2.0 / 8, 1.0 / 8, 0.5 / 8),
+    )
+    assertDataFrameEqual(found, expected)
