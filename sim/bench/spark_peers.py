@@ -37,8 +37,8 @@ DUCKDB_STEPS = (
        count_if(not useful) needless, sum(waited) waited from publications group by all""",
     """create temp table decision_counts as
        select run, outcome, capped, exact, at_home, count(*) count, sum(probes) probes, sum(cubes) cubes,
-       sum(runs) runs, sum(volume) volume from decisions group by all
-       union all by name select * from decisions_rest""",
+       sum(runs) runs, sum(volume) volume, sum(took) took from decisions group by all
+       union all by name select * exclude (pages, round_trips) from decisions_rest""",
     """create temp table delivery_counts as
        select run, bucket, sum(count) count, sum(hops) hops, sum(latency) latency from (
        select run, latency_bucket bucket, count(*) count, sum(hops) hops, sum(latency) latency from deliveries
@@ -68,6 +68,7 @@ DUCKDB_JOBS = {
               union all select run, 'subscribe', messages from operations where kind = 'preload') group by run""",
     "covering": f"""select run, sum(count) filter ({_CHECK}) checks, sum(probes) probes,
         sum(probes) filter ({_CHECK}) / checks probes_per_check, sum(cubes) cubes, sum(runs) key_ranges,
+        1000 * sum(took) filter ({_CHECK}) / checks check_time,
         sum(volume) filter ({_CHECK}) / checks volume,
         coalesce(sum(count) filter ({_CHECK} and capped), 0) / checks capped,
         sum(count) filter ({_FOUND}) / sum(count) filter ({_CHECK} and exact) recall,
@@ -96,6 +97,18 @@ DUCKDB_JOBS = {
         select run, max(processed) * count(*) / sum(processed) load_max_mean,
         2 * sum(rank * processed) / (count(*) * sum(processed)) - (count(*) + 1) / count(*) load_gini
         from ranked group by run""",
+    "service": """with parts as (
+            select run, target, sum(waited) waited, sum(service) service, count(*) count, sum(on_covering) covering,
+            0 tables, 0 matching from control group by all union all
+            select run, target, sum(waited), sum(service), count(*), 0, sum(on_tables), sum(on_matching)
+            from publications group by all),
+        each as (select run, target, sum(waited) waited, sum(service) service, sum(count) count,
+            sum(covering) covering, sum(tables) tables, sum(matching) matching from parts group by all)
+        select run, max(service) / any_value(finished) utilisation_max,
+        sum(service) / any_value(finished * brokers) utilisation_mean, sum(waited) / sum(count) queueing_delay,
+        sum(covering) / nullif(sum(service), 0) share_covering, sum(tables) / nullif(sum(service), 0) share_tables,
+        sum(matching) / nullif(sum(service), 0) share_matching
+        from each join run using (run) group by run""",
     "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
             from {_RANKED.format(counts="lasted")} group by run)
         select run, avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)
@@ -105,7 +118,7 @@ DUCKDB_JOBS = {
     "faults": f"""select run, count_if(kind in ({_words(FAILURES)})) failures,
         count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",
-    "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))},
+    "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))}, judged_share,
         deliveries / nullif(deliveries + missed + missed_transient + missed_dropped + missed_fault, 0) delivery_ratio,
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker import trace
+from broker.trace.buckets import WORK_UNIT
 from broker.trace.schema import CLIENT, NOBODY, SCHEMAS, to_table
 from sim.bench import Progress
 
@@ -76,7 +77,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "parameters": json.dumps(parameters), "inputs": "{}", "versions": "{}", "engine": "none",
         "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
         "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
-        "geographic": False,
+        "geographic": False, "judged_share": 1.0,
         "simple_entries": tables["operations"].num_rows * (BROKERS - 1),
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
         "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),
@@ -122,7 +123,7 @@ def _decisions(rng: np.random.Generator, count: int, parent: Any) -> pa.Table:
         "probes": rng.geometric(0.05, count), "cubes": rng.geometric(0.2, count), "runs": rng.geometric(0.3, count),
         "volume": np.where(rng.random(count) < 0.3, 1.0, rng.random(count)), "capped": rng.random(count) < 0.01,
         "exact": covered, "at_home": rng.random(count) < 0.1, "pages": rng.integers(0, 40, count),
-        "round_trips": rng.integers(0, 9, count), "took": rng.lognormal(-7.0, 1.0, count),
+        "round_trips": rng.integers(0, 9, count), "took": rng.geometric(0.001, count) * WORK_UNIT,
     })  # fmt: skip
 
 
