@@ -68,6 +68,17 @@ def test_a_budget_looks_at_the_largest_boxes_and_at_nothing_else(data):
         assert index.find_covered(box) == covered(stored, box)
 
 
+def test_a_budget_of_one_is_the_largest_box_and_its_hits_are_verified():
+    index = covering.create("budget", [DOMAIN], budget=1)
+    for id, bounds in enumerate([[1.0, 4.0], [0.0, 6.0], [2.0, 3.0]]):
+        index.add(id, [bounds])
+    assert index.find_cover([[2.5, 2.6]]) == 1
+    assert index.find_cover([[0.0, np.nextafter(6.0, 7.0)]]) is None, "the same code is not the same value"
+    index.remove(1)
+    assert index.find_cover([[2.5, 2.6]]) == 0, "the next largest takes its place"
+    index.check()
+
+
 @FAST
 @given(st.data())
 def test_a_tree_that_gives_up_says_so_and_invents_nothing(data):
