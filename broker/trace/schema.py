@@ -204,6 +204,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         inputs=pa.string(),  # JSON object: key of an input file → digest of its content
         versions=pa.string(),  # JSON: package → version
         engine=pa.string(),
+        engine_reason=pa.string(),  # why this one
         trace_hash=pa.string(),
         brokers=pa.int64(),
         links=pa.int64(),
@@ -230,7 +231,16 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 # Columns that traces of earlier versions lack.
-_LATER = (digests.COLUMN, "inputs", "geographic", "simple_entries", "strays", "wrong_times", "judged_share")
+_LATER = (
+    digests.COLUMN,
+    "inputs",
+    "geographic",
+    "simple_entries",
+    "strays",
+    "wrong_times",
+    "judged_share",
+    "engine_reason",
+)
 OPTIONAL = {("run", name) for name in _LATER}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}

@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
     for warning in result.warnings:
         _complain(f"note: {warning}")
     kept = f", {result.kept} kept from before" if result.kept else ""
+    for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
+        _say(f"engine {engine}: {why}")
     _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
     _report_failures(result, options.experiment, options.settings)
     if not result.outcomes and not result.kept:

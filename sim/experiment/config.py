@@ -279,9 +279,7 @@ class FaultsSection(Section):
 
 
 class RunSection(Section):
-    engine: Literal["simpy", "compiled", "auto"] = (
-        "simpy"  # auto: compiled wherever it can, see sim/experiment/engines.py
-    )
+    engine: Literal["auto", "simpy", "compiled"] = "auto"  # by predicted size, see sim/experiment/engines.py
     samples: Count = 20  # how often table sizes are written down on the way
     # Shares of the subscriptions whose decisions, and of the events whose deliveries, are kept row by row; the others
     # are added up, so totals stay exact.
@@ -330,8 +328,9 @@ class Experiment(Section):
         return seeds
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that decides the outcome of a run but the seed, defaults included."""
-        others: Any = {"seeds": True, "name": True, "question": True, "tell": True, "run": {"limit_bytes", "force"}}
+        """Everything that decides the outcome of a run but the seed, defaults included; both engines have the same."""
+        others: Any = dict.fromkeys(("seeds", "name", "question", "tell"), True)
+        others["run"] = {"limit_bytes", "force", "engine"}
         return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
 
 

@@ -1,7 +1,8 @@
 """Two engines, one meaning: which one runs an experiment, and the run itself, up to the tables of the trace.
 
 `simpy`: broker.network, the reference, which people extend. `compiled`: sim.compiled, the same runs in numba, the
-same trace to the last bit, for what it supports. `auto` takes the compiled one wherever it can.
+same trace to the last bit, for what it supports. `auto` chooses by predicted counts, never by the clock or by what is
+compiled already: SimPy for what it does while the other would be compiled, and for what the other does not support.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 
 if TYPE_CHECKING:
     from sim.compiled.engine import Engine
+    from sim.experiment.predict import Prediction
 
 
 Tell = Callable[[float], None]
@@ -60,18 +62,31 @@ class Ran:
     finished: float  # simulated time when nothing was under way any more
 
 
-def engine_for(experiment: Experiment, workload: Workload) -> str:
-    """The engine that runs this experiment; what the compiled one does not support is refused by name."""
+# Messages that SimPy handles while the compiled engine is compiled: about 20 s, 20,000 a second.
+FEW_MESSAGES = 400_000
+
+
+def engine_for(
+    experiment: Experiment, workload: Workload, brokers: int, predicted: Callable[[], Prediction]
+) -> tuple[str, str]:
+    """The engine that runs this experiment, and why; what the compiled one does not support is refused by name."""
     asked = experiment.run.engine
     if asked == "simpy":
-        return asked
+        return asked, f'run.engine = "{asked}"'
+    if asked == "auto":
+        trees = brokers if experiment.routing.trees == "per-source" else 1
+        # Every subscription comes over every link and may leave again: only where that is much, an estimate pays.
+        at_most = brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
+        if at_most <= FEW_MESSAGES or predicted().messages <= FEW_MESSAGES:
+            return "simpy", f"at most {FEW_MESSAGES:,} messages are predicted, which take seconds"
     from sim.compiled.support import unsupported, unsupported_workload  # imports numba kernels: only when asked for
 
     what = unsupported(experiment) or unsupported_workload(experiment, workload)
     if what is None:
-        return "compiled"
+        many = f"more than {FEW_MESSAGES:,} messages are predicted"
+        return "compiled", many if asked == "auto" else f'run.engine = "{asked}"'
     if asked == "auto":
-        return "simpy"
+        return "simpy", f"the compiled engine does not support {what}"
     raise CoverlayError(f'run.engine = "compiled" does not support {what}; use "simpy", or "auto" to let it choose')
 
 

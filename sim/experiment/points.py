@@ -15,7 +15,7 @@ from sim.experiment.effects import Idle, given, idle
 
 REASONS = 4  # shown in a note
 # Keys that decide nothing about a single run, so they cannot be swept, nor make another key superfluous.
-ABOUT_THE_SWEEP = {"name", "question", "seeds", "tell", "run.force", "run.limit_bytes"}
+ABOUT_THE_SWEEP = {"name", "question", "seeds", "tell", "run.force", "run.limit_bytes", "run.engine"}
 
 
 @dataclass(frozen=True)

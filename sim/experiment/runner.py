@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from sim.experiment.effects import idle, input_digests
 from sim.experiment.engines import ENGINES, Ready, Tell, engine_for, nobody
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.plan import PlannedRun
-from sim.experiment.predict import predict
+from sim.experiment.predict import Prediction, predict
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
 from sim.workloads.arrivals import Timeline, schedule
@@ -118,15 +119,17 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
 
 
-def refuse_oversized(run: PlannedRun, subscriptions: int, events: int, brokers: int) -> None:
-    """A run that is predicted to exceed `run.limit_bytes` is not begun, unless forced."""
+def refuse_oversized(
+    run: PlannedRun, subscriptions: int, events: int, brokers: int, engine: str, predicted: Callable[[], Prediction]
+) -> None:
+    """A run that is predicted to exceed `run.limit_bytes` in the chosen engine is not begun, unless forced."""
     experiment, section = run.experiment, run.experiment.run
     trees = brokers if experiment.routing.trees == "per-source" else 1
     at_most = ROW_BYTES * brokers * (4.0 * trees * subscriptions + events)  # every subscription over every link
     if section.force or at_most < section.limit_bytes:
         return  # most runs need no better estimate
-    size = predict(experiment, run.seed)
-    needed = size.nbytes if section.engine == "simpy" else size.memory + size.state
+    size = predicted()
+    needed = size.nbytes if engine == "simpy" else size.memory + size.state
     if needed > section.limit_bytes:
         raise CoverlayError(
             f"this run would take {size}, more than run.limit_bytes = {section.limit_bytes:g}; make it smaller, let "
@@ -201,8 +204,10 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     inputs = _refuse_changed_files(run)
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
-    refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers)
-    ready, engine = ready_of(experiment, overlay, workload, stream), engine_for(experiment, workload)
+    predicted = cache(lambda: predict(experiment, run.seed))
+    engine, why = engine_for(experiment, workload, overlay.brokers, predicted)
+    refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
+    ready = ready_of(experiment, overlay, workload, stream)
     late, settings = late_faults(experiment, ready.timeline), ready.settings
     ran = ENGINES[engine](replace(ready, tell=tell))
     tables = ran.tables
@@ -230,6 +235,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "inputs": json.dumps(inputs),
         "versions": json.dumps(_versions()),
         "engine": engine,
+        "engine_reason": why,
         "trace_hash": trace.trace_hash(tables),
         "brokers": overlay.brokers,
         "links": ran.links,

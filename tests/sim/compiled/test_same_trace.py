@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from broker import link_rows, local_rows, trace
 from coverlay import CoverlayError
 from sim.compiled.engine import FIRST_ROWS
+from sim.experiment.engines import FEW_MESSAGES, engine_for
 from sim.experiment.plan import PlannedRun, load, plan, shipped
+from sim.experiment.predict import Prediction
 from sim.experiment.runner import simulate, workload_of
 from sim.random_streams import streams
 
@@ -214,18 +216,33 @@ def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
     assert not np.isnan(tables["decisions"].column("volume").to_numpy()).any()
 
 
-def test_auto_takes_the_compiled_engine_where_it_can_and_says_so() -> None:
+def test_the_engine_changes_neither_the_name_of_a_run_nor_its_trace() -> None:
     run = plan({"name": "small", "overlay": {"brokers": 4}, "workload": {"subscriptions": 20, "events": 5}}).runs[0]
-    records = {}
-    for engine in ("simpy", "compiled", "auto"):
-        tables, _ = simulate(with_engine(run, engine))
-        records[engine] = tables["run"].to_pylist()[0]
-    assert {asked: record["engine"] for asked, record in records.items()} == {
-        "simpy": "simpy",
-        "compiled": "compiled",
-        "auto": "compiled",
-    }
-    assert len({record["trace_hash"] for record in records.values()}) == 1
+    asked = [with_engine(run, engine) for engine in ("simpy", "compiled", "auto")]
+    records = [simulate(one)[0]["run"].to_pylist()[0] for one in asked]
+    assert [record["engine"] for record in records] == ["simpy", "compiled", "simpy"]
+    for name in ("trace_hash", "run_id", "parameters"):
+        assert len({record[name] for record in records}) == 1
+    with pytest.raises(CoverlayError, match=r"'run.engine' cannot be swept"):
+        plan({"name": "both", "sweep": {"run.engine": ["simpy", "compiled"]}})
+
+
+def test_auto_chooses_by_predicted_counts_and_says_why() -> None:
+    def chosen(messages: float | None, **sections: Any) -> tuple[str, str]:
+        def predicted() -> Prediction:
+            assert messages is not None, "a small run needs no prediction"
+            return Prediction(messages, 0.0, {}, 0.0, 0.0, 0.0)
+
+        data = {"name": "sized", "overlay": {"brokers": 50}, "workload": {"subscriptions": 9000, "events": 5}}
+        run = plan({**data, **sections}).runs[0]
+        return engine_for(run.experiment, workload_of(run.experiment, streams(1)), 50, predicted)
+
+    assert chosen(FEW_MESSAGES) == ("simpy", "at most 400,000 messages are predicted, which take seconds")
+    assert chosen(FEW_MESSAGES + 1) == ("compiled", "more than 400,000 messages are predicted")
+    reason = "the compiled engine does not support routing.strategy = 'merging'"
+    assert chosen(1e9, routing={"strategy": "merging"}) == ("simpy", reason)
+    assert chosen(None, workload={"subscriptions": 3000, "events": 5})[0] == "simpy"
+    assert chosen(None, run={"engine": "compiled"}) == ("compiled", 'run.engine = "compiled"')
 
 
 @pytest.mark.parametrize(

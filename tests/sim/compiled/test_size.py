@@ -9,6 +9,7 @@ import pytest
 from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.experiment.plan import plan
+from sim.experiment.predict import predict
 from sim.experiment.runner import refuse_oversized, simulate
 
 DATA: dict[str, Any] = {
@@ -34,14 +35,18 @@ def test_a_million_subscriptions_without_covering_are_refused_with_their_size() 
         }
     ).runs[0]
     with pytest.raises(CoverlayError, match=r"999 million messages.* GB in memory.*--force"):
-        refuse_oversized(large, 1_000_000, 2, 1000)
+        refuse_oversized(large, 1_000_000, 2, 1000, "compiled", lambda: predict(large.experiment))
 
 
 def test_the_limit_decides_and_force_overrules_it() -> None:
-    refuse_oversized(run_of(limit_bytes=1e9), 300, 2, 20)
+    def refuse(**section: Any) -> None:
+        run = run_of(**section)
+        refuse_oversized(run, 300, 2, 20, "simpy", lambda: predict(run.experiment))
+
+    refuse(limit_bytes=1e9)
     with pytest.raises(CoverlayError, match=r"5,[67][0-9]{2} messages"):  # 300 × 19 links, and the events
-        refuse_oversized(run_of(limit_bytes=1e4), 300, 2, 20)
-    refuse_oversized(run_of(limit_bytes=1e4, force=True), 300, 2, 20)
+        refuse(limit_bytes=1e4)
+    refuse(limit_bytes=1e4, force=True)
 
 
 def test_forcing_does_not_change_what_a_run_is() -> None:
