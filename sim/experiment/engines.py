@@ -67,18 +67,17 @@ FEW_MESSAGES = 400_000
 
 
 def engine_for(
-    experiment: Experiment, workload: Workload, brokers: int, predicted: Callable[[], Prediction]
+    experiment: Experiment, workload: Workload, at_most: float, predicted: Callable[[], Prediction]
 ) -> tuple[str, str]:
-    """The engine that runs this experiment, and why; what the compiled one does not support is refused by name."""
+    """The engine that runs this experiment, and why; what the compiled one does not support is refused by name.
+
+    `at_most`: messages that there cannot be more of; only where that is much, it asks for a prediction.
+    """
     asked = experiment.run.engine
     if asked == "simpy":
         return asked, f'run.engine = "{asked}"'
-    if asked == "auto":
-        trees = brokers if experiment.routing.trees == "per-source" else 1
-        # Every subscription comes over every link and may leave again: only where that is much, an estimate pays.
-        at_most = brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
-        if at_most <= FEW_MESSAGES or predicted().messages <= FEW_MESSAGES:
-            return "simpy", f"at most {FEW_MESSAGES:,} messages are predicted, which take seconds"
+    if asked == "auto" and (at_most <= FEW_MESSAGES or predicted().messages <= FEW_MESSAGES):
+        return "simpy", f"at most {FEW_MESSAGES:,} messages are predicted, which take seconds"
     from sim.compiled.support import unsupported, unsupported_workload  # imports numba kernels: only when asked for
 
     what = unsupported(experiment) or unsupported_workload(experiment, workload)

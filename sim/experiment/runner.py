@@ -205,7 +205,10 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     predicted = cache(lambda: predict(experiment, run.seed))
-    engine, why = engine_for(experiment, workload, overlay.brokers, predicted)
+    trees = overlay.brokers if experiment.routing.trees == "per-source" else 1
+    # Every subscription comes over every link and leaves again.
+    at_most = overlay.brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
+    engine, why = engine_for(experiment, workload, at_most, predicted)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
     ready = ready_of(experiment, overlay, workload, stream)
     late, settings = late_faults(experiment, ready.timeline), ready.settings

@@ -228,20 +228,20 @@ def test_the_engine_changes_neither_the_name_of_a_run_nor_its_trace() -> None:
 
 
 def test_auto_chooses_by_predicted_counts_and_says_why() -> None:
-    def chosen(messages: float | None, **sections: Any) -> tuple[str, str]:
+    def chosen(messages: float | None, at_most: float = 1e9, **sections: Any) -> tuple[str, str]:
         def predicted() -> Prediction:
             assert messages is not None, "a small run needs no prediction"
             return Prediction(messages, 0.0, {}, 0.0, 0.0, 0.0)
 
-        data = {"name": "sized", "overlay": {"brokers": 50}, "workload": {"subscriptions": 9000, "events": 5}}
+        data = {"name": "sized", "overlay": {"brokers": 50}, "workload": {"subscriptions": 9, "events": 5}}
         run = plan({**data, **sections}).runs[0]
-        return engine_for(run.experiment, workload_of(run.experiment, streams(1)), 50, predicted)
+        return engine_for(run.experiment, workload_of(run.experiment, streams(1)), at_most, predicted)
 
     assert chosen(FEW_MESSAGES) == ("simpy", "at most 400,000 messages are predicted, which take seconds")
     assert chosen(FEW_MESSAGES + 1) == ("compiled", "more than 400,000 messages are predicted")
     reason = "the compiled engine does not support routing.strategy = 'merging'"
     assert chosen(1e9, routing={"strategy": "merging"}) == ("simpy", reason)
-    assert chosen(None, workload={"subscriptions": 3000, "events": 5})[0] == "simpy"
+    assert chosen(None, at_most=FEW_MESSAGES)[0] == "simpy"
     assert chosen(None, run={"engine": "compiled"}) == ("compiled", 'run.engine = "compiled"')
 
 

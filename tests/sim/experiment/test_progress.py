@@ -67,9 +67,10 @@ def test_where_there_is_no_terminal_a_line_comes_now_and_then(monkeypatch, capsy
 
 def test_what_is_coming_is_said_with_engine_reason_and_size():
     lines = list(coming(plan({**DATA, "run": {"engine": "auto"}}), jobs=2))
-    assert lines[0] == "2 runs, 2 at a time, with the compiled engine (chosen: it supports all that is asked for)"
+    why = "at most 400,000 messages are predicted, which take seconds"
+    assert lines[0] == f"2 runs, 2 at a time, the first with the simpy engine ({why})"
     assert "messages" in lines[1]
     assert "in memory" in lines[1]
-    routing = {"advertisements": "simple"}
-    lines = list(coming(plan({**DATA, "seeds": [1], "routing": routing, "run": {"engine": "auto"}}), jobs=2))
-    assert lines[0] == "one run, with the simpy engine (chosen: the compiled one does not support all of it)"
+    large = {"overlay": {"brokers": 1000}, "workload": {"subscriptions": 100_000}, "routing": {"strategy": "simple"}}
+    lines = list(coming(plan({**DATA, **large, "seeds": [1]}), jobs=2))
+    assert lines[0] == "one run, with the compiled engine (more than 400,000 messages are predicted)"
