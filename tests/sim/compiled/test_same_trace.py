@@ -36,6 +36,8 @@ def refused(run: PlannedRun) -> str | None:
     experiment = run.experiment
     if experiment.routing.strategy == "merging":
         return "routing.strategy = 'merging'"
+    if experiment.routing.mode == "prune":
+        return "routing.mode = 'prune'"
     if experiment.routing.advertisements != "none":
         return "routing.advertisements"
     if experiment.faults.crash_fraction or experiment.faults.cut_fraction:
@@ -46,6 +48,8 @@ def refused(run: PlannedRun) -> str | None:
         return "matching.method"
     if experiment.routing.strategy in ("flooding", "simple"):
         return None
+    if experiment.covering.method == "budget":
+        return "covering.method = 'budget'"
     stream = streams(run.seed)
     return "exclude or list values" if workload_of(experiment, stream).residues else None
 
