@@ -200,6 +200,9 @@ def _facts(summary: Summary) -> str:
     settings, seeds = len(summary.order), runs["seed"].nunique()
     words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
     words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
+    busy = [summary.value(point, "utilisation_max")["mean"] for point in summary.order]
+    if not any(share > 0 for share in busy):
+        words.append("latencies contain no processing (broker.service is none)")
     return " · ".join(words)
 
 

@@ -39,7 +39,9 @@ def covering_work(decisions: DataFrame, rest: DataFrame) -> DataFrame:
             checks.cast("double").alias("checks"),
             F.sum("probes").alias("probes"),
             F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
-            counts.mean(F.sum(F.when(check, F.col("took"))), checks, WORK_UNIT * MICROSECONDS).alias("check_time"),
+            F.when(
+                F.sum("took") > 0, counts.mean(F.sum(F.when(check, F.col("took"))), checks, WORK_UNIT * MICROSECONDS)
+            ).alias("check_time"),
             F.sum("cubes").alias("cubes"),
             F.sum("runs").alias("key_ranges"),
             counts.mean(F.sum(F.when(check, F.col("volume"))), checks, SHARE_UNIT).alias("volume"),
@@ -90,7 +92,7 @@ JOB = Job(
             "check_time",
             "time per check",
             "µs",
-            "What an average covering check takes, by the profile of broker.service; 0 where that is of another kind.",
+            "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
             "mean of took over checks",
             ("decisions.took", *_SEARCH),
         ),

@@ -72,7 +72,7 @@ def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> N
         spark,
         COVERING,
         ("a", 4.0, 23.0, 4.0, 0.244140625, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
-        ("unasked", 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0, None, None, None),
+        ("unasked", 1.0, 2.0, 2.0, None, 0.0, 0.0, 1.0, 0.0, None, None, None),
     )
     assertDataFrameEqual(covering.covering_work(frame("decisions", rows), frame("decisions_rest", [])), expected)
 
@@ -87,7 +87,7 @@ def test_covering_adds_what_sampling_left_out(spark: Any, frame: Any) -> None:
     ]
     found = covering.covering_work(frame("decisions", rows), frame("decisions_rest", rest))
     # 10 checks; exact covering would have found 8 covers, 5 were found; at home 1 of 4.
-    values = (10.0, 27.0, 2.0, 0.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
+    values = (10.0, 27.0, 2.0, None, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
     assertDataFrameEqual(found, expect(spark, COVERING, ("a", *values)))
 
 
