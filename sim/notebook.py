@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from analysis.report.page import write_report
 from analysis.report.summary import Summary
 from analysis.spark.aggregate import analyze
 from analysis.spark.java import find_java
@@ -53,7 +54,8 @@ def run(
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 
     Traces and results go to `out` (default out/NAME). `jobs` runs at a time (default: all cores), or on the
-    Spark cluster `spark`. Raises when a run failed or the oracle found a wrong delivery.
+    Spark cluster `spark`. A notebook shows what is returned as a table, the answer in words and the path of the page.
+    `progress=False` shows no bar. Raises when a run failed or the oracle found a wrong delivery.
     """
     plan = load(experiment, settings)
     for note in plan.notes:
@@ -70,7 +72,9 @@ def run(
     _refuse_broken(swept, folder)
     keep(plan, folder, swept)
     with terminal.status("aggregating on Spark") if progress else nullcontext(None) as say:
-        return analyze(folder, spark, say)
+        results = analyze(folder, spark, say)
+        write_report(folder)
+    return results
 
 
 def _silent(done: float, total: int) -> None:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,19 @@ class Summary:
         having = {strategy for strategy, values in points if key in values}
         lacking = {strategy for strategy, values in points if key not in values}
         return len(given) > 1 or bool(having & lacking)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the answer in words, the table, and where the page is."""
+        from analysis.report.sentences import brief
+
+        shown = table(self)
+        head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
+        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
+        words = " ".join([*brief(self), *(f"Note: {warning}." for warning in self.warnings)])
+        page = self.out / "report.html"
+        where = f"page: {page}" if page.is_file() else f"`coverlay report {self.out}` writes the page"
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<p>{escape(words)}</p><table><tr>{head}</tr>{body}</table><p>{escape(where)}</p>"
 
     @property
     def other_swept(self) -> list[str]:

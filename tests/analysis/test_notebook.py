@@ -75,6 +75,17 @@ def test_results_as_frames(analysed: Summary) -> None:
 
 
 @pytest.mark.spark
+def test_results_show_themselves_in_a_notebook(analysed: Summary) -> None:
+    shown = analysed._repr_html_()
+    assert shown.startswith("<p>With simple routing")
+    assert shown.count("<tr>") == 4, "a head and a row per setting"
+    assert f"`coverlay report {analysed.out}` writes the page" in shown
+    (analysed.out / "report.html").touch()
+    assert f"page: {analysed.out / 'report.html'}" in analysed._repr_html_()
+    (analysed.out / "report.html").unlink()
+
+
+@pytest.mark.spark
 def test_traces_and_metrics_as_spark_frames(analysed: Summary, spark: Any) -> None:
     deliveries = analysis.trace(analysed, "deliveries")
     assert deliveries.count() == 12
