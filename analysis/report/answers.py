@@ -159,7 +159,8 @@ def of_churn(findings: Findings) -> Answer | None:
     """What arrivals and departures cost, and how soon the network has settled."""
     runs = findings.summary.runs
     most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
-    if not findings.happened("unsubscribe_messages") or not (most_left or findings.sweeps("arrivals.")):
+    leaving = findings.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
+    if not leaving and not findings.happened("missed_transient"):  # events met subscriptions on their way
         return None
     metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
     words = sentences(

@@ -88,7 +88,7 @@ def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
         when = _stretch(frame[frame["broker"] == broker])
         if when is not None:
             events = 2 * when["events"].sum() >= when["messages"].sum()
-            full.setdefault("events are published" if events else "subscriptions spread", []).append((broker, when))
+            full.setdefault("events are published" if events else "control messages spread", []).append((broker, when))
     sentences = [_overloaded(doing, brokers, names) for doing, brokers in full.items()]
     if not sentences:
         busy = number_text(float(worst.iloc[0]), "share")

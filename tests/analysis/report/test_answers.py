@@ -67,6 +67,14 @@ def test_what_is_swept_chooses_the_answer(kind: str, points: list[Any]) -> None:
     assert found.pictures
 
 
+def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes() -> None:
+    found = {"missed_transient": 3.0, "entries": 9.0}
+    points = [
+        ({"routing.strategy": s}, {**found, "convergence_p95": v}) for s, v in (("simple", 9.0), ("covering", 5.0))
+    ]
+    assert kind_of(sweep(*points)) == "of_churn"
+
+
 def test_one_baseline_for_trees() -> None:
     summary = sweep(
         ({"routing.trees": "spanning", "routing.strategy": "simple"}, {"entries": 50.0, "hops": 4.0}),

@@ -39,7 +39,7 @@ def test_no_time_left_for_long_is_overload_with_a_name() -> None:
     )
     assert "0.8 messages waiting for 2 ms" in load.sentence
     assert "1 of 1 settings" in in_words([load])[0]
-    assert "while subscriptions spread" in found({1: [10.0] * LONG}, events=False).sentence
+    assert "while control messages spread" in found({1: [10.0] * LONG}, events=False).sentence
 
 
 def test_short_peaks_are_none_and_gaps_end_a_stretch() -> None:
