@@ -138,7 +138,9 @@ def _longest(summary: Summary) -> str:
 
 def span(findings: Findings, metric: str, what: str) -> str:
     """`what` from the least to the most, each with its setting."""
-    ends = extremes(findings.summary, metric, findings.points)
+    # Flooding spreads nothing and keeps nothing: to be the least is no achievement.
+    points = [point for point in findings.points if findings.summary.labels(point)["strategy"] != "flooding"]
+    ends = extremes(findings.summary, metric, points)
     if ends is None:
         return ""
     low, high = (findings.text(point, metric) for point in ends)
