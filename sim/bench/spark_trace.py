@@ -75,7 +75,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
     values |= {
         "run_id": f"e{epsilon:g}-s{seed}", "experiment": "made up", "seed": seed, "point": json.dumps(point),
         "parameters": json.dumps(parameters), "inputs": "{}", "versions": "{}", "engine": "none",
-        "engine_reason": "made up", "judged_share": 1.0,
+        "engine_reason": "made up",
         "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
         "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
         "geographic": False, "judged_share": 1.0,
