@@ -108,10 +108,11 @@ def test_what_a_crash_takes_is_never_sent_and_the_next_service_takes_its_own_tim
         yield env.timeout(1)
         assert [parcel.number for parcel in serving.clear()] == [0, 1]
         serving.arrive(Parcel(8))  # ends before the lost one would have
+        serving.arrive(Parcel(-90))  # and this one long after
 
     env.process(story())
     env.run()
-    assert done == [(8, 3.0)]
+    assert done == [(8, 3.0), (-90, 103.0)]
 
 
 def test_linear_service_grows_with_the_table():
