@@ -7,10 +7,11 @@ implication is decided attribute by attribute.
 
 The answer may only err towards "not implied", which costs a message and never an event. It is exact for
 excluded values, for allowed sets against allowed sets, for point intervals and for integral attributes. The
-two conservative cases:
+three conservative cases:
 
 - a continuous attribute bounded to an interval of more than one value is never taken to imply an allowed
   set, although a set listing every float64 of the interval would be implied;
+- an attribute of which filter 2 asks nothing implies nothing: an event may lack it;
 - a filter 2 that admits nothing because of *another* attribute (say x in [5, 5] with x ≠ 5) implies
   everything, but only the attribute itself is looked at.
 
@@ -83,6 +84,8 @@ class Residue:
             low, high = float(box[attribute][0]), float(box[attribute][1])
             whole = integral is not None and bool(integral[attribute])
             listed, left_out = within.get(attribute), without.get(attribute, ())
+            if math.isinf(low) and math.isinf(high) and listed is None and not left_out:
+                return False  # nothing is asked of it there, so events may lack it, and ≠ holds only for a value
             for value in values:
                 possible = (
                     low <= value <= high

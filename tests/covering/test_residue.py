@@ -51,6 +51,15 @@ def test_conservative_without_knowing_the_attribute_is_integral():
     assert not allowed.implied_by(np.array([[-np.inf, np.inf]]), EMPTY, [True])
 
 
+def test_an_attribute_that_nobody_asks_about_implies_nothing():
+    """x ≠ 2.5 holds for every whole x, and not for an event without x, which the other filter admits."""
+    somewhere, anywhere = np.array([[0.0, 9.0]]), np.array([[-np.inf, np.inf]])
+    excluded = Residue.of(excluded={0: [2.5]})
+    assert excluded.implied_by(somewhere, EMPTY, [True])
+    assert excluded.implied_by(anywhere, Residue.of(excluded={0: [3]}), [True])
+    assert not excluded.implied_by(anywhere, EMPTY, [True])
+
+
 def test_equal_residues_hash_alike_and_bad_ones_are_refused():
     assert hash(Residue.of({0: [2, 1, 1]})) == hash(Residue(((0, (1.0, 2.0)),)))
     with pytest.raises(CoverlayError, match="ascending"):
