@@ -3,7 +3,11 @@
 Entries have places. Those from `built` on are a tail, scanned up to the first match; a row holds only what its
 subscription mentions, so that hundreds of attributes cost no more than the few that are used. Those before are the
 static part: slices (topk/slices) that are asked for one match, the largest boxes first, because these match most often.
-A removal clears bits there. The part is built anew when an event asks and enough has changed, as that of local_rows.py.
+A removal clears bits there.
+
+The part is built when an event asks, enough has changed (as in local_rows.py), and events have looked at so many
+entries since the last time that building costs no more than they did. Where most events match one of the first
+entries, it never is.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.local_rows import NEVER, clear_bits, empty_layout
+from broker.local_rows import NEVER, clear_bits, empty_layout, is_due
 from broker.residue_rows import PLAIN, RESIDUES, Residues, admits, admits_value
 from coverlay import kernel, structure
 from topk.catalogue import Catalogue
@@ -25,6 +29,7 @@ Ints = NDArray[np.int64]
 
 LEAST = 256  # entries that are worth a static part
 MOST_ATTRIBUTES = 16  # with more of them slices are large, and most events lack most attributes
+READS = 256  # entries looked at that cost as much as building one
 _LONGEST = 1e15  # of a side: the product of MOST_ATTRIBUTES of them is a finite number
 _MORE = 8  # times as many candidates as before are asked for while residues reject all
 
@@ -48,6 +53,12 @@ LinkRowsType, LinkRows, LINK, _new = structure(
 def least_of(dimensions: int, semantics: str) -> int:
     """Changed entries that are worth a new static part; relaxed, the first entries nearly always match."""
     return NEVER if semantics == "relaxed" or dimensions > MOST_ATTRIBUTES else LEAST
+
+
+@kernel(inline="always")
+def table_is_due(used: int, entries: int, built: int, least: int, read: int, reads: int) -> bool:
+    """Is a new static part worth it? `used` places, `read` entries looked at since the last one; `reads`: READS."""
+    return entries > 0 and read >= reads * entries and is_due(used - built, used - entries, built, least)
 
 
 def new_rows(dimensions: int, residues: Residues, semantics: str) -> Any:
@@ -116,12 +127,12 @@ def _static_match(t: Any, event: Any, work: Any) -> bool:
     point = np.empty((2, len(event)))
     for j in range(len(event)):
         point[0, j], point[1, j] = event[j], event[j]
-    ask = np.int64(1)
+    layout, residues, ask = t.layout, t.static_residue, np.int64(1)
     while True:
         ranks = np.empty(ask, np.int64)
-        found = exact(t.layout, point, ask, ranks, work)
+        found = exact(layout, point, ask, ranks, work)
         for i in range(found):
-            residue = t.static_residue[ranks[i]]
+            residue = residues[ranks[i]]
             if residue == PLAIN or admits(t.residues, residue, event):
                 return True
         if found < ask:
@@ -132,7 +143,7 @@ def _static_match(t: Any, event: Any, work: Any) -> bool:
 @kernel(inner=True)
 def _tail_match(t: Any, event: Any) -> Any:
     """NaN (missing) fails every comparison."""
-    named, lo, hi, is_relaxed = t.named, t.lo, t.hi, t.relaxed
+    named, lo, hi, residue, is_relaxed = t.named, t.lo, t.hi, t.residue, t.relaxed
     for row in range(t.filled):
         hit = not is_relaxed
         for i in range(named.shape[1]):
@@ -140,12 +151,12 @@ def _tail_match(t: Any, event: Any) -> Any:
             if j < 0:
                 break
             if (lo[row, i] <= event[j] <= hi[row, i]) == is_relaxed:
-                if is_relaxed and t.residue[row] != PLAIN and not admits_value(t.residues, t.residue[row], j, event[j]):
+                if is_relaxed and residue[row] != PLAIN and not admits_value(t.residues, residue[row], j, event[j]):
                     continue
                 hit = is_relaxed
                 break
-        if hit and not is_relaxed and t.residue[row] != PLAIN:
-            hit = admits(t.residues, t.residue[row], event)
+        if hit and not is_relaxed and residue[row] != PLAIN:
+            hit = admits(t.residues, residue[row], event)
         if hit:
             return True, row + 1
     return False, t.filled

@@ -219,14 +219,16 @@ def _static_top(t: Any, event: Any, ids: Any, scores: Any, work: Any) -> Any:
         point[0, j], point[1, j] = event[j], event[j]
     if t.relaxed:
         return relaxed(t.layout, t.columns.ids, point, ids, scores, work)
+    # Fields are read once: each time counts references to all their arrays.
+    layout, residue, own_scores, own_ids = t.layout, t.residue, t.columns.scores, t.columns.ids
     k, ask = len(ids), min(len(ids) + (_SPARE if t.residual > 0 else 0), t.built)
     while True:
         ranks, size = np.empty(ask, np.int64), np.int64(0)
-        found = exact(t.layout, point, ask, ranks, work)
+        found = exact(layout, point, ask, ranks, work)
         for i in range(found):
             rank = ranks[i]
-            if size < k and (t.residue[rank] == PLAIN or admits(t.residues, t.residue[rank], event)):
-                size = offer(scores, ids, size, t.columns.scores[rank], t.columns.ids[rank])
+            if size < k and (residue[rank] == PLAIN or admits(t.residues, residue[rank], event)):
+                size = offer(scores, ids, size, own_scores[rank], own_ids[rank])
         if size == k or found < ask or ask == t.built:
             return size
         ask = min(2 * ask, t.built)
@@ -235,7 +237,7 @@ def _static_top(t: Any, event: Any, ids: Any, scores: Any, work: Any) -> Any:
 @kernel(inner=True)
 def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
     """Scan the tail, and offer what matches to a heap of `size`; its new size."""
-    columns, k = t.columns, len(ids)
+    columns, residue, k = t.columns, t.residue, len(ids)
     mask, total, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
     for start in range(t.built, t.used, BLOCK):
         stop = min(start + BLOCK, t.used)
@@ -252,7 +254,7 @@ def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
             place, score = start + i, total[i] if t.relaxed else columns.scores[start + i]
             if size == k and score < scores[0]:
                 continue
-            if t.residue[place] != PLAIN:
+            if residue[place] != PLAIN:
                 score = _true_score(t, place, event, score)
             if score == score:
                 size = offer(scores, ids, size, score, columns.ids[place])

@@ -42,6 +42,8 @@ class LinkTable:
         self._built = 0  # places of the static part, of which some are _LEFT
         self._filled = 0  # rows of the tail that are in the arrays
         self._changed = False  # since an event asked
+        self._read = 0  # entries looked at since the static part was built
+        self._build_at = link_rows.NEVER  # of them: a new static part is worth it
         self._rows = link_rows.new_rows(len(domain), store.residues, semantics)
         # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
@@ -84,9 +86,10 @@ class LinkTable:
 
     def ask(self, event: Floats) -> tuple[bool, int]:
         """Does any entry match, and how many entries and blocks of entries were looked at?"""
-        if self._changed:
+        if self._changed or self._read >= self._build_at:
             self._take_in()
         found, compared = link_rows.any_match(self._rows, event)
+        self._read += compared
         return found, compared
 
     @property
@@ -101,9 +104,11 @@ class LinkTable:
     def _take_in(self) -> None:
         """Bring the arrays up to date: a new static part if enough has changed, else the rows of the tail."""
         self._changed = False
-        tail, left = len(self._ids) - self._built, len(self._ids) - len(self._filters)
-        if is_due(tail, left, self._built, self._least):
+        used, entries = len(self._ids), len(self._filters)
+        if link_rows.table_is_due(used, entries, self._built, self._least, self._read, link_rows.READS):
             self._build()
+        changed = is_due(len(self._ids) - self._built, len(self._ids) - entries, self._built, self._least)
+        self._build_at = link_rows.READS * entries if changed else link_rows.NEVER
         if self._built + self._filled < len(self._ids):
             self._write(self._filled, len(self._ids) - self._built)
         self._filled = len(self._ids) - self._built
@@ -111,7 +116,7 @@ class LinkTable:
 
     def _build(self) -> None:
         self._ids = [subscription for subscription in self._ids if subscription != _LEFT]
-        self._built = self._filled = 0
+        self._built = self._filled = self._read = 0
         if len(self._ids) < self._least:
             link_rows.clear(self._rows, len(self._domain))
         else:

@@ -160,9 +160,8 @@ class Engine:
             route = int(near["route"])
             if near["neighbour"] == run["held_source"] or route < 0:
                 continue
-            table, rows = topology.routes[route], self.arrays.link_rows[route]
-            built = link_rows.built(rows)
-            if local_rows.is_due(int(table["used"]) - built, int(table["used"] - table["entries"]), built, least):
+            used, entries, built, read = topology.routes[["used", "entries", "built", "read"]][route].tolist()
+            if link_rows.table_is_due(used, entries, built, least, read, int(run["link_reads"])):
                 self._build_table(route, least)
 
     def _build_table(self, route: int, least: int) -> None:
@@ -180,7 +179,7 @@ class Engine:
             entries = entries[link_rows.build(rows, lo, hi, mentioned, residue, self.settings.routing.domain)]
         grown.entry_node[first : first + len(entries)] = entries
         grown.nodes["row"][entries] = np.arange(len(entries))
-        table["used"] = len(entries)
+        table["used"], table["built"], table["read"] = len(entries), link_rows.built(rows), 0
 
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
@@ -193,6 +192,7 @@ class Engine:
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
         emulated = run["first_method"][0] == r.EMULATED
         self._curve = np.stack([quantiser.offset, quantiser.scale]) if emulated else None
+        run["link_reads"] = link_rows.READS
         run["link_least"] = link_rows.least_of(len(routing.domain), routing.semantics)
 
     def _set_transport(self, stream: Stream) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from broker.link_rows import any_match, forget
-from broker.local_rows import is_due, leave, new_place, stale
+from broker.link_rows import any_match, forget, table_is_due
+from broker.local_rows import leave, new_place, stale
 from sim.compiled.state import inlined, inner, longer
 
 _LEAST_CAPACITY = 16  # entries of a table that is not empty
@@ -27,6 +27,7 @@ def enter_local(w: Any, broker: int, subscription: int) -> None:
     home, rows, row = w.brokers[broker], w.local_rows[broker], w.subscriptions[subscription]
     home.local += 1
     home.entries += 1
+    home.changed = True
     at = new_place(rows, subscription, row.score, row.residue)
     columns = rows.columns
     for j in range(columns.lo.shape[0]):
@@ -41,6 +42,7 @@ def leave_local(w: Any, broker: int, subscription: int) -> None:
     home, at = w.brokers[broker], w.subscriptions[subscription].row
     home.local -= 1
     home.entries -= 1
+    home.changed = True
     moved = leave(w.local_rows[broker], at)
     if moved >= 0:
         w.subscriptions[moved].row = at
@@ -120,21 +122,20 @@ def behind(w: Any, route: int, event: Any) -> Any:
     rows = w.link_rows[route]
     if rows.filled < w.routes[route].used - rows.built:
         _fill(w, route)
-    return any_match(rows, event)
+    found, compared = any_match(rows, event)
+    w.routes[route].read += compared
+    return found, compared
 
 
 @inlined
 def tables_are_due(w: Any, broker: int, plane: int, source: int) -> bool:
     """Does an event from `source` ask a table that needs a new static part first?"""
-    due = stale(w.local_rows[broker])
+    due, home, run = False, w.brokers[broker], w.run[0]
+    if home.changed:
+        home.changed, due = False, stale(w.local_rows[broker])
     for at in range(w.near_first[plane], w.near_first[plane + 1]):
         near = w.near[at]
         if near.neighbour != source and near.route >= 0:
-            due |= table_is_due(w, near.route)
+            table = w.routes[near.route]
+            due |= table_is_due(table.used, table.entries, table.built, run.link_least, table.read, run.link_reads)
     return due
-
-
-@inlined
-def table_is_due(w: Any, route: int) -> bool:
-    table, built = w.routes[route], w.link_rows[route].built
-    return is_due(table.used - built, table.used - table.entries, built, w.run[0].link_least)

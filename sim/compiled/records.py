@@ -55,6 +55,7 @@ RUN = np.dtype(
         # How events are matched:
         ("k", np.int64),  # −1: all
         ("link_least", np.int64),  # changes of a table that are worth a new static part
+        ("link_reads", np.int64),  # and entries looked at, per entry
         # Transport:
         ("only_latency", np.bool_),
         ("bandwidth", np.float64),
@@ -141,6 +142,8 @@ ROUTE = np.dtype(
         ("capacity", np.int64),
         ("used", np.int64),
         ("entries", np.int64),
+        ("built", np.int64),  # places of its static part
+        ("read", np.int64),  # entries that events have looked at since it was built
     ]
 )
 NEAR = np.dtype([("neighbour", np.int64), ("wire", np.int64), ("route", np.int64), ("plane", np.int64)])
@@ -189,6 +192,7 @@ MESSAGE = np.dtype(
 BROKER = np.dtype(
     [
         ("local", np.int64),  # its clients' subscriptions
+        ("changed", np.bool_),  # those, since an event asked
         ("entries", np.int64),  # in all its tables
         ("head", np.int64),  # messages waiting for service
         ("tail", np.int64),

@@ -192,6 +192,7 @@ def static_parts_from(rows: int) -> Iterator[None]:
     """Tables of so few rows have a static part."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link_rows, "LEAST", rows)
+        patch.setattr(link_rows, "READS", 1)
         patch.setattr(local_rows, "SCAN_BELOW", rows)
         yield
 
