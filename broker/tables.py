@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from broker import link_rows
 from broker.filter_rows import FilterRows
-from broker.local_rows import is_due
+from broker.local_rows import NEVER, is_due
 from broker.ranking import Ranking
 from routing.filter import Filter
 
@@ -43,7 +43,7 @@ class LinkTable:
         self._filled = 0  # rows of the tail that are in the arrays
         self._changed = False  # since an event asked
         self._read = 0  # entries looked at since the static part was built
-        self._build_at = link_rows.NEVER  # of them: a new static part is worth it
+        self._build_at = NEVER  # of them: a new static part is worth it
         self._rows = link_rows.new_rows(len(domain), store.residues, semantics)
         # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
@@ -108,7 +108,7 @@ class LinkTable:
         if link_rows.table_is_due(used, entries, self._built, self._least, self._read, link_rows.READS):
             self._build()
         changed = is_due(len(self._ids) - self._built, len(self._ids) - entries, self._built, self._least)
-        self._build_at = link_rows.READS * entries if changed else link_rows.NEVER
+        self._build_at = link_rows.READS * entries if changed else NEVER
         if self._built + self._filled < len(self._ids):
             self._write(self._filled, len(self._ids) - self._built)
         self._filled = len(self._ids) - self._built
