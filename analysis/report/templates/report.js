@@ -59,7 +59,8 @@
     const room = $(id).clientWidth - 24, longest = Math.max(...[...names].map((name) => name.length));
     const columns = Math.max(1, Math.min(4, Math.floor(room / (7 * longest + 28))));
     for (const layer of spec.layer) {
-      const { color } = layer.encoding;
+      const { color, shape } = layer.encoding;
+      if (shape?.legend) shape.legend.columns = room < 400 ? 2 : 3;
       if (!color?.field) continue;
       // One entry says nothing; dozens leave no room for the picture.
       if (names.size < 2 || names.size > MOST_NAMES) color.legend = null;
