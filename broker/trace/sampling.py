@@ -11,7 +11,7 @@ what needs single rows (the list of the costliest misses, `explain`) comes from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,29 @@ def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) ->
     thinned = dict(tables)
     for name, share in (("decisions", decisions), ("deliveries", deliveries)):
         if share < 1.0:
-            thinned[name], thinned[f"{name}_rest"] = _split(name, tables[name], share)
+            rest = f"{name}_rest"
+            thinned[name], more = split(name, tables[name], share)
+            thinned[rest] = merged(name, [tables[rest], more])
     return thinned
 
 
-def _split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
+def merged(name: str, rests: Iterable[pa.Table]) -> pa.Table:
+    """What several parts of a table left out, added up; sums are of whole units, so that parts do not matter."""
+    units = SAMPLED[name][1]
+    parts = []
+    for rest in rests:
+        columns = {column: rest.column(column) for column in rest.column_names}
+        for key in _keys_and_sums(name)[0]:
+            if pa.types.is_dictionary(columns[key].type):
+                columns[key] = columns[key].cast(pa.string())
+        for column, unit in units.items():
+            columns[column] = in_units(columns[column].to_numpy(), unit)
+        parts.append(pa.table(columns))
+    return _total(name, parts, units)
+
+
+def split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
+    """The rows of a share of the subscriptions or events, and the others added up."""
     by, units = SAMPLED[name]
     kept: list[pa.RecordBatch] = []
     parts: list[pa.Table] = []

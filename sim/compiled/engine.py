@@ -72,6 +72,7 @@ class Engine:
         timeline: Timeline,
         samples: int,
         stream: Stream,
+        held: float = 1.0,  # share of the events whose deliveries are written down one by one
     ) -> None:
         self.overlay, self.settings, self.workload, self.timeline = overlay, settings, workload, timeline
         self.topology: Topology = topology_of(overlay, settings)
@@ -104,7 +105,7 @@ class Engine:
         )
         self._draw()
         self.world = world_of(self.arrays)
-        self.trace = Trace(self.arrays)
+        self.trace = Trace(self.arrays, held)
         if len(timeline.preloaded):
             load(self.world, self._curve, timeline.preloaded, self.topology.routes, overlay.brokers)
 

@@ -1,7 +1,8 @@
 """The trace of a compiled run as Arrow tables, without a Python object per row.
 
 Kernels write rows into arrays of a limited size. When one is full, `Trace.take` cuts the columns out of the rows, which
-are still in a cache, and the arrays are used again.
+are still in a cache, and the arrays are used again. Deliveries of events that are neither kept nor judged are added up
+at once (broker/trace/sampling.py): a large run has a hundred million.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from broker import trace
 from broker.network import overlay_rows
+from broker.trace.sampling import merged, split
 from broker.trace.schema import QUEUE_FULL
 from coverlay import kernel
 from sim.compiled.records import KINDS, OUTCOMES, PUBLICATION
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 class Trace:
     """What kernels have written so far."""
 
-    def __init__(self, arrays: Arrays) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: Arrays, held: float) -> None:
+        self._arrays, self._held = arrays, held
+        self._rest = [trace.empty("deliveries_rest")]
         names = ("control", "decisions", "deliveries", "faults")
         self._tables: dict[str, list[pa.Table]] = {name: [] for name in names}
         self._publications: list[NDArray[Any]] = []
@@ -40,6 +43,10 @@ class Trace:
         self._add("control", _control(arrays.control[: counted["control"]]))
         self._add("decisions", _decisions(decisions[: counted["decisions"]]))
         self._add("deliveries", _plain("deliveries", arrays.deliveries[: counted["deliveries"]]))
+        if self._held < 1.0 and counted["deliveries"]:
+            kept, rest = split("deliveries", self._tables["deliveries"].pop(), self._held)
+            self._tables["deliveries"].append(kept)
+            self._rest.append(rest)
         self._add("faults", _faults(arrays.faults[: counted["faults"]]))
         self._publications.append(arrays.publications[: counted["publications"]].copy())
         for name in counted:
@@ -53,6 +60,7 @@ class Trace:
     def tables(self) -> dict[str, pa.Table]:
         found = {name: pa.concat_tables(parts) for name, parts in self._tables.items() if parts}
         rows = np.concatenate([np.empty(0, PUBLICATION), *self._publications])
+        found["deliveries_rest"] = merged("deliveries", self._rest)
         return {**found, "publications": trace.to_table("publications", _publications(rows))}
 
 

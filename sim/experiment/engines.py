@@ -22,6 +22,7 @@ from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, told
 from sim.experiment.config import Experiment
 from sim.experiment.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
+from sim.experiment.oracle import judged_share
 from sim.random_streams import Stream
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
@@ -104,7 +105,14 @@ def compiled_engine(ready: Ready) -> Engine:
     from sim.compiled.engine import Engine
 
     samples = ready.experiment.run.samples
-    return Engine(ready.overlay, ready.settings, ready.workload, ready.timeline, samples, ready.stream)
+    held = held_share(ready.experiment, len(ready.workload.lo), len(ready.workload.events))
+    return Engine(ready.overlay, ready.settings, ready.workload, ready.timeline, samples, ready.stream, held)
+
+
+def held_share(experiment: Experiment, subscriptions: int, events: int) -> float:
+    """The share of the events whose deliveries have to be there at the end of a run: to be kept, or to be judged."""
+    section = experiment.run
+    return max(section.sample_deliveries, judged_share(section.sample_oracle, subscriptions, events))
 
 
 def run_simpy(ready: Ready) -> Ran:

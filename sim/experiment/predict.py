@@ -54,7 +54,7 @@ class Prediction:
     event_messages: float
     rows: dict[str, float]  # per table, after sampling
     nbytes: float  # of the trace on disk
-    memory: float  # bytes of the whole trace, before sampling, as columns in memory
+    memory: float  # bytes of the trace as columns in memory, before sampling but for deliveries added up at once
     state: float  # bytes of the routing tables and ledgers, in the compiled engine
 
     @property
@@ -70,6 +70,7 @@ class Prediction:
 
 def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     """The size of one run; the overlay and a small part of the workload are built to tell."""
+    from sim.experiment.engines import held_share
     from sim.experiment.runner import overlay_of
 
     stream = streams(seed)
@@ -113,7 +114,9 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         "operations": requests,
         "tables": (experiment.run.samples + 1) * (overlay.brokers + 2.0 * links),
     }
-    memory = sum(count * _width(name) for name, count in rows.items())
+    # What is added up at once is never in memory.
+    held = {"deliveries": held_share(experiment, subscriptions, events)}
+    memory = sum(count * _width(name) * held.get(name, 1.0) for name, count in rows.items())
     rows["decisions"] *= experiment.run.sample_decisions
     rows["deliveries"] *= experiment.run.sample_deliveries
     nbytes = sum(DISK[name] * count for name, count in rows.items())

@@ -227,7 +227,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         instant=settings.instant,
         share=oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events)),
     )
-    delivered = tables["deliveries"].num_rows
+    delivered = tables["deliveries"].num_rows + int(tables["deliveries_rest"].column("count").to_numpy().sum())
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
     record = {
         "run_id": run.run_id,

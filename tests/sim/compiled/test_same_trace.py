@@ -324,3 +324,19 @@ def test_more_messages_under_way_than_there_is_room_for_at_first() -> None:
         "run": {"samples": 0},
     }
     assert assert_same(plan(data).runs[0])["publications"].num_rows == 2 * (FIRST_ROWS + 50)
+
+
+@pytest.mark.parametrize("judged", [1.0, 0.4])
+def test_deliveries_added_up_on_the_way_leave_the_same_trace(judged: float) -> None:
+    """Whatever the oracle needs meanwhile, and with as many blocks of rows as it takes."""
+    data = {
+        "name": "sampled",
+        "overlay": {"brokers": 6},
+        "workload": {"subscriptions": 300, "events": 60},
+        "arrivals": {"kind": "preloaded"},
+        "run": {"sample_deliveries": 0.2, "sample_oracle": judged},
+    }
+    tables = assert_same(plan(data).runs[0])
+    whole, _ = simulate(plan({**data, "run": {}}).runs[0])
+    assert tables["run"].column("deliveries") == whole["run"].column("deliveries")
+    assert tables["deliveries"].num_rows < tables["run"].to_pylist()[0]["deliveries"]
