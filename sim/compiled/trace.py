@@ -32,14 +32,14 @@ class Trace:
     def __init__(self, arrays: Arrays, held: float) -> None:
         self._arrays, self._held = arrays, held
         self._rest = [trace.empty("deliveries_rest")]
-        names = ("control", "decisions", "deliveries", "faults")
+        names = ("control", "decisions", "deliveries", "faults", "publications")
         self._tables: dict[str, list[pa.Table]] = {name: [] for name in names}
-        self._publications: list[NDArray[Any]] = []
+        self._parents = [np.empty(0, PUBLICATION["parent"])]
 
     def take(self, decisions: NDArray[Any]) -> None:
         """Take the rows out of the arrays; that of `decisions` may have been replaced."""
         arrays, run = self._arrays, self._arrays.run
-        counted = {name: int(run[name][0]) for name in (*self._tables, "publications")}
+        counted = {name: int(run[name][0]) for name in self._tables}
         self._add("control", _control(arrays.control[: counted["control"]]))
         self._add("decisions", _decisions(decisions[: counted["decisions"]]))
         self._add("deliveries", _plain("deliveries", arrays.deliveries[: counted["deliveries"]]))
@@ -48,7 +48,9 @@ class Trace:
             self._tables["deliveries"].append(kept)
             self._rest.append(rest)
         self._add("faults", _faults(arrays.faults[: counted["faults"]]))
-        self._publications.append(arrays.publications[: counted["publications"]].copy())
+        publications = arrays.publications[: counted["publications"]]
+        self._add("publications", {**_plain("publications", publications), "useful": publications["served"] > 0})
+        self._parents.append(publications["parent"].copy())
         for name in counted:
             run[name] = 0
         run["publications_before"] += counted["publications"]
@@ -59,9 +61,10 @@ class Trace:
 
     def tables(self) -> dict[str, pa.Table]:
         found = {name: pa.concat_tables(parts) for name, parts in self._tables.items() if parts}
-        rows = np.concatenate([np.empty(0, PUBLICATION), *self._publications])
         found["deliveries_rest"] = merged("deliveries", self._rest)
-        return {**found, "publications": trace.to_table("publications", _publications(rows))}
+        if "publications" in found:
+            found["publications"] = _with_useful(found["publications"], np.concatenate(self._parents))
+        return found
 
 
 def tables_of(engine: Engine) -> dict[str, pa.Table]:
@@ -118,10 +121,12 @@ def _sizes(engine: Engine) -> dict[str, Any]:
     }
 
 
-def _publications(rows: NDArray[Any]) -> dict[str, Any]:
-    useful = rows["served"] > 0
-    _mark_useful(useful, np.ascontiguousarray(rows["parent"]))
-    return {**_plain("publications", rows), "useful": useful}
+def _with_useful(publications: pa.Table, parents: NDArray[Any]) -> pa.Table:
+    """Useful is so far what delivered itself."""
+    at = publications.schema.get_field_index("useful")
+    useful = np.array(publications.column(at).to_numpy())
+    _mark_useful(useful, parents)
+    return publications.set_column(at, publications.schema.field(at), pa.array(useful))
 
 
 @kernel
