@@ -32,7 +32,7 @@ explain out/demo --event 7 --subscription 42"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
 LOOKING = ("list",)  # verbs that need no kernel, only its name
-COMPILING = ("demo", "run", "reproduce", "bench", "calibrate", "capacity")  # verbs that run kernels
+COMPILING = ("demo", "run", "reproduce", "bench", "calibrate")  # verbs that run kernels
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
