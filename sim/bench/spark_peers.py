@@ -119,7 +119,8 @@ DUCKDB_JOBS = {
         count_if(kind in ({_words(LOST)})) dropped
         from faults group by run""",
     "truth": f"""select run, {", ".join((*MUST_BE_ZERO, *LOSSES))}, judged_share,
-        deliveries / nullif(deliveries + missed + missed_transient + missed_dropped + missed_fault, 0) delivery_ratio,
+        deliveries / nullif(deliveries
+            + (missed + missed_transient + missed_dropped + missed_fault) / judged_share, 0) delivery_ratio,
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }
 TABLES = (

@@ -83,7 +83,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
         "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),
         "deliveries": tables["deliveries"].num_rows, "finished": 1e6, "wall_seconds": 1.0,
-        "file_digests": None,
+        "judged_share": 1.0, "file_digests": None,
     }  # fmt: skip
     return to_table("run", {name: [value] for name, value in values.items()})
 
