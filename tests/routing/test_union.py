@@ -108,11 +108,16 @@ def test_a_value_left_out_counts():
 
 
 def test_giving_up_means_not_covered(monkeypatch):
-    ledger = ledger_of(2)
-    for number, sides in enumerate([((0, 50), (0, 100)), ((50, 100), (0, 100))], 1):
-        ledger.subscribe(number, box(*sides))
-    monkeypatch.setattr(covering, "PIECES", 3)  # one cut may make four
-    assert said(ledger.subscribe(3, box((10, 90), (10, 90)))) == [(SUB, 3)]
+    middle, frame = (
+        ((20, 80), (20, 80)),
+        [((0, 100), (0, 20)), ((0, 100), (80, 100)), ((0, 20), (0, 100)), ((80, 100), (0, 100))],
+    )
+    for pieces, sent in ((4, [(SUB, 9)]), (covering.PIECES, [])):
+        ledger = ledger_of(2)
+        for number, sides in enumerate([middle, *frame]):
+            ledger.subscribe(number, box(*sides))
+        monkeypatch.setattr(covering, "PIECES", pieces)  # the middle leaves four, and each may be cut into more
+        assert said(ledger.subscribe(9, box((10, 90), (10, 90)))) == sent
 
 
 SIDE = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)

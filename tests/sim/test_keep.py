@@ -12,9 +12,9 @@ from sim.tell.keep import keep
 CRASHES = {
     "name": "crashes",
     "overlay": {"kind": "line", "brokers": 6},
-    "workload": {"kind": "uniform", "subscriptions": 40, "events": 60},
+    "workload": {"kind": "uniform", "width": "wide", "subscriptions": 40, "events": 60},
     "arrivals": {"publish_rate": 0.5},
-    "matching": {"k": 2},
+    "matching": {"k": 1},
     "faults": {"crash_fraction": 0.4, "downtime": 40.0},
     "tell": 1,
 }
