@@ -36,9 +36,25 @@ print(sum(tables["operations"].column("messages").to_pylist()))
 """
 
 
+# A small part of it, called from a kernel as the engine's own kernels call it: quick to compile.
+CALENDAR = """
+import numpy as np
+from coverlay import kernel
+from sim.compiled.calendar import ascending
+from sim.compiled.records import CALL
+
+@kernel
+def order(keys, heap):
+    return ascending(keys, heap)
+
+print(list(map(int, order(np.array([3.0, 1.0, 1.0]), np.empty(4, CALL)))))
+"""
+
+
 def answer(tree: Path, program: str, compiled: Path) -> str:
+    (tree / "program.py").write_text(program)  # a file: kernels of a command line are not kept
     environment = {**os.environ, "PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(compiled)}
-    done = subprocess.run([sys.executable, "-c", program], cwd=tree, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "program.py"], cwd=tree, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -47,10 +63,14 @@ def answer(tree: Path, program: str, compiled: Path) -> str:
     ("program", "file", "old", "new", "before", "after"),
     [
         (COVERING, "covering/packed_words.py", "covers = True\n", "covers = False\n", "7", "None"),
-        (ENGINE, "sim/compiled/link_ledgers.py", "request.messages += 1\n", "request.messages += 2\n", "5", "10"),
+        (CALENDAR, "sim/compiled/calendar.py", "above.order < order", "above.order > order", "[1, 2, 0]", "[2, 1, 0]"),
+        pytest.param(
+            *(ENGINE, "sim/compiled/link_ledgers.py", "request.messages += 1\n", "request.messages += 2\n", "5", "10"),
+            marks=pytest.mark.slow,  # it compiles the whole engine twice
+        ),
         (TOPK, "topk/kernels/heaps.py", "item_a > item_b", "item_a < item_b", "[0, 1]", "[1, 2]"),
     ],
-    ids=["covering", "engine", "topk"],
+    ids=["covering", "engine", "whole engine", "topk"],
 )
 def test_an_edit_of_a_called_kernel_is_seen(
     tmp_path: Path, program: str, file: str, old: str, new: str, before: str, after: str

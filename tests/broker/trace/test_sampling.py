@@ -16,7 +16,7 @@ from sim.experiment.runner import execute, simulate
 SWEEP = {
     "name": "sampled",
     "overlay": {"kind": "random-tree", "brokers": 8},
-    "workload": {"kind": "zipf", "attributes": 2, "subscriptions": 200, "events": 120},
+    "workload": {"kind": "zipf", "attributes": 1, "subscriptions": 200, "events": 120},
     "matching": {"k": 3},
     "covering": {"method": "zorder", "epsilon": 0.3},
 }
@@ -95,12 +95,11 @@ def test_the_same_sample_every_time(runs):
 def test_every_metric_of_a_sampled_run_is_that_of_the_whole_run(tmp_path):
     from analysis.spark.aggregate import analyze
 
-    found = []
-    for number, more in enumerate(({}, HALF, NOTHING)):
-        out = tmp_path / str(number)
-        execute(plan({**SWEEP, **more}).runs[0], out)
-        found.append(analyze(out).runs.drop(columns=["run", "trace_hash", "wall_seconds"]))
-    assert found[0]["recall_first_hop"].notna().all()
-    assert found[0]["topk_overlap"].notna().all()
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(other, found[0], check_exact=True)
+    shares = [{"run.sample_decisions": one, "run.sample_deliveries": two} for one, two in ((1, 1), (0.3, 0.25), (0, 0))]
+    names = [execute(run, tmp_path).run_id for run in plan({**SWEEP, "case": shares}).runs]
+    runs = analyze(tmp_path).runs.set_index("run").drop(columns=["point", "trace_hash", "wall_seconds"])
+    whole, *others = (runs.loc[[name]].reset_index(drop=True) for name in names)
+    assert whole["recall_first_hop"].notna().all()
+    assert whole["topk_overlap"].notna().all()
+    for other in others:
+        pd.testing.assert_frame_equal(other, whole, check_exact=True)

@@ -159,12 +159,22 @@ def test_runs_are_tasks_and_metrics_are_the_same_to_the_last_digit(cluster, tmp_
     hashes = {run.name: run.record["trace_hash"] for run in find_runs(out).runs}
     assert hashes == {outcome.run_id: outcome.record["trace_hash"] for outcome in here.outcomes}
 
-    found = [results(out)]
-    assert coverlay("analyze", str(out), "--master", cluster.url).returncode == 0
-    found.append(results(out))
+    clustered = results(out)
+    assert clustered["run_metrics"].notna().any().loc[["latency_p95", "waiting_mean", "topk_overlap", "recall"]].all()
     assert main(["analyze", str(out), "--master", "local[2]"]) == 0
-    found.append(results(out))
-    assert found[0]["run_metrics"].notna().any().loc[["latency_p95", "waiting_mean", "topk_overlap", "recall"]].all()
-    for other in found[1:]:
-        for name, frame in found[0].items():
-            pd.testing.assert_frame_equal(frame, other[name], check_exact=True, obj=name)
+    same(clustered, results(out))
+
+
+@pytest.mark.slow
+def test_a_folder_is_analysed_on_the_cluster_as_it_is_here(cluster, tmp_path):
+    """The aggregation after a sweep, above, is the same code: what this adds is the verb."""
+    run_sweep(plan(EXPERIMENT), tmp_path)
+    assert main(["analyze", str(tmp_path), "--master", "local[2]"]) == 0
+    here = results(tmp_path)
+    assert coverlay("analyze", str(tmp_path), "--master", cluster.url).returncode == 0
+    same(here, results(tmp_path))
+
+
+def same(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> None:
+    for name, frame in one.items():
+        pd.testing.assert_frame_equal(frame, other[name], check_exact=True, obj=name)

@@ -38,7 +38,7 @@ def test_without_covering_control_traffic_is_exact(strategy):
     [
         ({"strategy": "simple"}, {}),
         ({"strategy": "covering"}, {}),
-        ({"strategy": "covering"}, {"method": "zorder", "epsilon": 0.3}),
+        ({"strategy": "covering"}, {"method": "zorder-emulated", "epsilon": 0.3}),
         ({"strategy": "covering", "mode": "active"}, {}),
         ({"strategy": "hierarchical"}, {}),
         ({"strategy": "covering", "trees": "per-source"}, {}),
