@@ -59,19 +59,22 @@ def differences(results: Results) -> pd.DataFrame:
 
 
 def advice(results: Results) -> pd.DataFrame:
-    """The ε to use for each setting of everything else: title, epsilon, cost, entries, recall, sentence."""
+    """The search to use for each setting of everything else, with what it costs (µs where work takes time)."""
     rows = [
         {
             "title": item.title,
+            "search": item.advised.name,
             "epsilon": item.advised.epsilon,
-            "probes_per_check": item.advised.cost,
+            "check_time": item.advised.cost if item.advised.in_time else float("nan"),
+            "probes_per_check": item.advised.probes,
             "entries": item.advised.entries,
             "recall": item.advised.recall,
             "sentence": item.sentence,
         }
         for item in advisor.advise(_results(results))
     ]
-    return pd.DataFrame(rows, columns=["title", "epsilon", "probes_per_check", "entries", "recall", "sentence"])
+    columns = ["title", "search", "epsilon", "check_time", "probes_per_check", "entries", "recall", "sentence"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def trace(results: Results, name: str, master: str | None = None) -> DataFrame:

@@ -1,69 +1,122 @@
-"""The ε advisor: which ε to use, from a sweep, with the numbers that say so.
+"""The advisor: which search for covers to use, from a sweep, with the numbers that say so.
 
-Cost is probes per covering check, size is routing-table entries; both are wanted small, and both are
-measured as ratios to exact covering. A setting is on the Pareto front if none is at least as good in both
-and better in one. The advice is the front's knee: where the saved share of the search exceeds the added
-share of the entries by most, that is where cost ratio + size ratio is smallest. Exact covering has 2; it is
-advised unless some ε has less by WORTH: who gives up exact answers wants more for it than a hair. Covering methods
-are choices too: where several searched exactly, exact covering means the cheapest of them, so that an ε has to beat
-the best exact search, not only its own method at ε = 0.
+Cost is the time of a covering check by the profile of `broker.service` (its probes, where nothing takes time), size is
+routing-table entries; both are wanted small, and both are measured as ratios to exact covering. A setting is on the
+Pareto front if none is at least as good in both and better in one. The advice is the front's knee: where the saved
+share of the search exceeds the added share of the entries by most, that is where cost ratio + size ratio is smallest.
+Exact covering has 2; it is advised unless some approximation (an ε, a budget, a search that gives up) has less by
+WORTH: who gives up exact answers wants more for it than a hair. Covering methods are choices too: where several
+searched exactly, exact covering means the cheapest of them: an approximation has to beat the best exact search.
 
-An ε that gave the numbers of a smaller one (a k-d tree below a thousand entries ignores it) is no option: equal rows
-are never compared.
+A setting that gave the numbers of another (a k-d tree below a thousand entries ignores ε) is no option: equal rows are
+never compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from analysis.report.summary import Summary, is_covering, is_exact, number_text, other_keys
+from analysis.report.summary import (
+    Summary,
+    duration_text,
+    is_covering,
+    is_exact,
+    number_text,
+    other_keys,
+    search_name,
+)
 
-COST, SIZE = "probes_per_check", "entries"
+TIME, PROBES, SIZE = "check_time", "probes_per_check", "entries"
 WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries
+MISLEADS = 0.2  # by how much the saving that is kept must exceed the recall to be worth a note
+SLOWER = 1.1  # times exact covering's settling or latency from which on it is told
 
 
 @dataclass(frozen=True)
 class Option:
-    """One ε of the sweep: what a check costs, how large the tables are."""
+    """One setting of the sweep: what a check costs, how large the tables are, and what comes of it."""
 
     point: str
-    epsilon: float
-    cost: float
+    name: str  # exact, ε = 0.1, budget 32
+    epsilon: float  # NaN where a search may miss for another reason
+    cost: float  # µs per check, or probes where nothing takes time
+    probes: float
     entries: float
     recall: float | None
+    in_time: bool = False  # what cost is
+    saving: float = float("nan")  # share of the entries of simple routing that are saved
+    settled: float = float("nan")  # ms within which 95 % of the subscriptions have
+    latency: float = float("nan")  # ms within which 95 % of the deliveries arrive
     on_front: bool = False
+
+    @property
+    def exact(self) -> bool:
+        return self.epsilon == 0
+
+    @property
+    def cost_text(self) -> str:
+        """0.27 µs (101 probes) per check."""
+        probes = f"{number_text(self.probes, 'probes')} probes"
+        return f"{duration_text(self.cost / 1000)} ({probes}) per check" if self.in_time else f"{probes} per check"
+
+    @property
+    def size_text(self) -> str:
+        return f"{number_text(self.entries, 'entries')} entries"
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The advised ε among the options of one family and method, and the sentence that says why."""
+    """The advised setting among the options of one family, and the sentences that say why."""
 
     title: str  # what was held fixed: the other swept keys
-    options: tuple[Option, ...]  # by ε
+    options: tuple[Option, ...]  # exact first
     advised: Option
     sentence: str
 
 
 def advise(summary: Summary) -> list[Advice]:
-    """One piece of advice per setting of everything but ε, where the sweep has exact covering and another ε."""
+    """One piece of advice per setting of everything but the search, where the sweep has an exact and another one."""
+    searching = [point for point in summary.order if is_covering(summary.labels(point))]
+    in_time = all(_mean(summary, point, TIME) == _mean(summary, point, TIME) for point in searching)
     groups: dict[tuple[str, str], list[Option]] = {}
-    for point in summary.order:
-        labels = summary.labels(point)
-        cost, size = summary.value(point, COST)["mean"], summary.value(point, SIZE)["mean"]
-        if is_covering(labels) and cost == cost and (is_exact(labels) or labels["epsilon"] > 0):
-            recall = summary.value(point, "recall")["mean"]
-            option = Option(point, labels["epsilon"], cost, size, recall if recall == recall else None)
+    for point in searching:
+        option = _option(summary, point, in_time)
+        if option.cost == option.cost:
             groups.setdefault(_held_fixed(summary, point), []).append(option)
     found = []
     for (title, _), options in groups.items():
-        options.sort(key=lambda option: (option.epsilon, option.cost))
-        if options[0].epsilon == 0 and options[-1].epsilon > 0:
+        options.sort(
+            key=lambda option: (not option.exact, option.epsilon != option.epsilon, option.epsilon, option.cost)
+        )
+        if options[0].exact and not options[-1].exact:
             found.append(_advice(title, _different(options)))
     return found
 
 
+def _mean(summary: Summary, point: str, metric: str) -> float:
+    return float(summary.value(point, metric)["mean"])
+
+
+def _option(summary: Summary, point: str, in_time: bool) -> Option:
+    labels, recall = summary.labels(point), _mean(summary, point, "recall")
+    return Option(
+        point,
+        "exact" if is_exact(labels) else search_name(summary, point),
+        labels["epsilon"],
+        _mean(summary, point, TIME if in_time else PROBES),
+        _mean(summary, point, PROBES),
+        _mean(summary, point, SIZE),
+        recall if recall == recall else None,
+        in_time,
+        _mean(summary, point, "reduction"),
+        _mean(summary, point, "convergence_p95"),
+        _mean(summary, point, "latency_p95"),
+    )
+
+
 def _different(options: list[Option]) -> list[Option]:
-    """The options without those that gave the same numbers at a smaller ε."""
+    """The options without those that gave the same numbers as one before."""
     kept: dict[tuple[float, float, float | None], Option] = {}
     for option in options:
         # Where nothing was missed it does not matter whether anybody looked for misses.
@@ -83,7 +136,7 @@ def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
 def pareto_front(options: list[Option]) -> list[Option]:
     """The options that no other one beats, from cheapest to smallest."""
     front: list[Option] = []
-    for option in sorted(options, key=lambda o: (o.cost, o.entries, o.epsilon)):
+    for option in sorted(options, key=lambda o: (o.cost, o.entries, not o.exact)):
         if not front or option.entries < front[-1].entries:
             front.append(option)
     return front
@@ -105,29 +158,35 @@ def _advice(title: str, options: list[Option]) -> Advice:
     exact = options[0]
     front = pareto_front(options)
     advised = knee(front, exact)
-    marked = tuple(Option(o.point, o.epsilon, o.cost, o.entries, o.recall, on_front=o in front) for o in options)
-    return Advice(title, marked, advised, _sentence(exact, advised, front, options))
+    marked = tuple(replace(option, on_front=option in front) for option in options)
+    rough = [option for option in options if not option.exact]
+    if not rough:
+        numbers = f"{exact.cost_text} and {exact.size_text}"
+        alike = f"Approximation makes no difference here: every setting has the numbers of exact covering, {numbers}."
+        return Advice(title, marked, advised, alike)
+    first = _use_exact(exact, front, rough) if advised.exact else _use_other(exact, advised)
+    words = [first, _fewer_probes(exact, rough), _slow(exact, rough), _recall(exact, rough)]
+    return Advice(title, marked, advised, " ".join(word for word in words if word))
 
 
-def _sentence(exact: Option, advised: Option, front: list[Option], options: list[Option]) -> str:
-    if all(option.epsilon == 0 for option in options):
-        numbers = f"{_cost(exact)} and {_size(exact)}"
-        return f"ε makes no difference here: every ε gives the numbers of exact covering, {numbers}."
-    if advised.epsilon == 0:
-        cheapest = min((option for option in options if option.epsilon > 0), key=lambda option: option.cost)
-        numbers = (
-            f"{_cost(exact)} and {_size(exact)}, against {_cost(cheapest)} and {_size(cheapest)} "
-            f"at ε = {cheapest.epsilon:g}"
-        )
-        if front == [exact]:
-            return f"Use exact covering: no ε searches less here. It needs {numbers}."
-        why = f"no ε saves at least {number_text(WORTH, 'share')} more of the search than it adds to the entries"
-        return f"Use exact covering: {why}. It needs {numbers}."
+def _use_exact(exact: Option, front: list[Option], rough: list[Option]) -> str:
+    cheapest = min(rough, key=lambda option: option.cost)
+    if [option for option in front if not option.exact]:
+        why = f"nothing saves at least {number_text(WORTH, 'share')} more of the search than it adds to the entries"
+    else:
+        why = "no approximation searches faster here" if exact.in_time else "no approximation searches less here"
+    return (
+        f"Use exact covering: {why}. It needs {exact.cost_text} and {exact.size_text}, the cheapest approximation "
+        f"({cheapest.name}) {cheapest.cost_text} and {cheapest.size_text}."
+    )
+
+
+def _use_other(exact: Option, advised: Option) -> str:
     saved, grown = _change(exact.cost, advised.cost), _change(exact.entries, advised.entries)
     sentence = (
-        f"Use ε = {advised.epsilon:g}: it searches {number_text(-saved, 'share')} less than exact covering "
-        f"({_cost(advised)} instead of {number_text(exact.cost, 'probes')}) and keeps "
-        f"{number_text(abs(grown), 'share')} {'more' if grown >= 0 else 'fewer'} entries ({_size(advised)} "
+        f"Use {advised.name}: it searches {number_text(-saved, 'share')} {'faster' if exact.in_time else 'less'} than "
+        f"exact covering ({advised.cost_text} instead of {exact.cost_text}) and keeps "
+        f"{number_text(abs(grown), 'share')} {'more' if grown >= 0 else 'fewer'} entries ({advised.size_text} "
         f"instead of {number_text(exact.entries, 'entries')})"
     )
     if advised.recall is not None:
@@ -135,13 +194,52 @@ def _sentence(exact: Option, advised: Option, front: list[Option], options: list
     return sentence + "."
 
 
+def _fewer_probes(exact: Option, rough: list[Option]) -> str:
+    """Where fewer probes are no less time."""
+    found = [
+        option for option in rough if option.in_time and option.probes < exact.probes and option.cost >= exact.cost
+    ]
+    if not found:
+        return ""
+    least = min(found, key=lambda option: option.probes)
+    return (
+        f"Probes mislead: {least.name} needs {number_text(least.probes, 'probes')} instead of "
+        f"{number_text(exact.probes, 'probes')} and yet {duration_text(least.cost / 1000)} instead of "
+        f"{duration_text(exact.cost / 1000)}; what a probe and the call itself cost differs between methods."
+    )
+
+
+def _slow(exact: Option, rough: list[Option]) -> str:
+    """What the dearest search does to subscriptions and to events."""
+    dearest = max(rough, key=lambda option: option.cost)
+    parts = []
+
+    def compare(mine: Callable[[Option], float], words: str) -> None:
+        if mine(dearest) > SLOWER * mine(exact):
+            parts.append(f"{words} {duration_text(mine(dearest))} instead of {duration_text(mine(exact))}")
+
+    compare(lambda option: option.settled, "95 % of the subscriptions have settled within")
+    compare(lambda option: option.latency, "95 % of the deliveries arrive within")
+    return (
+        f"With {dearest.name}, {duration_text(dearest.cost / 1000)} per check, {', and '.join(parts)}."
+        if parts and exact.in_time
+        else ""
+    )
+
+
+def _recall(exact: Option, rough: list[Option]) -> str:
+    """Where the recall of a check says little about what is saved."""
+    kept = {option.name: option.saving / exact.saving for option in rough if exact.saving > 0}
+    found = [option for option in rough if (option.recall or 1.0) + MISLEADS < kept.get(option.name, 0.0)]
+    if not found:
+        return ""
+    worst = max(found, key=lambda option: kept[option.name] - (option.recall or 0.0))
+    return (
+        f"Recall misleads: {worst.name} finds {number_text(worst.recall, 'share')} of the covers per check and keeps "
+        f"{number_text(kept[worst.name], 'share')} of exact covering's saving, because what one broker misses is asked "
+        "again at every hop."
+    )
+
+
 def _change(old: float, new: float) -> float:
     return (new - old) / old if old else 0.0
-
-
-def _cost(option: Option) -> str:
-    return f"{number_text(option.cost, 'probes')} probes per check"
-
-
-def _size(option: Option) -> str:
-    return f"{number_text(option.entries, 'entries')} entries"

@@ -28,10 +28,20 @@ from analysis.report.findings import (
     sentences,
     span,
 )
-from analysis.report.sentences import about_latency, about_search, about_tables, about_traffic, extremes, said
+from analysis.report.sentences import (
+    about_latency,
+    about_search,
+    about_settling,
+    about_tables,
+    about_traffic,
+    extremes,
+    said,
+)
 from analysis.report.study import Case, overall
 from analysis.report.summary import is_covering, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
+
+OFTEN = 0.01  # of the deliveries
 
 
 def answer(findings: Findings) -> Answer:
@@ -160,7 +170,7 @@ def of_churn(findings: Findings) -> Answer | None:
     runs = findings.summary.runs
     most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
     leaving = findings.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
-    if not leaving and not findings.happened("missed_transient"):  # events met subscriptions on their way
+    if not leaving and not _met_on_their_way(findings):
         return None
     metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
     words = sentences(
@@ -169,6 +179,14 @@ def of_churn(findings: Findings) -> Answer | None:
         span(findings, "unsubscribe_mean", "A departure has settled after, on average"),
     )
     return Answer(words, metrics, drawn(findings, differing(findings.summary, metrics)))
+
+
+def _met_on_their_way(findings: Findings) -> bool:
+    """Whether events met subscriptions on their way, more than once in a while."""
+    return any(
+        findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
+        for point in findings.points
+    )
 
 
 def of_trees(findings: Findings) -> Answer | None:
@@ -273,8 +291,8 @@ def of_routing(findings: Findings) -> Answer | None:
         return None
     summary = findings.summary
     metrics = differing(summary, USUAL, len(USUAL))
-    about = (about_tables(summary), about_search(summary), about_traffic(summary), about_latency(summary))
-    return Answer(sentences(*about), metrics, drawn(findings, metrics[:MOST_PANELS]))
+    about = (about_tables, about_search, about_traffic, about_settling, about_latency)
+    return Answer(sentences(*(part(summary) for part in about)), metrics, drawn(findings, metrics[:MOST_PANELS]))
 
 
 def in_general(findings: Findings) -> Answer:

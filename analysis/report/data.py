@@ -15,7 +15,7 @@ from analysis.report.findings import Answer, differs, same_everywhere
 from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
 from analysis.report.study import Case, picture_rows
-from analysis.report.summary import Summary, is_covering, label_text, metric_text, number_text, value_text
+from analysis.report.summary import Summary, is_covering, label_text, metric_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
 # The pictures every report has, in this order: heading, metrics, what to look for.
@@ -26,7 +26,17 @@ CHARTS = (
         "Routing-table entries of all brokers together, at the end. Less is better.",
     ),
     ("Recall of covering", ("recall",), "Covers found, of those that exact covering finds."),
-    ("Search cost", ("probes_per_check",), "Stored entries or key ranges looked at per covering check."),
+    ("Search cost", ("check_time",), "What a covering check takes, in µs, by the profile of broker.service."),
+    (
+        "Probes",
+        ("probes_per_check",),
+        "Stored entries or key ranges looked at per covering check. A probe is not the same in every method.",
+    ),
+    (
+        "Time to settle",
+        ("convergence_mean", "convergence_p95"),
+        "Until a subscription is known wherever it must be, in ms.",
+    ),
     ("Control messages", ("control_messages",), "Subscribe and unsubscribe messages over links."),
     ("Event messages", ("event_messages", "false_positives"), "Events over links, and those for nothing."),
     ("Latency", ("latency_p50", "latency_p95", "latency_p99"), "From publication to delivery, in ms."),
@@ -151,15 +161,16 @@ def _describe(name: str) -> dict[str, str]:
 def _advice_data(advice: Advice) -> dict[str, Any]:
     rows = [
         {
-            "label": f"{option.epsilon:g}",
-            "name": f"ε = {option.epsilon:g}" if option.epsilon else "exact",
+            "name": option.name,
             "cost": option.cost,
+            "probes": option.probes,
             "entries": option.entries,
             "recall": option.recall,
             "front": option.on_front,
             "advised": option.point == advice.advised.point,
-            "text": f"{number_text(option.cost, 'probes')} probes, {number_text(option.entries, '')} entries",
+            "text": f"{option.cost_text}, {option.size_text}",
         }
         for option in advice.options
     ]
-    return {"title": advice.title or "all", "rows": rows}
+    unit = "µs" if advice.advised.in_time else "probes"
+    return {"title": advice.title or "all", "unit": f"{unit} per covering check", "rows": rows}

@@ -19,7 +19,15 @@ MOST_ROWS = 14  # settings in a picture that has one row each
 GROWS = 3  # values of a number from which on its growth is worth a curve
 ALIKE_SHARE = 0.005  # shares that differ by no more are the same
 # What people ask about first; a picture takes from these what differs.
-USUAL = ("entries", "latency_p99", "event_messages", "control_messages", "probes_per_check")
+USUAL = (
+    "entries",
+    "latency_p99",
+    "check_time",
+    "convergence_p95",
+    "event_messages",
+    "control_messages",
+    "probes_per_check",
+)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, in_words, loads, names_of
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
-from analysis.report.sentences import brief, judged_share, loss_words
+from analysis.report.sentences import NO_PROCESSING, brief, judged_share, loss_words, without_processing
 from analysis.report.study import COLUMNS, Case, overall, row_texts, shape
 from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
 from analysis.report.told import read_told
@@ -38,7 +38,15 @@ from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError, __version__
 
-DIFFERENCE_METRICS = ("entries", "control_messages", "probes_per_check", "event_messages", "latency_p95")
+DIFFERENCE_METRICS = (
+    "entries",
+    "control_messages",
+    "check_time",
+    "probes_per_check",
+    "convergence_p95",
+    "event_messages",
+    "latency_p95",
+)
 MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
 
 
@@ -200,9 +208,8 @@ def _facts(summary: Summary) -> str:
     settings, seeds = len(summary.order), runs["seed"].nunique()
     words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
     words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
-    busy = [summary.value(point, "utilisation_max")["mean"] for point in summary.order]
-    if not any(share > 0 for share in busy):
-        words.append("latencies contain no processing (broker.service is none)")
+    if without_processing(summary):
+        words.append(NO_PROCESSING)
     return " · ".join(words)
 
 

@@ -61,14 +61,14 @@ def lines() -> Spec:
 
 
 def front() -> Spec:
-    """Search cost against table size, one dot per ε, the Pareto front joined, the advised one ringed.
+    """Search cost against table size, one dot per search, the Pareto front joined, the advised one ringed.
 
-    Data: cost, entries, label, name, front (on the Pareto front), advised, text.
+    Data: cost, entries, name, front (on the Pareto front), advised, text.
     """
     base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("cost:Q", title="probes per covering check", scale=alt.Scale(zero=True, nice=True)),
+        x=alt.X("cost:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=True)),
         y=alt.Y("entries:Q", title="routing-table entries", scale=alt.Scale(zero=True, nice=True)),
-        tooltip=[alt.Tooltip("label:N", title="ε"), alt.Tooltip("text:N", title="cost and size")],
+        tooltip=[alt.Tooltip("name:N", title="search"), alt.Tooltip("text:N", title="cost and size")],
     )
     joined = base.transform_filter("datum.front").mark_line(strokeWidth=1.5, opacity=0.6)
     ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5)

@@ -9,15 +9,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from analysis.report.summary import Summary, family, is_covering, is_exact, number_text, other_keys, value_text
+from analysis.report.summary import (
+    Summary,
+    duration_text,
+    family,
+    is_covering,
+    is_exact,
+    number_text,
+    other_keys,
+    value_text,
+)
 from broker.trace.schema import MUST_BE_ZERO
 
+NO_PROCESSING = "latencies contain no processing (broker.service is none)"
 SAME = 0.02  # relative differences up to this are not worth a sentence
 
 
 def brief(summary: Summary) -> list[str]:
     """Sentences about tables, approximate search, traffic, latency and correctness, as far as they apply."""
-    parts: tuple[Callable[[Summary], str], ...] = (about_tables, about_search, about_traffic, about_latency, _truth)
+    parts: tuple[Callable[[Summary], str], ...] = (
+        about_tables,
+        about_search,
+        about_traffic,
+        about_settling,
+        about_latency,
+        _truth,
+    )
     return [sentence for part in parts if (sentence := part(summary))]
 
 
@@ -40,13 +57,13 @@ def mean(summary: Summary, point: str, metric: str) -> float:
 
 
 def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
-    """The points with the least and the most of a metric, if they differ enough to tell."""
-    known = [point for point in points if mean(summary, point, metric) == mean(summary, point, metric)]
+    """The points with the least and the most of a metric, if they differ enough to tell; the first of those alike."""
+    known = {point: value for point in points if (value := mean(summary, point, metric)) == value}
     if not known:
         return None
-    least = min(known, key=lambda point: mean(summary, point, metric))
-    most = max(known, key=lambda point: mean(summary, point, metric))
-    low, high = mean(summary, least, metric), mean(summary, most, metric)
+    low, high = min(known.values()), max(known.values())
+    least = next(point for point, value in known.items() if value <= low + SAME * abs(low))
+    most = max(known, key=lambda point: known[point])
     return (least, most) if high > low * (1 + SAME) else None
 
 
@@ -127,7 +144,23 @@ def about_traffic(summary: Summary) -> str:
     if ends is None:
         return ""
     least, most = (f"{number_text(mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
-    return f"Carrying the events takes {least} with {said(summary, ends[0])} and {most} with {said(summary, ends[1])}."
+    pays = ", which keeps no routing tables" if summary.labels(ends[1])["strategy"] == "flooding" else ""
+    one, other = (said(summary, point) for point in ends)
+    return f"Carrying the events takes {least} with {one} and {most} with {other}{pays}."
+
+
+def about_settling(summary: Summary) -> str:
+    """How long a subscription takes to be known, where searching for covers takes time."""
+    # Flooding tells nobody of a subscription: to be the fastest is no achievement.
+    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
+    ends = extremes(summary, "convergence_p95", points)
+    if ends is None or without_processing(summary):
+        return ""
+    fast, slow = (duration_text(mean(summary, p, "convergence_p95")) for p in ends)
+    return (
+        f"95 % of the subscriptions are known wherever they must be within {fast} with {said(summary, ends[0])}, and "
+        f"within {slow} with {said(summary, ends[1])}."
+    )
 
 
 def about_latency(summary: Summary) -> str:
@@ -138,11 +171,16 @@ def about_latency(summary: Summary) -> str:
     if ends is None:
         within = number_text(mean(summary, known[0], "latency_p95"), "ms")
         return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if known[1:] else ".")
-    fast, slow = (f"{number_text(mean(summary, p, 'latency_p95'), 'ms')} ms" for p in ends)
+    fast, slow = (duration_text(mean(summary, p, "latency_p95")) for p in ends)
     return (
         f"95 % of the deliveries arrive within {fast} with {said(summary, ends[0])}, and within {slow} with "
         f"{said(summary, ends[1])}."
     )
+
+
+def without_processing(summary: Summary) -> bool:
+    """Whether brokers serve messages in no time, in every setting."""
+    return not any(mean(summary, point, "utilisation_max") > 0 for point in summary.order)
 
 
 def _truth(summary: Summary) -> str:

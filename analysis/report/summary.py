@@ -40,12 +40,14 @@ TABLE_METRICS = (
     "recall",
     "check_time",
     "probes_per_check",
+    "convergence_p95",
     "event_messages",
     "latency_p95",
     "latency_p99",
     "missed",
     "duplicates",
 )
+MISSING_OPTIONS = ("budget", "node_budget", "accept_missing")  # by which a search may miss, beside ε
 QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
 ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
 LOSS_METRICS = (*LOSSES, "repair_mean")
@@ -73,6 +75,7 @@ _SHORT_TITLES = {
     "duplicates": "dup.",
 }
 UNKNOWN = "–"
+NONE = "none"  # flooding keeps no tables and tells nobody of a subscription: no achievement
 LARGE = 1e9  # from here on powers of ten: nobody reads 17,709,270,733,157
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -180,10 +183,12 @@ def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...
 
     alarms = [name for name in ALARM_METRICS if happened(name)]
     losses = [name for name in LOSS_METRICS if happened(name)]
+    ratios = [summary.value(point, "delivery_ratio")["mean"] for point in summary.order]
+    some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios if _known(ratio))
     usual = list(TABLE_METRICS)
     if happened("pruned"):
         usual.insert(usual.index("entries") + 1, "pruned")
-    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if losses else ()))
+    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
     return tuple(name for name in dict.fromkeys(wanted) if known(name))
 
 
@@ -196,16 +201,27 @@ def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: Col
     if any(is_covering(summary.labels(point)) for point in summary.order):
         labels.append("epsilon")
     columns = [Column({"epsilon": "ε"}.get(name, name), name == "epsilon") for name in labels]
-    columns += [Column(key, _is_numeric(summary, key)) for key in keys]
+    columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
     columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
     rows = []
     for point in summary.order:
         have, values = summary.labels(point), json.loads(point)
         cells = [label_text(have, name) for name in labels]
         cells += [value_text(values.get(key)) for key in keys]
-        cells += [metric_text(summary.value(point, m), m, m in intervals) for m in metrics]
+        cells += [
+            NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
+        ]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows), tuple(summary.order))
+
+
+def _short(key: str) -> str:
+    """The keys of how to route are known by their last word; tables are wide enough."""
+    return key.partition(".")[2] if key.startswith(ROUTING_KEYS) else key
+
+
+def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
+    return labels["strategy"] == "flooding" and metric in {"entries", "reduction", "pruned", "convergence_p95"}
 
 
 def is_exact(labels: Mapping[str, Any]) -> bool:
@@ -271,6 +287,35 @@ def number_text(number: Any, unit: str) -> str:
     if abs(number) >= 100 or number == round(number):
         return f"{number:,.0f}"
     return f"{number:.3g}"
+
+
+def duration_text(milliseconds: Any) -> str:
+    """In the unit one says it in: 0.27 µs, 91.5 ms, 2.1 hours."""
+    if not _known(milliseconds):
+        return UNKNOWN
+    largest_first = ((3.6e6, "hours"), (6e4, "minutes"), (1e3, "s"), (1.0, "ms"))
+    for size, unit in largest_first:
+        if milliseconds >= size:
+            return (
+                f"{milliseconds / size:,.3g} {unit}"
+                if milliseconds < 1000 * size
+                else f"{milliseconds / size:,.0f} {unit}"
+            )
+    return f"{1000 * milliseconds:.3g} µs"
+
+
+def search_name(summary: Summary, point: str) -> str:
+    """How a point searches for covers, in a few words: ε = 0.1, budget 32; the method first where several take an ε."""
+    labels, values = summary.labels(point), json.loads(point)
+    approximate = {summary.labels(p)["method"] for p in summary.order if summary.labels(p)["epsilon"] > 0}
+    if labels["epsilon"] > 0:
+        name = f"ε = {value_text(labels['epsilon'])}"
+        return f"{labels['method']} at {name}" if len(approximate) > 1 else name
+    for option in MISSING_OPTIONS:
+        if f"covering.{option}" in values:
+            told = "" if option == labels["method"] else f"{labels['method']}, "
+            return f"{told}{option.replace('_', ' ')} {value_text(values[f'covering.{option}'])}"
+    return str(labels["method"])
 
 
 def load(out: Path) -> Summary:

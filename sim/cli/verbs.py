@@ -23,7 +23,7 @@ from sim.cli.terminal import ERR, progress, status
 from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
-PIPE_WIDTH = 200  # columns when the output is not a terminal: tables in files and logs stay unbroken
+PIPE_WIDTH = 240  # columns when the output is not a terminal: tables in files and logs stay unbroken
 
 _out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
 
@@ -136,6 +136,7 @@ def report(options: argparse.Namespace) -> int:
 def _print_summary(summary: Any) -> None:
     from analysis.report.advisor import advise
     from analysis.report.page import said_first
+    from analysis.report.sentences import NO_PROCESSING, without_processing
     from analysis.report.study import overall, study
     from analysis.report.summary import QUOTED_METRICS, table, table_metrics
 
@@ -155,7 +156,7 @@ def _print_summary(summary: Any) -> None:
         _say(f"{case.title}: {case.sentence}")
     if cases and overall(cases) not in sentences:
         _say(overall(cases))
-    for warning in summary.warnings:
+    for warning in [*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings]:
         _complain(f"note: {warning}")
 
 

@@ -2,8 +2,9 @@
 
 `static`: all subscriptions arrive (a Poisson process), a share of them leaves again, the network settles,
 then events are published. Everything is required to arrive, which is what comparisons want.
-`churn`: subscriptions arrive and live for exponential times while events are published over the same
-period; some deliveries are in doubt because their subscription is still on its way. `bursty`: the same, in bursts.
+`growing`: subscriptions arrive while events are published over the same period; some deliveries are in doubt because
+their subscription is still on its way. `churn`: the same, but subscriptions live for exponential times.
+`bursty`: churn, in bursts.
 `storm`: as static, but a share of the subscriptions comes all at once while events are published.
 `preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
 
@@ -147,24 +148,34 @@ class Storm(Settling):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Churn:
-    """Events over the whole period. `lifetime` is the mean in ms; who would leave after the last arrival stays."""
+class Growing:
+    """Events over the whole period in which subscriptions arrive; nobody leaves."""
 
     subscribe_rate: Positive = 1.0
-    lifetime: Positive = 500.0
 
     def came(self, stream: Stream, count: int) -> Floats:
         return _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         count, events = len(workload.lo), len(workload.events)
-        came = self.came(stream, count)
-        end = _last(came) if count else events / self.subscribe_rate
-        left = came + self.lifetime * stream("arrivals.lifetimes").standard_exponential(count)
-        left[left > end] = np.inf
+        came, stays = self.came(stream, count), np.full(count, np.inf)
         if workload.times is not None:
-            return came, left, workload.times
-        return came, left, np.sort(stream("arrivals.publish").random(events)) * end
+            return came, stays, workload.times
+        end = _last(came) if count else events / self.subscribe_rate
+        return came, stays, np.sort(stream("arrivals.publish").random(events)) * end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Churn(Growing):
+    """As growing, but clients leave. `lifetime` is the mean in ms; who would leave after the last arrival stays."""
+
+    lifetime: Positive = 500.0
+
+    def __call__(self, stream: Stream, workload: Workload) -> Times:
+        came, _, published = super().__call__(stream, workload)
+        left = came + self.lifetime * stream("arrivals.lifetimes").standard_exponential(len(came))
+        left[left > _last(came)] = np.inf
+        return came, left, published
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +192,9 @@ class Bursty(Churn):
         return came + self.spread * stream("arrivals.spread").random(count)
 
 
-ARRIVALS: dict[str, type[Static | Storm | Churn]] = {
+ARRIVALS: dict[str, type[Static | Storm | Growing]] = {
     "static": Static,
+    "growing": Growing,
     "churn": Churn,
     "bursty": Bursty,
     "storm": Storm,

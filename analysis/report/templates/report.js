@@ -220,11 +220,11 @@
   // ---- the advisor's front ------------------------------------------------------------------------------
   const drawFront = () => {
     const number = Number($("front-group")?.value || 0);
-    const rows = data.advice[number].rows;
-    showData("front", [["label", "ε"], ["cost", "probes per check"], ["entries", "table entries"],
-      ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
+    const { rows, unit } = data.advice[number];
+    showData("front", [["name", "search"], ["cost", unit], ["probes", "probes per check"],
+      ["entries", "table entries"], ["recall", "recall"], ["front", "on the front"], ["advised", "advised"]], rows);
     // Room for the names of the outermost dots.
-    const spec = JSON.parse(JSON.stringify(specs.front));
+    const spec = fill(specs.front, { __x_title__: unit });
     const sentence = "Search cost against table size: " + rows.map((r) =>
       r.name + " " + r.text + (r.advised ? " (advised)" : "")).join("; ") + ".";
     // As above: beside a cost a thousand times larger all others look like nothing.

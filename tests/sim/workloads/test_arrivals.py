@@ -35,7 +35,7 @@ def of(timeline, kind):
 )
 def test_every_timeline_is_sound(kind, subscriptions, events, brokers, seed, share):
     known = {"static": {"unsubscribe": share}, "storm": {"share": share}}
-    known["preloaded"] = {"share": share, "unsubscribe": 1 - share}
+    known |= {"preloaded": {"share": share, "unsubscribe": 1 - share}, "growing": {}}
     options = known.get(kind, {"lifetime": 1 + 100 * share})
     timeline = plan(kind, subscriptions, events, brokers, seed, **options)
     timeline.check()
@@ -60,6 +60,13 @@ def test_rates():
     came, published = of(timeline, SUBSCRIBE)[0], of(timeline, PUBLISH)[0]
     assert np.diff(came).mean() == pytest.approx(0.5, rel=0.1)
     assert np.diff(published).mean() == pytest.approx(2.0, rel=0.1)
+
+
+def test_growing_is_churn_in_which_nobody_leaves():
+    growing, churn = plan("growing"), plan("churn")
+    assert not len(of(growing, UNSUBSCRIBE)[0])
+    for kind in (SUBSCRIBE, PUBLISH):
+        assert of(growing, kind)[0].tolist() == of(churn, kind)[0].tolist()
 
 
 def test_churn_interleaves_and_lifetimes_are_exponential():
@@ -131,7 +138,7 @@ def test_brokers_and_times_of_the_data_win():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, preloaded, static, storm"),
+        ("burst", {}, "unknown arrival process 'burst'; there are: bursty, churn, growing, preloaded, static, storm"),
         ("static", {"lifetime": 3}, "no option 'lifetime'"),
         ("static", {"subscribe_rate": 0}, "arrivals.subscribe_rate is 0"),
         ("static", {"publish_rate": float("inf")}, "arrivals.publish_rate is inf"),
