@@ -10,7 +10,8 @@ import pytest
 import covering
 from broker.work import DEFAULT, PROFILES, load_profile, search_names, shipped_profiles
 from coverlay import CoverlayError
-from sim.calibrate import fit, in_words, predicted, to_profile
+from sim.calibrate import in_words, to_profile
+from sim.calibrate.fit import fit, predicted
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 
@@ -204,7 +205,7 @@ def test_fitting_finds_the_coefficients_and_keeps_them_from_falling_below_zero()
 
 
 def test_a_profile_that_is_written_can_be_read_and_said():
-    from sim.calibrate import Fitted
+    from sim.calibrate.fit import Fitted
 
     found = [
         Fitted("message", (0.6, 0.6, 0.00005, 0.5), 0.01, float("nan")),

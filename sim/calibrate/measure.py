@@ -1,8 +1,4 @@
-"""What work costs on this machine: measures the coefficients of a profile (broker/work.py) by least squares.
-
-Every kind of work is done at several sizes and dimensions. A sample is what was counted, on average per operation, and
-the least time that it took; the coefficients are those, 0 or more, whose relative errors are smallest. Then another
-workload, of a size and seed that were not fitted, is predicted and measured: `held_out`, as predicted ÷ measured.
+"""The work that is measured: searches for covers, tables, matchers, messages.
 
 Searches for covers and matchers are timed in batches, as a compiled broker does them. Where only single calls exist
 (tables, searches for covered entries), the time of an empty call from Python is taken off. A message and a byte are
@@ -12,15 +8,11 @@ greedy search that it emulates, so it has the coefficients of `zorder`.
 
 from __future__ import annotations
 
-import os
-import platform
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,31 +23,25 @@ import topk
 from broker.filter_rows import FilterRows
 from broker.ranking import make_ranking
 from broker.tables import LinkTable, LocalTable
-from broker.work import EQUAL, MATCHER, PARTNER, SEARCH, search_names
+from broker.work import EQUAL, PARTNER
 from covering.kdtree import KdTreeIndex
-from coverlay import CoverlayError, kernel, unknown_name
+from coverlay import kernel
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.strategies.basic import Identity
 from routing.strategies.merging import Merging
 from sim.bench import boxes
+from sim.calibrate.fit import Fitted, Sample, fit, predicted
 from sim.workloads.begen import Begen, begen
 from sim.workloads.located import Located, located_workload
 
 Floats = NDArray[np.float64]
-Counts = tuple[float, ...]
-Sample = tuple[Counts, float]  # what was counted per operation, after the 1 for the operation itself; microseconds
 Progress = Callable[[str], None]
 
 QUERIES = 64
 ROUNDS = 15  # on a busy machine some of them run undisturbed
 LONGEST = 0.15  # seconds that one sample may take, but for a second round
 K = 10
-USUAL = {
-    "boxes": ("scan", "auto", "sopt-rtree", "ir-tree", "lci-bv"),
-    "predicates": ("scan", "pivot", "be-star", "k-index"),
-    "places": ("scan", "ri-tree"),
-}
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
 _MOST = {"poset": 600, "zorder": 2_000, "hilbert": 2_000, "zorder-emulated": 2_000}  # entries, where more take too long
@@ -63,40 +49,6 @@ ROW_METHODS = ("scan", "auto")  # see broker/matchers.py
 _ONE_ATTRIBUTE = ("canopy",)
 _EMULATES = {"zorder-emulated": "zorder"}
 _SEED, _OTHER_SEED = 1, 2
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The coefficients of one kind of work, in microseconds, and how well they fit."""
-
-    name: str  # as in `covering.kdtree`
-    values: tuple[float, ...]
-    error: float  # mean relative error over what was fitted
-    held_out: float  # predicted ÷ measured, of what was not
-
-
-def fit(samples: Sequence[Sample]) -> tuple[tuple[float, ...], float]:
-    """Coefficients from 0 on with the least sum of squared relative errors, and the mean relative error."""
-    counts = np.array([(1.0, *sample[0]) for sample in samples])
-    times = np.array([sample[1] for sample in samples])
-    scaled = counts / times[:, None]
-    best, least = np.zeros(counts.shape[1]), np.inf
-    for size in range(1, counts.shape[1] + 1):
-        for columns in combinations(range(counts.shape[1]), size):
-            chosen = list(columns)
-            solved = np.linalg.lstsq(scaled[:, chosen], np.ones(len(times)), rcond=None)[0]
-            missed = float(((scaled[:, chosen] @ solved - 1.0) ** 2).sum())
-            if (solved >= 0).all() and missed < least - 1e-12:
-                best, least = np.zeros(counts.shape[1]), missed
-                best[chosen] = solved
-    error = float(np.abs(scaled @ best - 1.0).mean())
-    return tuple(float(value) for value in best), error
-
-
-def predicted(values: Sequence[float], samples: Sequence[Sample]) -> float:
-    """Predicted ÷ measured time of all samples together."""
-    expected = sum(values[0] + sum(v * c for v, c in zip(values[1:], counts, strict=True)) for counts, _ in samples)
-    return expected / sum(took for _, took in samples)
 
 
 def least(task: Callable[[], Any], operations: int) -> float:
@@ -313,94 +265,3 @@ def messages(progress: Progress) -> list[Fitted]:
     (receive, _), error = fit(received)
     (send_one, byte), _ = fit(sent)
     return [Fitted("message", (receive, receive, byte, send_one), error, float("nan"))]
-
-
-# ── the profile ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def chosen(methods: str | None) -> tuple[list[str], dict[str, list[str]]]:
-    """Which searches and matchers to measure: the usual ones, all, or a list separated by commas."""
-    known = {kind: topk.methods(kind) for kind in USUAL}
-    if methods == "all":
-        return search_names(), known
-    if methods is None:
-        return search_names(), {kind: list(names) for kind, names in USUAL.items()}
-    wanted = [name.strip() for name in methods.split(",")]
-    every = {*search_names(), *(name for names in known.values() for name in names)}
-    for name in wanted:
-        if name not in every:
-            raise unknown_name("method to calibrate", name, sorted(every))
-    return [n for n in search_names() if n in wanted], {
-        kind: [name for name in names if name in wanted] for kind, names in known.items()
-    }
-
-
-def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
-    """Everything that a profile has, for these methods."""
-    names, wanted = chosen(methods)
-    found = messages(progress) + tables(progress) + searches(names, progress)
-    for kind, some in wanted.items():
-        found += matchers(kind, some, progress)
-    return found
-
-
-KEYS = {"message": ("control", "event", "byte", "result"), "tables": ("table", "entry")}
-
-
-def keys_of(name: str) -> tuple[str, ...]:
-    return KEYS.get(name) or (SEARCH if name.startswith("covering.") else MATCHER)
-
-
-def to_profile(found: Sequence[Fitted]) -> str:
-    """The text of a profile."""
-    about = f"measured by coverlay calibrate on {_machine()}, {time.strftime('%Y-%m-%d')}"
-    lines = [
-        "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
-        f'about = "{about}"',
-        "",
-    ]
-    lines += ["[storage]", "page = 0.0", "round_trip = 0.0", ""]
-    for item in found:
-        told = (
-            "" if np.isnan(item.held_out) else f", a held-out workload is predicted at {item.held_out:.2f} of its time"
-        )
-        lines.append(f"[{item.name}]  # fits within {item.error:.0%} on average{told}")
-        lines += [f"{key} = {value:.4g}" for key, value in zip(keys_of(item.name), item.values, strict=True)]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _machine() -> str:
-    """The processor, as far as the system says."""
-    try:
-        told = Path("/proc/cpuinfo").read_text()
-        model = next(line.split(":")[1].strip() for line in told.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
-
-
-def in_words(item: Fitted) -> str:
-    """As in: covering.kdtree: 0.4 µs + 1.1 ns per probe."""
-    units = {
-        "message": ("to receive", None, "per byte sent", "per result served"),
-        "tables": ("per table asked", "per entry compared"),
-    }.get(item.name) or (("", "per probe") if item.name.startswith("covering.") else ("", "per entry", "per node"))
-    parts = [
-        f"{_time(v)} {unit}".strip()
-        for v, unit in zip(item.values, units, strict=False)
-        if unit is not None and (v or not unit)
-    ]
-    return f"{item.name}: {' + '.join(parts)}"
-
-
-def _time(microseconds: float) -> str:
-    return f"{microseconds:.3g} µs" if microseconds >= 0.1 else f"{microseconds * 1000:.3g} ns"
-
-
-def write_profile(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    except OSError as error:
-        raise CoverlayError(f"the profile cannot be written to {str(path)!r}: {error.strerror}") from None

@@ -1,0 +1,111 @@
+"""What to measure, and the profile that comes of it: as a file and in words."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import topk
+from broker.work import MATCHER, SEARCH, search_names
+from coverlay import CoverlayError, unknown_name
+from sim.calibrate.fit import Fitted
+from sim.calibrate.measure import Progress, matchers, messages, searches, tables
+
+USUAL = {
+    "boxes": ("scan", "auto", "sopt-rtree", "ir-tree", "lci-bv"),
+    "predicates": ("scan", "pivot", "be-star", "k-index"),
+    "places": ("scan", "ri-tree"),
+}
+
+
+def chosen(methods: str | None) -> tuple[list[str], dict[str, list[str]]]:
+    """Which searches and matchers to measure: the usual ones, all, or a list separated by commas."""
+    known = {kind: topk.methods(kind) for kind in USUAL}
+    if methods == "all":
+        return search_names(), known
+    if methods is None:
+        return search_names(), {kind: list(names) for kind, names in USUAL.items()}
+    wanted = [name.strip() for name in methods.split(",")]
+    every = {*search_names(), *(name for names in known.values() for name in names)}
+    for name in wanted:
+        if name not in every:
+            raise unknown_name("method to calibrate", name, sorted(every))
+    return [n for n in search_names() if n in wanted], {
+        kind: [name for name in names if name in wanted] for kind, names in known.items()
+    }
+
+
+def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
+    """Everything that a profile has, for these methods."""
+    names, wanted = chosen(methods)
+    found = messages(progress) + tables(progress) + searches(names, progress)
+    for kind, some in wanted.items():
+        found += matchers(kind, some, progress)
+    return found
+
+
+KEYS = {"message": ("control", "event", "byte", "result"), "tables": ("table", "entry")}
+
+
+def keys_of(name: str) -> tuple[str, ...]:
+    return KEYS.get(name) or (SEARCH if name.startswith("covering.") else MATCHER)
+
+
+def to_profile(found: Sequence[Fitted]) -> str:
+    """The text of a profile."""
+    about = f"measured by coverlay calibrate on {_machine()}, {time.strftime('%Y-%m-%d')}"
+    lines = [
+        "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
+        f'about = "{about}"',
+        "",
+    ]
+    lines += ["[storage]", "page = 0.0", "round_trip = 0.0", ""]
+    for item in found:
+        told = (
+            "" if np.isnan(item.held_out) else f", a held-out workload is predicted at {item.held_out:.2f} of its time"
+        )
+        lines.append(f"[{item.name}]  # fits within {item.error:.0%} on average{told}")
+        lines += [f"{key} = {value:.4g}" for key, value in zip(keys_of(item.name), item.values, strict=True)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _machine() -> str:
+    """The processor, as far as the system says."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+        model = next(line.split(":")[1].strip() for line in told.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def in_words(item: Fitted) -> str:
+    """As in: covering.kdtree: 0.4 µs + 1.1 ns per probe."""
+    units = {
+        "message": ("to receive", None, "per byte sent", "per result served"),
+        "tables": ("per table asked", "per entry compared"),
+    }.get(item.name) or (("", "per probe") if item.name.startswith("covering.") else ("", "per entry", "per node"))
+    parts = [
+        f"{_time(v)} {unit}".strip()
+        for v, unit in zip(item.values, units, strict=False)
+        if unit is not None and (v or not unit)
+    ]
+    return f"{item.name}: {' + '.join(parts)}"
+
+
+def _time(microseconds: float) -> str:
+    return f"{microseconds:.3g} µs" if microseconds >= 0.1 else f"{microseconds * 1000:.3g} ns"
+
+
+def write_profile(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise CoverlayError(f"the profile cannot be written to {str(path)!r}: {error.strerror}") from None
