@@ -1,4 +1,4 @@
-"""What all packages share: the version, the one error type that reaches a user as a sentence, and `kernel`."""
+"""What all packages share: the version, the one error type that reaches a user as a sentence, `Key` and `kernel`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -56,6 +57,17 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+@dataclass(frozen=True)
+class Key:
+    """What a setting means, in one line, declared with its type: `Annotated[float, Key("mean lifetime", "ms")]`.
+
+    `coverlay keys`, the reference page and the comments of `coverlay init` come from these.
+    """
+
+    meaning: str
+    unit: str = ""
+
+
 def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> Any:
     """The one decorator of every compiled function: numba's `njit` that releases the GIL, with a cache of our own.
 
@@ -71,10 +83,7 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     """
     if function is None:
         return partial(kernel, inner=inner, **options)
-    if _without_compiler:
-        function.py_func = function  # numba's name for the function behind a kernel
-        return function
-    from numba import njit  # not at the top: `coverlay list` and `--help` need no compiler
+    from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -87,15 +96,6 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     return compiled
 
 
-def intrinsic(function: Any) -> Any:
-    """numba's `intrinsic`, for the few functions that kernels call and numba does not compile."""
-    if _without_compiler:
-        return function
-    from numba.extending import intrinsic
-
-    return intrinsic(function)
-
-
 def structure(name: str, module: str, **examples: Any) -> tuple[Any, Any, Any, Any]:
     """A structure for kernels: one word to pass on, with fields that kernels can replace (numba's StructRef).
 
@@ -103,8 +103,6 @@ def structure(name: str, module: str, **examples: Any) -> tuple[Any, Any, Any, A
     class that Python sees, the type, and a function for kernels that makes one. The module must keep the first as
     `nameType` and the second as `name`: compiled code on disk refers to them there.
     """
-    if _without_compiler:
-        return None, None, None, None
     from numba import typeof, types
     from numba.experimental import structref
 
@@ -113,18 +111,6 @@ def structure(name: str, module: str, **examples: Any) -> tuple[Any, Any, Any, A
     structref.define_boxing(kind, seen)
     made = kind([(field, of if isinstance(of, types.Type) else typeof(of)) for field, of in examples.items()])
     return kind, seen, made, kernel(inner=True, inline="always")(lambda: structref.new(made))
-
-
-_without_compiler = False
-
-
-def only_look_around() -> None:
-    """For a process that asks what there is and runs nothing: kernels imported from now on stay Python functions.
-
-    Loading numba takes longer than listing every name.
-    """
-    global _without_compiler
-    _without_compiler = True
 
 
 def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:

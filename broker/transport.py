@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import simpy
 from simpy.events import NORMAL
 
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import CoverlayError, Key, quoted, unknown_name
 
 
 class Sized(Protocol):
@@ -266,15 +266,25 @@ class Server(Generic[M]):
 Entries = Callable[[], int]  # how many entries the broker's tables hold now
 
 
-def _constant(entries: Entries, rng: np.random.Generator, *, value: float) -> Callable[[], float]:
+def _constant(
+    entries: Entries, rng: np.random.Generator, *, value: Annotated[float, Key("service time of every message", "ms")]
+) -> Callable[[], float]:
     return lambda: value
 
 
-def _exponential(entries: Entries, rng: np.random.Generator, *, mean: float) -> Callable[[], float]:
+def _exponential(
+    entries: Entries, rng: np.random.Generator, *, mean: Annotated[float, Key("mean of the service times", "ms")]
+) -> Callable[[], float]:
     return lambda: mean * rng.standard_exponential()
 
 
-def _linear(entries: Entries, rng: np.random.Generator, *, base: float, per_entry: float) -> Callable[[], float]:
+def _linear(
+    entries: Entries,
+    rng: np.random.Generator,
+    *,
+    base: Annotated[float, Key("service time with empty tables", "ms")],
+    per_entry: Annotated[float, Key("added for each entry of the broker's tables", "ms")],
+) -> Callable[[], float]:
     """Matching takes longer in a larger table: the case where covering also shortens latency."""
     return lambda: base + per_entry * entries()
 

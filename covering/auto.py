@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,7 @@ from covering.contract import CoveringIndex, Floats, Id
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
 from covering.stats import Stats
-from coverlay import CoverlayError
+from coverlay import CoverlayError, Key
 
 REVIEW = 4096  # checks between two looks at the mix
 ATTRIBUTES = 4
@@ -54,7 +54,13 @@ class AutoIndex(CoveringIndex):
     gives_up_with = ("accept_missing",)
     CHOICES = (KdTreeIndex.name, PackedIndex.name, BudgetIndex.name)
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, accept_missing: float = 0.0) -> None:
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        accept_missing: Annotated[float, Key("share of the covers that may be overlooked")] = 0.0,
+    ) -> None:
         super().__init__(domain, epsilon)
         given = accept_missing
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given < 1.0:

@@ -23,7 +23,7 @@ removals. A probe is an entry whose words were looked at.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from covering.contract import NO_SLOT, CoveringIndex, Floats, Id, Slots, checked_domain
 from covering.packed import find_largest_first, volumes
 from covering.packed_words import Fields, pack_stored
-from coverlay import CoverlayError
+from coverlay import CoverlayError, Key
 
 BUDGET = 1024
 _RESERVE = 2  # times the budget are ranked: refilling costs a pass over all, which B removals then pay for
@@ -60,7 +60,13 @@ class BudgetIndex(CoveringIndex):
     name = "budget"
     always_gives_up = True
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, budget: int = BUDGET) -> None:
+    def __init__(
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        budget: Annotated[int, Key("the largest boxes that are looked at", "boxes")] = BUDGET,
+    ) -> None:
         super().__init__(domain, epsilon)
         if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
             raise CoverlayError(f"budget {budget!r} must be a whole number of at least 1")

@@ -32,7 +32,7 @@ looked at, of an entry or of a node.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +53,7 @@ from covering.packed_words import (
     scan_fields,
 )
 from covering.static_with_tail import StaticWithTail
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, Key, kernel
 
 FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
@@ -206,8 +206,12 @@ class KdTreeIndex(StaticWithTail):
         domain: ArrayLike,
         epsilon: float = 0.0,
         *,
-        node_cap: int = NODE_CAP,
-        node_budget: int | None = None,
+        node_cap: Annotated[
+            int, Key("nodes of the tree that a search visits before it scans the rest", "nodes")
+        ] = NODE_CAP,
+        node_budget: Annotated[
+            int | None, Key("nodes that it visits before it gives up; absent: never", "nodes")
+        ] = None,
     ) -> None:
         super().__init__(domain, epsilon)
         for option, value in (("node_cap", node_cap), ("node_budget", 1 if node_budget is None else node_budget)):

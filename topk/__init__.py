@@ -12,6 +12,7 @@ This file is the registry: a matcher named here is listed, created and tested.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, overload
 
 from coverlay import CoverlayError, unknown_name
@@ -71,7 +72,28 @@ _METHODS: dict[str, type[TopKIndex]] = {
 }
 
 AUTO = "auto"  # no structure of its own: picks one per static run
-_WRAPPER = {"buffer": "subscriptions that are scanned before they are built into a static run"}
+_BUFFER_HELP = "subscriptions that are scanned before they are built into a static run"
+
+
+KINDS = ("boxes", "predicates", "places")  # of catalogues
+
+
+def options_of(name: str, kind: str = "boxes") -> dict[str, tuple[str, Any]]:
+    """The options of a matcher: one line of help, and the default, None where it is chosen by the data."""
+    cls = _METHODS.get(name) if kind == "boxes" else registry(kind)[name]
+    wrapped = kind == "boxes" and (cls is None or not cls.dynamic)
+    built = (interval_indexes().get(name), cls)
+    helped = {option: (text, _default(option, built)) for option, text in (cls.options if cls else {}).items()}
+    return {**helped, **({"buffer": (_BUFFER_HELP, BUFFER)} if wrapped else {})}
+
+
+def _default(option: str, built: tuple[Any, ...]) -> Any:
+    """The default of a parameter of any of these classes or of what they inherit from."""
+    for cls in (base for one in built if one for base in one.__mro__):
+        parameter = inspect.signature(cls.__init__).parameters.get(option)
+        if parameter is not None and parameter.default is not inspect.Parameter.empty:
+            return parameter.default
+    return None
 
 
 def methods(kind: str = "boxes") -> list[str]:
@@ -113,7 +135,7 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
     if name not in methods():
         raise unknown_name("matching method", name, methods())
     cls = _METHODS.get(name)
-    valid = {**(cls.options if cls else {}), **(_WRAPPER if cls is None or not cls.dynamic else {})}
+    valid = options_of(name)
     for option in options:
         if option not in valid:
             known = ", ".join(sorted(valid)) or "none"

@@ -14,17 +14,17 @@ Cost: O(n) with the constant of a vectorised scan, plus O((D·k)²) integer work
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.contract import CoveringIndex, Floats, Slots
 from covering.curve import theory
-from covering.curve.keys import Codes, Quantiser, greedy_bits, interleave, mirror
+from covering.curve.keys import Bits, Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
 from covering.packed_words import Fields, covered_by_fields, dominating, pack_stored
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, Key, kernel
 
 
 @kernel
@@ -64,7 +64,12 @@ class EmulatedIndex(CoveringIndex):
     gives_up_with = ("probe_cap",)
 
     def __init__(
-        self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None, probe_cap: int | None = None
+        self,
+        domain: ArrayLike,
+        epsilon: float = 0.0,
+        *,
+        bits: Bits = None,
+        probe_cap: Annotated[int | None, Key("probes after which the search ends; absent: never", "probes")] = None,
     ) -> None:
         super().__init__(domain, epsilon)
         if probe_cap is not None and (isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from covering.contract import CoveringIndex, Floats, Slots
 from covering.curve.hilbert_keys import key_rows
-from covering.curve.keys import Codes, Quantiser, Words, default_bits, mirror
+from covering.curve.keys import Bits, Codes, Quantiser, Words, default_bits, mirror
 from covering.curve.sfc_array import SfcArray
 from coverlay import CoverlayError
 
@@ -73,7 +73,7 @@ class ExactCurveIndex(CurveIndex):
     find: ClassVar[Callable[..., tuple[int, int]]]
     find_many: ClassVar[Callable[..., tuple[Slots, int]]]
 
-    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: int | None = None) -> None:
+    def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: Bits = None) -> None:
         super().__init__(domain, epsilon, bits)
 
     def _search(self, query: Floats) -> int:

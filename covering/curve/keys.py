@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covering.contract import Floats
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, Key, kernel
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int64]
 
 WORD = 64
+Bits = Annotated[int | None, Key("bits of a coordinate on the curve; absent: as many as fit", "bits")]
 MAX_BITS = 32  # per coordinate: float64 scaling is exact enough and codes stay clear of the sign bit
 _FINEST_DEFAULT = 16  # more bits multiply the cubes of a greedy search and separate few more bounds
 _COARSEST_DEFAULT = 8  # below this a key hardly discriminates: take another word instead

@@ -17,7 +17,7 @@ and the slides' bounds on it; beyond D = 2 only large ε finishes under the cap.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +27,10 @@ from covering.curve import theory
 from covering.curve.bigmin import jump_search
 from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
-from covering.curve.keys import WORD, Codes, Words, greedy_bits
+from covering.curve.keys import WORD, Bits, Codes, Words, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
 from covering.packed_words import dominates
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, Key, kernel
 
 PROBE_CAP = 4096  # about a millisecond of probing; an exact scan of 100k entries takes half of that
 
@@ -102,10 +102,10 @@ class ZorderIndex(CurveIndex):
         domain: ArrayLike,
         epsilon: float = 0.0,
         *,
-        bits: int | None = None,
-        probe_cap: int = PROBE_CAP,
-        merge_runs: bool = False,
-        finish: bool = True,
+        bits: Bits = None,
+        probe_cap: Annotated[int, Key("probes after which the greedy search ends", "probes")] = PROBE_CAP,
+        merge_runs: Annotated[bool, Key("join cubes that follow each other on the curve")] = False,
+        finish: Annotated[bool, Key("with ε = 0, search what the cap left open by exact jumps")] = True,
     ) -> None:
         super().__init__(domain, epsilon, bits, greedy_bits)
         if isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1:

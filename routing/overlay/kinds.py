@@ -12,16 +12,19 @@ P(u, v) = β·exp(−d(u, v)/(α·L)) with L the largest distance; the AS graph 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import networkx as nx
 import numpy as np
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, Key
 from routing.options import number, whole
 
 LARGEST_SEED = 2**63  # NetworkX generators take an integer; one draw of ours seeds them
 TIER_ONE = 6  # the AS model starts from a clique of 4 to 6 top providers; smaller graphs are that clique
+
+
+Degree = Annotated[float | None, Key("links per broker on average; absent: 2·ln n, at least 4")]
 
 
 class Builder(Protocol):
@@ -49,7 +52,9 @@ def ring(brokers: int, rng: np.random.Generator) -> nx.Graph:
     return graph
 
 
-def balanced_tree(brokers: int, rng: np.random.Generator, *, branching: int = 2) -> nx.Graph:
+def balanced_tree(
+    brokers: int, rng: np.random.Generator, *, branching: Annotated[int, Key("children of each broker")] = 2
+) -> nx.Graph:
     """Complete `branching`-ary tree, filled level by level until there are n brokers."""
     branching = whole("overlay.branching", branching, 1)
     graph = nx.empty_graph(brokers)
@@ -64,7 +69,12 @@ def random_tree(brokers: int, rng: np.random.Generator) -> nx.Graph:
     return nx.from_prufer_sequence(rng.integers(0, brokers, brokers - 2).tolist())
 
 
-def grid(brokers: int, rng: np.random.Generator, *, columns: int | None = None) -> nx.Graph:
+def grid(
+    brokers: int,
+    rng: np.random.Generator,
+    *,
+    columns: Annotated[int | None, Key("brokers in a row; absent: near-square")] = None,
+) -> nx.Graph:
     """Rows of `columns` brokers (default: near-square), the last row perhaps shorter."""
     width = math.isqrt(brokers - 1) + 1 if columns is None else whole("overlay.columns", columns, 1, brokers)
     graph = nx.empty_graph(brokers)
@@ -79,7 +89,11 @@ def grid(brokers: int, rng: np.random.Generator, *, columns: int | None = None) 
 
 
 def erdos_renyi(
-    brokers: int, rng: np.random.Generator, *, probability: float | None = None, degree: float | None = None
+    brokers: int,
+    rng: np.random.Generator,
+    *,
+    probability: Annotated[float | None, Key("chance that a pair is linked; absent: by degree")] = None,
+    degree: Degree = None,
 ) -> nx.Graph:
     """Every pair is linked with `probability`, or such that brokers have `degree` links on average."""
     if probability is not None and degree is not None:
@@ -95,7 +109,12 @@ def erdos_renyi(
     return graph
 
 
-def barabasi_albert(brokers: int, rng: np.random.Generator, *, links: int | None = None) -> nx.Graph:
+def barabasi_albert(
+    brokers: int,
+    rng: np.random.Generator,
+    *,
+    links: Annotated[int | None, Key("links that each new broker brings; absent: 2")] = None,
+) -> nx.Graph:
     """Each new broker brings `links` links (default 2) to brokers chosen in proportion to their degree."""
     seed = int(rng.integers(LARGEST_SEED))
     if brokers == 1:
@@ -105,7 +124,13 @@ def barabasi_albert(brokers: int, rng: np.random.Generator, *, links: int | None
 
 
 def watts_strogatz(
-    brokers: int, rng: np.random.Generator, *, neighbours: int | None = None, rewire: float = 0.1
+    brokers: int,
+    rng: np.random.Generator,
+    *,
+    neighbours: Annotated[
+        int | None, Key("nearest on the ring that each is linked to, an even number; absent: 4")
+    ] = None,
+    rewire: Annotated[float, Key("share of the links that are moved")] = 0.1,
 ) -> nx.Graph:
     """A ring where each broker knows its `neighbours` nearest (even; default 4); some links are moved."""
     rewire = number("overlay.rewire", rewire, 0.0, 1.0)
@@ -125,9 +150,9 @@ def waxman(
     brokers: int,
     rng: np.random.Generator,
     *,
-    alpha: float = 0.2,
-    beta: float | None = None,
-    degree: float | None = None,
+    alpha: Annotated[float, Key("how far links reach, as a share of the largest distance")] = 0.2,
+    beta: Annotated[float | None, Key("chance of a link between brokers at one place; absent: by degree")] = None,
+    degree: Degree = None,
 ) -> nx.Graph:
     """Brokers anywhere in the unit square, near ones more likely linked.
 

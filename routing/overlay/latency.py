@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import CoverlayError, Key, quoted, unknown_name
 from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 # Light in glass travels about 200 km per millisecond; used where brokers have places on the globe.
 MILLISECONDS_PER_KM = 0.005
 EARTH_RADIUS_KM = 6371.0
+Minimum = Annotated[float, Key("least latency of a link, however near its brokers are", "ms")]
 
 
 class LatencyModel(Protocol):
@@ -33,7 +34,7 @@ class LatencyModel(Protocol):
 class Constant:
     """The same latency on every link."""
 
-    value: float = 1.0
+    value: Annotated[float, Key("latency of every link", "ms")] = 1.0
 
     def __post_init__(self) -> None:
         number("latency.value", self.value, 0.0)
@@ -46,8 +47,8 @@ class Constant:
 class Uniform:
     """Independent and uniform between `low` and `high`."""
 
-    low: float = 1.0
-    high: float = 10.0
+    low: Annotated[float, Key("the least latency of a link", "ms")] = 1.0
+    high: Annotated[float, Key("the largest latency of a link", "ms")] = 10.0
 
     def __post_init__(self) -> None:
         number("latency.low", self.low, 0.0)
@@ -67,8 +68,8 @@ class Distance:
     of the square for Waxman, one grid step, and the mean link length for layouts we draw ourselves.
     """
 
-    per_unit: float = 1.0
-    minimum: float = 0.0
+    per_unit: Annotated[float, Key("latency per unit of distance in the overlay's coordinates", "ms")] = 1.0
+    minimum: Minimum = 0.0
 
     def __post_init__(self) -> None:
         number("latency.per_unit", self.per_unit, 0.0)
@@ -87,8 +88,8 @@ class Distance:
 class GreatCircle:
     """`ms_per_km` for each kilometre over the globe, but at least `minimum`; for brokers on a map."""
 
-    ms_per_km: float = MILLISECONDS_PER_KM
-    minimum: float = 0.0
+    ms_per_km: Annotated[float, Key("latency per kilometre over the globe", "ms/km")] = MILLISECONDS_PER_KM
+    minimum: Minimum = 0.0
 
     def __post_init__(self) -> None:
         number("latency.ms_per_km", self.ms_per_km, 0.0)

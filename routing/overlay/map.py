@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, quoted, unknown_name
+from coverlay import CoverlayError, Key, quoted, unknown_name
 from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
@@ -27,9 +27,9 @@ MARGIN = 0.05  # of the area on every side that a layout leaves free: brokers ar
 class Area:
     """A rectangle of degrees, and how brokers are put into it."""
 
-    latitude: tuple[float, float]
-    longitude: tuple[float, float]
-    place: str = "layout"
+    latitude: Annotated[tuple[float, float], Key("[south, north] of the area that brokers are put into", "degrees")]
+    longitude: Annotated[tuple[float, float], Key("[west, east] of it", "degrees")]
+    place: Annotated[str, Key("layout: neighbours stay near each other; random: anywhere in the area")] = "layout"
 
     def placed(self, spots: Floats, rng: np.random.Generator) -> Floats:
         """(n, 2) longitude and latitude of brokers whose picture is `spots`."""

@@ -1,8 +1,8 @@
-"""What `coverlay list` shows: the names of every registry, each with the first line of its own documentation.
+"""What `coverlay list` and `coverlay keys` show: the names of every registry, each with a line of documentation; keys.
 
 Nothing is described here: a class or function that is registered alone in its file is described by the file,
-one of several by itself. Asking every registry loads most of the product, so answers are kept in the user's cache
-until a source file changes.
+one of several by itself. Asking the registries loads most of the product, which takes seconds, so answers are kept in
+the user's cache until a source file changes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from coverlay import user_cache
+from sim.experiment.reference import Setting
 
 Rows = list[tuple[str, str]]
 PACKAGES = ("analysis", "broker", "covering", "routing", "sim", "topk")
@@ -96,11 +98,28 @@ LISTS: dict[str, Callable[[], Rows]] = {
 
 
 def listed(what: str) -> Rows:
-    """The rows of a list, from the cache if no source file changed since they were kept."""
+    """The rows of a list."""
+    return [(name, text) for name, text in _kept(what, LISTS[what])]
+
+
+def settings() -> list[Setting]:
+    """The keys of experiment files."""
+
+    def rows() -> list[Any]:
+        from sim.experiment.keys import settings
+
+        return [asdict(setting) for setting in settings()]
+
+    return [Setting(**{**row, "only_for": tuple(row["only_for"])}) for row in _kept("keys", rows)]
+
+
+def _kept(what: str, make: Callable[[], list[Any]]) -> list[Any]:
+    """Rows of plain values, from the cache if no source file changed since they were kept."""
     kept = user_cache() / "lists" / f"{what}-{_state_of_sources()}.json"
     with suppress(OSError, ValueError):
-        return [(name, text) for name, text in json.loads(kept.read_text(encoding="utf-8"))]
-    rows = LISTS[what]()
+        found: list[Any] = json.loads(kept.read_text(encoding="utf-8"))
+        return found
+    rows = make()
     with suppress(OSError):  # a cache that cannot be written only costs time
         kept.parent.mkdir(parents=True, exist_ok=True)
         for old in kept.parent.glob(f"{what}-*.json"):

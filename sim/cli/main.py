@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from coverlay import CoverlayError, __version__, only_look_around
+from coverlay import CoverlayError, __version__
 from sim.cli import verbs
 from sim.cli.lists import LISTS
 
@@ -31,7 +31,6 @@ EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
-LOOKING = ("list",)  # verbs that need no kernel, only its name
 COMPILING = ("demo", "run", "reproduce", "bench", "calibrate")  # verbs that run kernels
 
 
@@ -109,6 +108,12 @@ def parser() -> argparse.ArgumentParser:
     listing = verb("list", "what there is to choose from", "list\nlist experiments")
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
 
+    keys = verb("keys", "every key of an experiment file: type, default, unit, meaning", "keys\nkeys covering")
+    keys.add_argument("section", nargs="?", metavar="SECTION", help="one section or key only (default: all)")
+    keys.add_argument(
+        "--format", choices=("text", "json", "markdown"), default="text", help="how it is written (default: text)"
+    )
+
     intact = "are the traces still what was written? digests and trace hashes, recomputed"
     verb("verify", intact, "verify out/demo", folder=True)
 
@@ -165,8 +170,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
     logging.getLogger().addHandler(logging.NullHandler())
-    if options.verb in LOOKING and arguments is None:  # else this process goes on after the verb, and may need kernels
-        only_look_around()
     if options.verb in COMPILING:
         from sim.cli.compiling import announce  # imports numba, as these verbs will; the others must not
 

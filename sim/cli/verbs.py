@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -18,8 +19,9 @@ from rich.text import Text
 
 from coverlay import CoverlayError
 from sim.bench import ALONG, BENCHMARKS
-from sim.cli.lists import LISTS, listed
+from sim.cli.lists import LISTS, listed, settings
 from sim.cli.terminal import ERR, progress, status
+from sim.experiment.reference import as_markdown, by_section, choose
 from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
@@ -236,6 +238,20 @@ def list_names(options: argparse.Namespace) -> int:
         for name, text in listed(what):
             grid.add_row(Text(f"  {name}"), Text(text))
         _out.print(grid)
+    return 0
+
+
+def keys(options: argparse.Namespace) -> int:
+    chosen = choose(settings(), options.section)
+    if options.format == "json":
+        _out.print_json(json.dumps([asdict(setting) for setting in chosen]), ensure_ascii=False)
+    elif options.format == "markdown":
+        print(as_markdown(chosen), end="")
+    else:
+        for section, rows in by_section(chosen).items():
+            _out.print(f"{section}:", style="bold")
+            shown = [[f"  {s.key}", s.type, s.default, s.unit, s.in_words] for s in rows]
+            _print_table(["  key", "type", "default", "unit", "meaning"], shown)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Experiments, from a TOML file to the traces of all its runs.
 
 config (sections and keys), effects and reasons (keys without effect), dotted (`covering.epsilon`)
+keys      every key with its meaning, from the model; reference: shown
 plan      file, `--set` and sweep → list of runs; points: the combinations of a sweep
 sweep     all runs of a plan, on cores or a Spark cluster; runner: one run
 engines   SimPy or compiled; faults: what fails when

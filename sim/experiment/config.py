@@ -4,8 +4,8 @@ Sections hold the settings that every kind shares plus the options of the chosen
 `covering.probe_cap`, …). Options are checked against the kind itself, so a misspelt or foreign one is
 reported with its path like any other mistake. All mistakes come in one message.
 
-A key that matters only together with others declares why it would not (`NoEffect`, see effects.py and reasons.py).
-Defaults that brokers have too are read from their settings.
+Each key says what it means (`Key`; keys.py shows them all). One that matters only together with others declares why it
+would not (`NoEffect`, see effects.py and reasons.py). Defaults that brokers have too are read from their settings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from broker.network import Settings, searches_of
 from broker.ranking import at_work, kind_of, make_ranking
 from broker.transport import WORK, LinkModel, service_model
 from broker.work import DEFAULT, load_profile
-from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
+from coverlay import CoverlayError, Key, did_you_mean, quoted, unknown_name
 from routing.contract import RoutingOptions
 from routing.options import reject_unknown
 from routing.overlay.graph import overlay_options
@@ -69,13 +69,22 @@ class OpenSection(Section):
 
 
 class OverlaySection(OpenSection):
-    kind: Annotated[str, NoEffect(reasons.overlay_from_file)] = "random-tree"
-    file: File = None
-    latency_attribute: Annotated[str | None, NoEffect(reasons.overlay_generated)] = None
-    brokers: Annotated[int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file)] = 50
-    latency: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
-    latency_floor: Annotated[float, Field(ge=0)] = 0.0  # milliseconds that every link takes at least
-    map: dict[str, Any] | None = None  # where on the globe brokers are, see routing/overlay/map.py
+    kind: Annotated[
+        str, NoEffect(reasons.overlay_from_file), Key("the generated overlay; coverlay list topologies has them")
+    ] = "random-tree"
+    file: Annotated[File, Key("your own overlay instead: GraphML, GML or an edge list")] = None
+    latency_attribute: Annotated[
+        str | None, NoEffect(reasons.overlay_generated), Key("the file's edge attribute that has the latency, in ms")
+    ] = None
+    brokers: Annotated[
+        int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file), Key("brokers in the overlay")
+    ] = 50
+    latency: Annotated[
+        dict[str, Any],
+        Key("kind = constant, uniform, distance or great-circle; unless given, a file's own count"),
+    ] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
+    latency_floor: Annotated[float, Field(ge=0), Key("every link takes at least this", "ms")] = 0.0
+    map: Annotated[dict[str, Any] | None, Key("puts generated brokers on the globe; absent: in the plane")] = None
 
     @model_validator(mode="after")
     def _known(self) -> OverlaySection:
@@ -90,20 +99,27 @@ class OverlaySection(OpenSection):
 
 
 class LinksSection(Section):
-    bandwidth: Annotated[float, Field(gt=0)] | None = LinkModel.bandwidth  # bytes per millisecond
-    jitter: Annotated[float, Field(ge=0)] = LinkModel.jitter  # milliseconds
-    loss: Annotated[float, Field(ge=0, lt=1)] = LinkModel.loss  # chance that a transmission has to be repeated
-    # Milliseconds.
-    retransmit_after: Annotated[float, Field(ge=0), NoEffect(reasons.nothing_lost)] = LinkModel.retransmit_after
+    """Links stay in order and reliable whatever these say."""
+
+    bandwidth: Annotated[
+        Annotated[float, Field(gt=0)] | None, Key("what a link carries; absent: unlimited", "bytes/ms")
+    ] = LinkModel.bandwidth
+    jitter: Annotated[float, Field(ge=0), Key("up to this much more latency per message, at random", "ms")] = (
+        LinkModel.jitter
+    )
+    loss: Annotated[float, Field(ge=0, lt=1), Key("chance that a transmission has to be repeated")] = LinkModel.loss
+    retransmit_after: Annotated[
+        float, Field(ge=0), NoEffect(reasons.nothing_lost), Key("time after which it is repeated", "ms")
+    ] = LinkModel.retransmit_after
 
 
 class ServiceSection(OpenSection):
     """How long a broker serves a message: none, constant, exponential, linear, or what its work costs."""
 
-    kind: str = "none"
-    profile: Annotated[str | None, PROFILE] = (
-        None  # of `work`: the name of a shipped profile, or a file; see broker/work.py
-    )
+    kind: Annotated[str, Key("how long a message is served: none, constant, exponential, linear or work")] = "none"
+    profile: Annotated[
+        str | None, PROFILE, Key("of work: a shipped profile of what work costs, or a file of coverlay calibrate")
+    ] = None
 
     @model_validator(mode="after")
     def _known(self) -> ServiceSection:
@@ -119,10 +135,16 @@ class ServiceSection(OpenSection):
 
 class BrokerSection(Section):
     service: ServiceSection = Field(default_factory=ServiceSection)
-    # Messages at a broker, the one in service included, before events find no room; absent: unbounded.
-    queue: Annotated[Positive | None, NoEffect(reasons.no_service_time)] = None
-    # What then happens to an event.
-    overflow: Annotated[Literal["drop", "shed", "hold"], NoEffect(reasons.no_limited_queue)] = Settings.overflow
+    queue: Annotated[
+        Positive | None,
+        NoEffect(reasons.no_service_time),
+        Key("messages at a broker, the one in service included, before events find no room; absent: unbounded"),
+    ] = None
+    overflow: Annotated[
+        Literal["drop", "shed", "hold"],
+        NoEffect(reasons.no_limited_queue),
+        Key("an event without room is dropped, or the lowest in rank is, or its sender holds it"),
+    ] = Settings.overflow
 
     @property
     def immediate(self) -> bool:
@@ -130,12 +152,16 @@ class BrokerSection(Section):
 
 
 class WorkloadSection(OpenSection):
-    kind: Annotated[str, NoEffect(reasons.workload_from_files)] = "zipf"
-    subscriptions_file: File = None
-    events_file: File = None
-    attributes: Annotated[int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files)] = 2
-    subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files)] = 1000
-    events: Annotated[Count, NoEffect(reasons.workload_from_files)] = 200
+    kind: Annotated[
+        str, NoEffect(reasons.workload_from_files), Key("the generated workload; coverlay list workloads has them")
+    ] = "zipf"
+    subscriptions_file: Annotated[File, Key("your own subscriptions: CSV, Parquet or JSON lines")] = None
+    events_file: Annotated[File, Key("your own events: CSV, Parquet or JSON lines")] = None
+    attributes: Annotated[
+        int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files), Key("attributes of an event")
+    ] = 2
+    subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files), Key("subscriptions that are made")] = 1000
+    events: Annotated[Count, NoEffect(reasons.workload_from_files), Key("events that are published")] = 200
 
     @property
     def from_files(self) -> bool:
@@ -160,7 +186,11 @@ class ArrivalsSection(OpenSection):
         "settle": NoEffect(reasons.all_timed),
         "": NoEffect(reasons.subscriptions_timed),
     }
-    kind: Annotated[str, NoEffect(reasons.subscriptions_timed, unless="static")] = "static"
+    kind: Annotated[
+        str,
+        NoEffect(reasons.subscriptions_timed, unless="static"),
+        Key("when subscriptions come and leave: static, growing, churn, bursty, storm or preloaded"),
+    ] = "static"
 
     @model_validator(mode="after")
     def _known(self) -> ArrivalsSection:
@@ -170,17 +200,31 @@ class ArrivalsSection(OpenSection):
 
 
 class RoutingSection(Section):
-    strategy: str = Settings.strategy
-    # What becomes of entries that a later one covers: they stay, are retracted, or are pruned by who received them.
-    mode: Annotated[Literal["lazy", "active", "prune"], NoEffect(reasons.no_search, unless="lazy")] = Settings.mode
-    # union: several sent subscriptions that together cover one hold it back too.
-    cover: Annotated[Literal["single", "union"], NoEffect(reasons.no_search, unless="single")] = RoutingOptions.cover
-    advertisements: Literal["none", "simple", "covering"] = Settings.advertisements
-    trees: Literal["spanning", "per-source"] = Settings.trees
-    # Of `hierarchical` and of levels; absent: the middle of the tree.
-    root: Annotated[Count | None, NoEffect(reasons.no_root)] = None
-    # Share of a merger that nobody asked for.
-    merge_waste: Annotated[Share, NoEffect(reasons.no_merging, unless=0.0)] = RoutingOptions.merge_waste
+    strategy: Annotated[
+        str, Key("flooding, simple, identity, covering (SIENA), merging (REBECA) or hierarchical (JEDI)")
+    ] = Settings.strategy
+    mode: Annotated[
+        Literal["lazy", "active", "prune"],
+        NoEffect(reasons.no_search, unless="lazy"),
+        Key("entries that a later one covers stay, are retracted by a message, or are pruned by who received them"),
+    ] = Settings.mode
+    cover: Annotated[
+        Literal["single", "union"],
+        NoEffect(reasons.no_search, unless="single"),
+        Key("a subscription is held back by one that was sent, or also by several together (SimPy only)"),
+    ] = RoutingOptions.cover
+    advertisements: Annotated[
+        Literal["none", "simple", "covering"], Key("subscriptions travel only towards advertisements, routed this way")
+    ] = Settings.advertisements
+    trees: Annotated[
+        Literal["spanning", "per-source"], Key("one tree of least latency, or shortest paths per publishing broker")
+    ] = Settings.trees
+    root: Annotated[
+        Count | None, NoEffect(reasons.no_root), Key("broker at the root of the hierarchy; absent: the tree's middle")
+    ] = None
+    merge_waste: Annotated[
+        Share, NoEffect(reasons.no_merging, unless=0.0), Key("share of a merger that nobody may have asked for")
+    ] = RoutingOptions.merge_waste
 
     @field_validator("strategy")
     @classmethod
@@ -202,14 +246,25 @@ class RoutingSection(Section):
 
 class CoveringSection(OpenSection):
     option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_search)}
-    method: Annotated[str, NoEffect(reasons.no_search)] = RoutingOptions.method
-    epsilon: Annotated[Share, NoEffect(reasons.epsilon_by_level, unless=0.0)] = RoutingOptions.epsilon
-    # Beside an approximate search, ask what an exact one would have said.
-    recall: Annotated[bool, NoEffect(reasons.nothing_missed)] = Settings.ask_exact
-    # By distance from the root; the last holds for all below.
-    epsilon_per_level: Annotated[list[Share], NoEffect(reasons.exact_search, unless=[])] = []
-    # "3-7" = 0.1, both directions.
-    epsilon_per_link: Annotated[dict[str, Share], NoEffect(reasons.exact_search, unless={})] = {}
+    method: Annotated[
+        str, NoEffect(reasons.no_search), Key("how a cover is searched; coverlay list covering has the methods")
+    ] = RoutingOptions.method
+    epsilon: Annotated[
+        Share,
+        NoEffect(reasons.epsilon_by_level, unless=0.0),
+        Key("ε: part of the space that a search may skip; it may miss covers then, never events"),
+    ] = RoutingOptions.epsilon
+    recall: Annotated[
+        bool, NoEffect(reasons.nothing_missed), Key("beside an approximate search, ask what an exact one would say")
+    ] = Settings.ask_exact
+    epsilon_per_level: Annotated[
+        list[Share],
+        NoEffect(reasons.exact_search, unless=[]),
+        Key("ε by distance from the root; the last holds for all below"),
+    ] = []
+    epsilon_per_link: Annotated[
+        dict[str, Share], NoEffect(reasons.exact_search, unless={}), Key('ε by link, both directions: { "3-7" = 0.1 }')
+    ] = {}
 
     @model_validator(mode="after")
     def _known(self) -> CoveringSection:
@@ -237,12 +292,19 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    kind: str = Settings.kind  # what the k best are, see broker/ranking.py; unless given, what the method is for
-    method: str = Settings.matcher
-    semantics: Literal["exact", "relaxed"] = RoutingOptions.semantics
-    k: Positive | None = Settings.k
-    # Of places, in degrees; absent: the map's diagonal.
-    max_distance: Annotated[Annotated[float, Field(gt=0)] | None, NoEffect(reasons.no_places)] = None
+    kind: Annotated[str, Key("what is ranked: boxes, predicates or places; absent: what the method is for")] = (
+        Settings.kind
+    )
+    method: Annotated[str, Key("how the best are found; coverlay list matchers has the methods")] = Settings.matcher
+    semantics: Annotated[
+        Literal["exact", "relaxed"], Key("all predicates hold, or one of them and the others add to the score")
+    ] = RoutingOptions.semantics
+    k: Annotated[Positive | None, Key("each broker serves its k best; absent: all that match")] = Settings.k
+    max_distance: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        NoEffect(reasons.no_places),
+        Key("of places: where nearness ends; absent: the map's diagonal", "degrees"),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -259,15 +321,31 @@ class MatchingSection(OpenSection):
 
 
 class FaultsSection(Section):
-    file: File = None  # a CSV table of faults, see sim/experiment/faults.py
-    # Of the brokers and of the links, once each.
-    crash_fraction: Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_file, unless=0.0)] = 0.0
-    cut_fraction: Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_file, unless=0.0)] = 0.0
-    downtime: Annotated[float, Field(gt=0), NoEffect(reasons.no_drawn_faults)] = 200.0  # mean, in milliseconds
-    # What a crash does to a broker's memory.
-    state: Annotated[Literal["lost", "kept"], NoEffect(reasons.no_drawn_crashes)] = "lost"
-    # Of the publishing period.
-    window: Annotated[list[float], Field(min_length=2, max_length=2), NoEffect(reasons.no_drawn_faults)] = [0.0, 0.5]
+    file: Annotated[File, Key("a CSV table of faults: time, kind, broker, neighbour, until, state")] = None
+    crash_fraction: Annotated[
+        float,
+        Field(ge=0, le=1),
+        NoEffect(reasons.faults_from_file, unless=0.0),
+        Key("share of brokers that crash"),
+    ] = 0.0
+    cut_fraction: Annotated[
+        float,
+        Field(ge=0, le=1),
+        NoEffect(reasons.faults_from_file, unless=0.0),
+        Key("share of links that are cut"),
+    ] = 0.0
+    downtime: Annotated[
+        float, Field(gt=0), NoEffect(reasons.no_drawn_faults), Key("mean time that they are down", "ms")
+    ] = 200.0
+    state: Annotated[
+        Literal["lost", "kept"], NoEffect(reasons.no_drawn_crashes), Key("what a crash does to a broker's memory")
+    ] = "lost"
+    window: Annotated[
+        list[float],
+        Field(min_length=2, max_length=2),
+        NoEffect(reasons.no_drawn_faults),
+        Key("when they fail: [start, end] as shares of the time in which events are published"),
+    ] = [0.0, 0.5]
 
     @model_validator(mode="after")
     def _known(self) -> FaultsSection:
@@ -279,30 +357,43 @@ class FaultsSection(Section):
 
 
 class RunSection(Section):
-    engine: Literal["auto", "simpy", "compiled"] = "auto"  # by predicted size, see sim/experiment/engines.py
-    samples: Count = 20  # how often table sizes are written down on the way
-    # Shares of the subscriptions whose decisions, and of the events whose deliveries, are kept row by row; the others
-    # are added up, so totals stay exact.
-    sample_decisions: Annotated[float, Field(ge=0, le=1)] = 1.0
-    sample_deliveries: Annotated[float, Field(ge=0, le=1)] = 1.0
-    # Share of the events that the oracle judges; absent: all, or as many as take it seconds (oracle.JUDGED_PAIRS).
-    sample_oracle: Annotated[float, Field(gt=0, le=1)] | None = None
-    limit_bytes: Annotated[float, Field(gt=0)] = 4e9  # a run predicted to be larger is not begun unless forced
-    force: bool = False  # begin it all the same
+    engine: Annotated[
+        Literal["auto", "simpy", "compiled"], Key("by predicted size, the reference, or the compiled one")
+    ] = "auto"
+    samples: Annotated[Count, Key("how often table sizes are written down on the way")] = 20
+    sample_decisions: Annotated[
+        float, Field(ge=0, le=1), Key("share of the subscriptions whose decisions the trace keeps; totals stay exact")
+    ] = 1.0
+    sample_deliveries: Annotated[
+        float, Field(ge=0, le=1), Key("share of the events whose deliveries the trace keeps; totals stay exact")
+    ] = 1.0
+    sample_oracle: Annotated[
+        Annotated[float, Field(gt=0, le=1)] | None,
+        Key("share of the events that the oracle judges; absent: all, or as many as take it seconds"),
+    ] = None
+    limit_bytes: Annotated[
+        float, Field(gt=0), Key("a run predicted to need more memory is not begun unless forced", "bytes")
+    ] = 4e9
+    force: Annotated[bool, Key("begin it all the same")] = False
 
 
 class Experiment(Section):
     """One point of a sweep, or a whole experiment before it is expanded."""
 
-    name: str
-    question: str = ""
-    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
-    tell: Count = 0  # events that `coverlay run` tells the story of, in words
+    name: Annotated[str, Key("what it is called in reports; absent: the file's name")]
+    question: Annotated[str, Key("what it is to answer; the report repeats it")] = ""
+    seeds: Annotated[list[Seed], Field(min_length=1), Key("one run of every point each; with three, intervals")] = [1]
+    tell: Annotated[Count, Key("events that coverlay run tells the story of, in words")] = 0
     overlay: OverlaySection = Field(default_factory=OverlaySection)
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
     workload: WorkloadSection = Field(default_factory=WorkloadSection)
-    schema_: Annotated[dict[str, Any] | None, Field(alias="schema"), NoEffect(reasons.workload_generated)] = None
+    schema_: Annotated[
+        dict[str, Any] | None,
+        Field(alias="schema"),
+        NoEffect(reasons.workload_generated),
+        Key('attributes of your own files: { price = { kind = "continuous", low = 0, high = 100 } }'),
+    ] = None
     arrivals: ArrivalsSection = Field(default_factory=ArrivalsSection)
     routing: RoutingSection = Field(default_factory=RoutingSection)
     covering: CoveringSection = Field(default_factory=CoveringSection)

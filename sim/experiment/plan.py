@@ -263,6 +263,8 @@ def _key(key: str) -> str:
 
 
 def toml_value(value: Any) -> str:
+    if isinstance(value, dict) and not value:
+        return "{}"
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):

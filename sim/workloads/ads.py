@@ -7,8 +7,11 @@ and a broker shows its k best. The score is the bid, which counts where matching
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
+from coverlay import Key
 from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
@@ -44,8 +47,9 @@ AGES = ((13, 17), (18, 24), (25, 34), (35, 49), (50, 64), (65, 90), (18, 34), (2
 EVENING, DAYTIME = (18, 23), (9, 17)
 
 
-def ads(*, skew: NotNegative = 0.8) -> Generator:
-    """`skew` is the Zipf parameter of interests and countries."""
+def ads(
+    *, skew: Annotated[NotNegative, Key("Zipf parameter of the popularity of interests and countries")] = 0.8
+) -> Generator:
     interests, countries = popularity(len(INTERESTS), skew), popularity(len(COUNTRIES), skew)
 
     def subscribe(luck: Luck) -> Subscription:

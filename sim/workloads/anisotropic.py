@@ -6,8 +6,11 @@ whether a box covers another.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from coverlay import Key
 from routing.options import whole
 from sim.random_streams import Stream
 from sim.workloads.contract import Generator, Workload, boxes
@@ -16,8 +19,12 @@ from sim.workloads.options import Share
 SPREAD = 0.5  # widths vary by this fraction around their mean
 
 
-def anisotropic(*, narrow: Share = 0.02, wide: Share = 0.6, narrow_attributes: int | None = None) -> Generator:
-    """`narrow` and `wide` are mean widths; by default the first half of the attributes, rounded up, is narrow."""
+def anisotropic(
+    *,
+    narrow: Annotated[Share, Key("mean width in narrow attributes, as a fraction of the domain")] = 0.02,
+    wide: Annotated[Share, Key("mean width in the others")] = 0.6,
+    narrow_attributes: Annotated[int | None, Key("how many, the first ones; absent: half of them, rounded up")] = None,
+) -> Generator:
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
         wanted = (attributes + 1) // 2 if narrow_attributes is None else narrow_attributes

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.language.schema import Schema
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, Key, unknown_name
 from routing.options import accepted, number, reject_unknown, whole
 from routing.overlay.latency import globe_distances
 from sim.random_streams import Stream, streams
@@ -77,18 +77,18 @@ class Timeline:
             assert self.broker[came[int(self.index[place])]] == self.broker[place], "where it came"
 
 
-Times = tuple[
-    Floats, Floats, Floats
-]  # when subscriptions come, when they leave (inf: never), when events are published
+SubscribeRate = Annotated[Positive, Key("subscriptions that come in the whole network", "per ms")]
+# When subscriptions come, when they leave (inf: never), when events are published.
+Times = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settling:
-    """Rates are operations per ms in the whole network; `settle` is the time to come to rest, in ms."""
+    """Subscriptions come, the network comes to rest, events are published."""
 
-    subscribe_rate: Positive = 1.0
-    publish_rate: Positive = 1.0
-    settle: NotNegative = 1000.0
+    subscribe_rate: SubscribeRate = 1.0
+    publish_rate: Annotated[Positive, Key("events that are published in the whole network", "per ms")] = 1.0
+    settle: Annotated[NotNegative, Key("time to come to rest before events are published", "ms")] = 1000.0
 
     def times(self, stream: Stream, workload: Workload, unsubscribe: float = 0.0) -> Times:
         count, events = len(workload.lo), len(workload.events)
@@ -109,9 +109,9 @@ class Settling:
 
 @dataclass(frozen=True, kw_only=True)
 class Static(Settling):
-    """`unsubscribe` is the share that leaves again."""
+    """Some leave again before events are published."""
 
-    unsubscribe: Share = 0.0
+    unsubscribe: Annotated[Share, Key("share of the subscriptions that leaves before events are published")] = 0.0
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         return self.times(stream, workload, self.unsubscribe)
@@ -121,7 +121,7 @@ class Static(Settling):
 class Preloaded(Static):
     """Static, but the first `share` of the subscriptions is there from the start: they come before time 0."""
 
-    share: Share = 1.0
+    share: Annotated[Share, Key("share of the subscriptions that is there before time 0")] = 1.0
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         there = round(self.share * len(workload.lo))
@@ -136,8 +136,8 @@ class Preloaded(Static):
 class Storm(Settling):
     """Static, but the last `share` of the subscriptions comes within `width` ms, half way through the events."""
 
-    share: Share = 0.5
-    width: NotNegative = 1.0
+    share: Annotated[Share, Key("share of the subscriptions that comes all at once")] = 0.5
+    width: Annotated[NotNegative, Key("time within which they come", "ms")] = 1.0
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         came, left, published = self.times(stream, workload)
@@ -151,7 +151,7 @@ class Storm(Settling):
 class Growing:
     """Events over the whole period in which subscriptions arrive; nobody leaves."""
 
-    subscribe_rate: Positive = 1.0
+    subscribe_rate: SubscribeRate = 1.0
 
     def came(self, stream: Stream, count: int) -> Floats:
         return _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
@@ -167,9 +167,9 @@ class Growing:
 
 @dataclass(frozen=True, kw_only=True)
 class Churn(Growing):
-    """As growing, but clients leave. `lifetime` is the mean in ms; who would leave after the last arrival stays."""
+    """As growing, but clients leave; who would leave after the last arrival stays."""
 
-    lifetime: Positive = 500.0
+    lifetime: Annotated[Positive, Key("mean time that a subscription stays", "ms")] = 500.0
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         came, _, published = super().__call__(stream, workload)
@@ -182,8 +182,8 @@ class Churn(Growing):
 class Bursty(Churn):
     """Like churn at the same mean rate, but `burst` subscriptions at a time (a geometric mean) within `spread` ms."""
 
-    burst: Annotated[float, Range(1)] = 20.0
-    spread: NotNegative = 1.0
+    burst: Annotated[float, Range(1), Key("mean number of subscriptions that come together")] = 20.0
+    spread: Annotated[NotNegative, Key("time within which a burst comes", "ms")] = 1.0
 
     def came(self, stream: Stream, count: int) -> Floats:
         first_of_burst = stream("arrivals.bursts").random(count) < 1.0 / self.burst
@@ -219,9 +219,11 @@ def schedule(
     workload: Workload,
     brokers: int,
     *,
-    home_skew: float = 0.0,
-    publisher_skew: float = 0.0,
-    attach: str = "random",
+    home_skew: Annotated[float, Key("Zipf parameter of how many subscribers a broker has; 0: all alike")] = 0.0,
+    publisher_skew: Annotated[float, Key("the same for publishers")] = 0.0,
+    attach: Annotated[
+        str, Key("where clients are: random, nearest on the map, or interest (similar ones near)")
+    ] = "random",
     map: Floats | None = None,
     spots: Floats | None = None,
     **options: Any,

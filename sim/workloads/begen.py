@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, Key, kernel
 from sim.random_streams import Stream, streams
 from sim.workloads.options import Count, NotNegative, Range
 from sim.workloads.regional_zipf import zipf_probabilities
@@ -36,7 +36,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DISTRIBUTIONS = ("uniform", "zipf")  # of the attributes
-Cardinality = Annotated[int, Range(2, 2**53)]
+Cardinality = Annotated[int, Range(2, 2**53), Key("whole values of each attribute")]
+SubscriptionSize = Annotated[int, Key("attributes that a subscription names, on average")]
+EventSize = Annotated[int, Key("attributes that an event has")]
 _WIDEST = 9  # a range is 1 to this many values: k-index enumerates them
 _VARIANTS = 4  # anchors per topic: near misses that differ by value, not by attribute
 _TOPICAL = 0.5  # share of expressions that belong to a topic
@@ -51,8 +53,8 @@ class Population:
     dimensions: int = 400
     seed: int = 1
     _: KW_ONLY
-    distribution: Annotated[str, DISTRIBUTIONS] = "uniform"
-    skew: NotNegative = 1.0  # of the Zipf law
+    distribution: Annotated[str, DISTRIBUTIONS, Key("how often an attribute is named")] = "uniform"
+    skew: Annotated[NotNegative, Key('of the Zipf law, where distribution = "zipf"')] = 1.0
 
     @property
     def law(self) -> Floats:
@@ -68,11 +70,13 @@ class Begen(Population):
 
     _: KW_ONLY
     cardinality: Cardinality = 250_000_000
-    clusters: Count | None = 4
-    cluster_size: Count = 100
-    subscription_size: int = 8
-    event_size: int = 15
-    match_probability: Annotated[float, Range(0, 0.25, above=True)] = 0.001
+    clusters: Annotated[Count | None, Key("centres per attribute that values scatter around")] = 4
+    cluster_size: Annotated[Count, Key("scatter around a centre", "values")] = 100
+    subscription_size: SubscriptionSize = 8
+    event_size: EventSize = 15
+    match_probability: Annotated[
+        float, Range(0, 0.25, above=True), Key("expected share of the subscriptions that an event matches")
+    ] = 0.001
 
 
 @dataclass(frozen=True)

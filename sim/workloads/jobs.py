@@ -7,8 +7,11 @@ the seeker; each broker tells its k best.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, integer
+from coverlay import Key
 from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
@@ -35,8 +38,9 @@ SCHEMA = Schema(
 )
 
 
-def jobs(*, skew: NotNegative = 0.7) -> Generator:
-    """`skew` is the Zipf parameter of professions and cities."""
+def jobs(
+    *, skew: Annotated[NotNegative, Key("Zipf parameter of the popularity of professions and cities")] = 0.7
+) -> Generator:
     professions, cities = popularity(len(NAMES), skew), popularity(len(CITIES), skew)
 
     def subscribe(luck: Luck) -> Subscription:

@@ -11,13 +11,23 @@ frequencies as in both papers, scaled to sum to 1 per subscription (Definition 1
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError
+from coverlay import CoverlayError, Key
 from sim.random_streams import Stream, streams
-from sim.workloads.begen import Cardinality, Population, catalogue_of, distinct, sizes_around, some_of
+from sim.workloads.begen import (
+    Cardinality,
+    EventSize,
+    Population,
+    SubscriptionSize,
+    catalogue_of,
+    distinct,
+    sizes_around,
+    some_of,
+)
 from sim.workloads.options import Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
@@ -39,11 +49,11 @@ class Located(Population):
     subscriptions: int = 200_000
     _: KW_ONLY
     cardinality: Cardinality = 100
-    event_size: int = 10
-    subscription_size: int = 4
-    alpha: Share | None = None  # mean of N(mean, 0.05); None is U(0, 1)
-    latitude: tuple[float, float] = USA[0]
-    longitude: tuple[float, float] = USA[1]
+    event_size: EventSize = 10
+    subscription_size: SubscriptionSize = 4
+    alpha: Annotated[Share | None, Key("mean weight of the place against the text; absent: uniform in 0..1")] = None
+    latitude: Annotated[tuple[float, float], Key("[south, north] of the area with clients", "degrees")] = USA[0]
+    longitude: Annotated[tuple[float, float], Key("[west, east] of it", "degrees")] = USA[1]
 
     @property
     def widest_subscription(self) -> int:

@@ -9,12 +9,14 @@ for its topic. Missing and one-sided predicates are the hard case of curve-based
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from broker.language.schema import Schema, categorical, integer
 from covering.residue import Residue
-from coverlay import CoverlayError
+from coverlay import CoverlayError, Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload
 from sim.workloads.options import NotNegative, Several, Share
@@ -26,14 +28,14 @@ EQUALITY, ONE_SIDED, RANGE, UNMENTIONED = range(4)
 
 def mixture(
     *,
-    equality: NotNegative = 0.2,
-    one_sided: NotNegative = 0.3,
-    range: NotNegative = 0.3,
-    unmentioned: NotNegative = 0.2,
-    different: Share = 0.1,
-    categories: Several = 20,
-    skew: NotNegative = 1.0,
-    levels: Several = 100,
+    equality: Annotated[NotNegative, Key("share of the predicates that are equalities")] = 0.2,
+    one_sided: Annotated[NotNegative, Key("share of the predicates with one bound")] = 0.3,
+    range: Annotated[NotNegative, Key("share of the predicates with two bounds")] = 0.3,
+    unmentioned: Annotated[NotNegative, Key("share of the attributes that a subscription does not mention")] = 0.2,
+    different: Annotated[Share, Key("share of the predicates on the topic that are ≠")] = 0.1,
+    categories: Annotated[Several, Key("topics")] = 20,
+    skew: Annotated[NotNegative, Key("Zipf parameter of the topics' popularity; 0: all alike")] = 1.0,
+    levels: Annotated[Several, Key("whole values of each numeric attribute")] = 100,
 ) -> Generator:
     """Shares need not add up to 1: they are taken relative to their sum."""
 

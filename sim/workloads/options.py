@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
-from coverlay import CoverlayError, quoted
+from coverlay import CoverlayError, Key, quoted
 from routing.options import number, whole
 
 
@@ -25,6 +25,14 @@ Count = Annotated[int, Range(1)]
 Several = Annotated[int, Range(2)]
 
 
+def parts_of(hint: Any) -> Iterator[Any]:
+    """A type and, where it is a union, its members: a range may be declared with any of them."""
+    yield hint
+    for part in get_args(hint):
+        if get_args(part):
+            yield from parts_of(part)
+
+
 def checked(section: str, takes: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as `takes` (a function or dataclass with keyword-only parameters) declares them, or a refusal."""
     hints = get_type_hints(takes, include_extras=True)
@@ -32,8 +40,10 @@ def checked(section: str, takes: Callable[..., Any], options: Mapping[str, Any])
 
 
 def _checked(key: str, hint: Any, value: Any) -> Any:
-    for part in (hint, *get_args(hint)):  # a range may be one of a union
+    for part in parts_of(hint):
         for allowed in getattr(part, "__metadata__", ()):
+            if isinstance(allowed, Key):
+                continue
             if part.__origin__ is int:
                 return whole(key, value, allowed.least, None if math.isinf(allowed.most) else allowed.most)
             if part.__origin__ is float:

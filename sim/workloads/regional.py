@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from coverlay import Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload, boxes, in_blocks
 from sim.workloads.options import Count, NotNegative, Range, Several
@@ -18,14 +19,15 @@ from sim.workloads.regional_zipf import draw_points, draw_regions, zipf_lengths
 
 def regional(
     *,
-    regions: Count = 10,
-    cells: Several = 100,
-    volume: Annotated[float, Range(1)] | None = None,
-    skew_across: NotNegative = 0.0,
-    skew_within: NotNegative = 1.0,
-    skew_length: NotNegative = 0.75,
+    regions: Annotated[Count, Key("regions that interests and events come from")] = 10,
+    cells: Annotated[Several, Key("cells per dimension")] = 100,
+    volume: Annotated[
+        Annotated[float, Range(1)] | None, Key("size of a region; absent: a twentieth of all", "cells")
+    ] = None,
+    skew_across: Annotated[NotNegative, Key("Zipf parameter of the regions' popularity")] = 0.0,
+    skew_within: Annotated[NotNegative, Key("Zipf parameter of the cells within a region")] = 1.0,
+    skew_length: Annotated[NotNegative, Key("Zipf parameter of the lengths of intervals")] = 0.75,
 ) -> Generator:
-    """`volume` is the size of a region in cells, by default a twentieth of all."""
     shape: dict[str, Any] = {"regions": regions, "cells": cells, "volume": volume, "skew_across": skew_across}
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:

@@ -8,8 +8,11 @@ Stations are around the same cities. Values have the unit of their quantity.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from broker.language import Near, Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, degrees, integer
+from coverlay import Key
 from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, between, one_of, popularity, rounded, written
@@ -43,8 +46,7 @@ SCHEMA = Schema(
 )
 
 
-def sensors(*, skew: NotNegative = 0.8) -> Generator:
-    """`skew` is the Zipf parameter of the cities."""
+def sensors(*, skew: Annotated[NotNegative, Key("Zipf parameter of the popularity of cities")] = 0.8) -> Generator:
     law = popularity(len(PLACES), skew)
 
     def subscribe(luck: Luck) -> Subscription:

@@ -7,8 +7,11 @@ alike, limits are round, so that many wishes contain others. The score is what t
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from broker.language import Subscription
 from broker.language.schema import Schema, Value, categorical, continuous, integer
+from coverlay import Key
 from sim.workloads.contract import Generator
 from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, at_most, one_of, popularity, rounded, written
@@ -38,8 +41,7 @@ SCHEMA = Schema(
 TIERS = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
-def stocks(*, skew: NotNegative = 1.0) -> Generator:
-    """`skew` is the Zipf parameter of the symbols' popularity."""
+def stocks(*, skew: Annotated[NotNegative, Key("Zipf parameter of the popularity of symbols")] = 1.0) -> Generator:
     law = popularity(len(SYMBOLS), skew)
 
     def subscribe(luck: Luck) -> Subscription:

@@ -7,9 +7,9 @@ boxes rarely cover each other, "wide" ones often.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from coverlay import CoverlayError, quoted
+from coverlay import CoverlayError, Key, quoted
 from routing.options import number
 from sim.random_streams import Stream
 from sim.workloads.contract import Generator, Workload, boxes
@@ -17,7 +17,9 @@ from sim.workloads.contract import Generator, Workload, boxes
 WIDTHS = {"narrow": (0.0, 0.05), "wide": (0.0, 1.0)}
 
 
-def uniform(*, width: Any = "narrow") -> Generator:
+def uniform(
+    *, width: Annotated[Any, Key("of boxes: a fraction of the domain, [low, high], narrow or wide")] = "narrow"
+) -> Generator:
     low, high = width_range(width)
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:

@@ -6,8 +6,11 @@ normally around their place; what would lie outside the domain is cut at its edg
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from coverlay import Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload, boxes
 from sim.workloads.options import Count, NotNegative, Share
@@ -18,13 +21,12 @@ WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank
 
 def zipf(
     *,
-    clusters: Count = 20,
-    skew: NotNegative = 1.0,
-    spread: NotNegative = 0.05,
-    width: Share = 0.5,
-    width_skew: NotNegative = 1.0,
+    clusters: Annotated[Count, Key("places that interests and events gather around")] = 20,
+    skew: Annotated[NotNegative, Key("Zipf parameter of the places' popularity; 0: all alike")] = 1.0,
+    spread: Annotated[NotNegative, Key("scatter around a place, as a fraction of the domain")] = 0.05,
+    width: Annotated[Share, Key("the widest box, as a fraction of the domain")] = 0.5,
+    width_skew: Annotated[NotNegative, Key("Zipf parameter of the widths: the larger, the fewer wide boxes")] = 1.0,
 ) -> Generator:
-    """`width` is the widest box as a fraction of the domain, `spread` the scatter around a place."""
     popularity = np.cumsum(zipf_probabilities(clusters, skew))
     widths = np.cumsum(zipf_probabilities(WIDTH_STEPS, width_skew))
 

@@ -26,8 +26,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import intrinsic
 
-from coverlay import CoverlayError, intrinsic, kernel, unknown_name
+from coverlay import CoverlayError, kernel, unknown_name
 
 SUM, MAX, MIN, PRODUCT, NOISY_OR = range(5)  # codes; anything larger is the address of a function
 _SLACK = 1e-9  # relative: the same fold with other operands may round otherwise

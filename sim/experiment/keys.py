@@ -1,0 +1,187 @@
+"""Every key of an experiment file with type, default, unit and one line of meaning, in rows for reference.py.
+
+Nothing is described here. Keys of the model say what they mean in config.py, options of a kind (`overlay.degree`) in
+the signature of what they are passed to, those of a matcher in its `options`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass, replace
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+import covering
+import topk
+from broker.transport import SERVICE_MODELS
+from coverlay import Key
+from routing.options import accepted
+from routing.overlay.graph import OVERLAYS
+from routing.overlay.latency import LATENCIES
+from routing.overlay.map import Area
+from sim.experiment.config import LARGEST, Experiment, MatchingSection
+from sim.experiment.effects import INPUT_FILE, PROFILE
+from sim.experiment.plan import toml_value
+from sim.experiment.reference import ABSENT, Setting
+from sim.workloads import PARAMETERS, WORKLOADS
+from sim.workloads.arrivals import ARRIVALS, CLIENTS, schedule
+from sim.workloads.options import Range
+
+WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text", dict: "table"}
+SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+
+
+def settings() -> list[Setting]:
+    """All of them, section by section in the order of the model."""
+    return list(_of_model(Experiment, ""))
+
+
+# ── keys of the model ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_model(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
+    sections = []
+    for name, field in model.model_fields.items():
+        key = prefix + (field.alias or name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            sections.append((field.annotation, f"{key}."))
+            continue
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        yield _setting(key, field.annotation, default, field.metadata)
+        yield from _of_options(key)
+    yield from _of_options(prefix.rstrip("."))
+    for section, inner in sections:
+        yield from _of_model(section, inner)
+
+
+def _setting(
+    key: str, hint: Any, default: Any, metadata: Iterable[Any] = (), only_for: tuple[str, ...] = ()
+) -> Setting:
+    said = next((item for item in (*metadata, *_metadata(hint)) if isinstance(item, Key)), Key(""))
+    written = ABSENT if default is None else toml_value(_plain(default))
+    return Setting(key, _type(hint, metadata), written, said.unit or ABSENT, said.meaning, only_for)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# ── options of kinds and methods ───────────────────────────────────────────────────────────────────────────
+
+# Section or table → what its options are passed to, by kind.
+OPTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
+    "overlay": lambda: OVERLAYS,
+    "overlay.latency": lambda: LATENCIES,
+    "overlay.map": lambda: {"": Area},
+    "broker.service": lambda: SERVICE_MODELS,
+    "workload": lambda: {kind: PARAMETERS.get(kind, takes) for kind, takes in WORKLOADS.items()},
+    "arrivals": lambda: ARRIVALS,
+    "covering": lambda: covering.METHODS,
+}
+
+
+def _of_options(section: str) -> Iterator[Setting]:
+    """A row for each option, one for all kinds that have it with the same default and meaning."""
+    found: dict[tuple[str, Setting], list[str]] = {}
+    kinds = OPTIONS[section]() if section in OPTIONS else {}
+    for kind, takes in kinds.items():
+        for setting in _declared(section, takes, _options(takes)):
+            found.setdefault((setting.key, setting), []).append(kind)
+    if section == "matching":
+        for method, setting in _of_matchers():
+            found.setdefault((setting.key, setting), []).append(method)
+    names = list(dict.fromkeys(key for key, _ in found))
+    for (_, setting), of in sorted(found.items(), key=lambda item: names.index(item[0][0])):
+        every = len(of) == len(kinds)
+        yield replace(setting, only_for=() if every else tuple(of))
+    if section == "arrivals":
+        yield from _declared(section, schedule, CLIENTS)
+
+
+def _options(takes: Any) -> tuple[str, ...]:
+    """The names of what can be given: keyword-only parameters, or the fields of a value."""
+    return accepted(takes) or (tuple(takes.__dataclass_fields__) if is_dataclass(takes) else ())
+
+
+def _declared(section: str, takes: Any, names: Iterable[str]) -> Iterator[Setting]:
+    plain_class = inspect.isclass(takes) and not is_dataclass(takes)
+    hints = get_type_hints(takes.__init__ if plain_class else takes, include_extras=True)
+    parameters = inspect.signature(takes).parameters
+    for name in names:
+        default = parameters[name].default
+        yield _setting(f"{section}.{name}", hints[name], None if default is inspect.Parameter.empty else default)
+
+
+def _of_matchers() -> Iterator[tuple[str, Setting]]:
+    for kind in topk.KINDS:
+        for method in topk.methods(kind):
+            for name, (meaning, default) in topk.options_of(method, kind).items():
+                if name not in MatchingSection.model_fields:  # there it is described for all
+                    hint = Any if default is None else type(default)
+                    yield method, _setting(f"matching.{name}", hint, default, [Key(meaning)])
+
+
+# ── types in words ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _metadata(hint: Any) -> Iterator[Any]:
+    """What is declared with a type, in unions and below other annotations too."""
+    yield from getattr(hint, "__metadata__", ())
+    for part in get_args(hint):
+        if get_args(part):
+            yield from _metadata(part)
+
+
+def _type(hint: Any, metadata: Iterable[Any] = ()) -> str:
+    declared = [*metadata, *_metadata(hint)]
+    for item in list(declared):
+        if isinstance(item, FieldInfo):  # of a type within a union
+            declared += item.metadata
+    if INPUT_FILE in declared or PROFILE in declared:
+        return "name or file" if PROFILE in declared else "file"
+    bare = _bare(hint)
+    if get_origin(bare) is Literal:
+        return _either(get_args(bare))
+    for item in declared:
+        if isinstance(item, tuple) and not isinstance(item, Range) and all(isinstance(name, str) for name in item):
+            return _either(item)
+    return _with_bounds(_words(bare), declared)
+
+
+def _bare(hint: Any) -> Any:
+    """A type without annotations, and without the None of what may be absent."""
+    if hasattr(hint, "__metadata__"):
+        return _bare(hint.__origin__)
+    members = [part for part in get_args(hint) if part is not NoneType]
+    return _bare(members[0]) if NoneType in get_args(hint) else hint
+
+
+def _words(bare: Any) -> str:
+    origin, arguments = get_origin(bare) or bare, get_args(bare)
+    if origin is list:
+        return f"list of {_words(_bare(arguments[0]))}s"
+    if origin is dict and arguments and arguments[1] is not Any:
+        return f"table of {_words(_bare(arguments[1]))}s"
+    if origin is tuple:
+        return f"[{', '.join(_words(_bare(part)) for part in arguments)}]"
+    return WORDS.get(origin, "any")
+
+
+def _either(names: Iterable[Any]) -> str:
+    *most, last = map(str, names)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _with_bounds(words: str, declared: Iterable[Any]) -> str:
+    bounds: list[str] = []
+    for item in declared:
+        if isinstance(item, Range):
+            limits: list[tuple[str, Any]] = [(">" if item.above else "≥", item.least), ("≤", item.most)]
+        else:
+            limits = [(sign, getattr(item, name, None)) for name, sign in SIGNS.items()]
+        bounds += [f"{sign} {limit:,}" for sign, limit in limits if isinstance(limit, int | float) and limit < LARGEST]
+    return f"{words} {', '.join(bounds)}" if bounds else words
