@@ -21,6 +21,7 @@ START = """start here:
   coverlay demo               what routing and covering save, in a minute
   coverlay run stocks         traders and quotes: what happened to a few of them, in words
   coverlay list experiments   what else is shipped
+  coverlay init               a commented experiment file to start from
   coverlay run mine.toml      your own overlay, data and sweep (README.md)
   coverlay VERB --help        options and examples of a verb"""
 RUN_EXAMPLES = """run strategies
@@ -29,6 +30,9 @@ run epsilon --set overlay.brokers=20 --set 'seeds=[1, 2, 3]' --jobs 2
 run mine.toml --out out/mine --resume"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
+INIT_EXAMPLES = """init
+init --overlay star --brokers 20 --strategy merging --out mine.toml
+init --overlay net.graphml --subscriptions subs.csv --events events.csv"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
 COMPILING = ("demo", "run", "reproduce", "bench", "calibrate")  # verbs that run kernels
@@ -114,6 +118,20 @@ def parser() -> argparse.ArgumentParser:
         "--format", choices=("text", "json", "markdown"), default="text", help="how it is written (default: text)"
     )
 
+    init = verb("init", "write a commented experiment file to start from", INIT_EXAMPLES)
+    init.add_argument(
+        "--out", type=Path, default=Path("experiment.toml"), metavar="FILE", help="where to (default: experiment.toml)"
+    )
+    init.add_argument("--overlay", metavar="KIND-or-FILE", help="of `coverlay list topologies`, or your own file")
+    init.add_argument("--brokers", metavar="N", help="brokers of a generated overlay")
+    init.add_argument("--workload", metavar="KIND", help="a kind of `coverlay list workloads`")
+    init.add_argument("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
+    init.add_argument("--events", metavar="N-or-FILE", help="how many, or your own file")
+    init.add_argument("--strategy", metavar="NAME", help="of `coverlay list strategies`")
+    init.add_argument("--epsilon", type=float, metavar="E", help="ε of an approximate search for covers")
+    _settings_option(init)
+    init.add_argument("--force", action="store_true", help="replace a file that is there")
+
     intact = "are the traces still what was written? digests and trace hashes, recomputed"
     verb("verify", intact, "verify out/demo", folder=True)
 
@@ -132,14 +150,7 @@ def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
         metavar="DIR",
         help=f"output folder (default: {out or 'out/NAME'})",
     )
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="key=value",
-        help="change a setting, e.g. covering.epsilon=0.1; may be repeated",
-    )
+    _settings_option(command)
     command.add_argument(
         "--jobs",
         type=_positive,
@@ -150,6 +161,17 @@ def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
     command.add_argument("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
     command.add_argument("--force", action="store_true", help="begin runs that are predicted to be too large")
     command.add_argument("--resume", action="store_true", help="keep the runs that are complete already")
+
+
+def _settings_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="key=value",
+        help="change a setting, e.g. covering.epsilon=0.1; may be repeated",
+    )
 
 
 def _positive(text: str) -> int:

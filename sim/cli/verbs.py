@@ -255,6 +255,22 @@ def keys(options: argparse.Namespace) -> int:
     return 0
 
 
+def init(options: argparse.Namespace) -> int:
+    from sim.experiment.plan import parse_setting
+    from sim.experiment.start import QUESTIONS, asked, compose, write
+
+    flags = {name: getattr(options, name) for name in (*QUESTIONS, "workload", "epsilon")}
+    settings = dict(map(parse_setting, options.settings))
+    if sys.stdin.isatty() and sys.stdout.isatty() and not settings and set(flags.values()) == {None}:
+        flags = asked(flags, lambda question, default: input(f"{question} [{default}]: "))
+    data = compose(flags, settings, options.out.parent, options.out.stem)
+    made = write(data, options.out, options.force)
+    for note in made.notes:
+        _complain(f"note: {note}")
+    _say(f"{options.out} has {len(made.runs)} runs; coverlay run {options.out} runs them")
+    return 0
+
+
 def verify(options: argparse.Namespace) -> int:
     from analysis.spark.verify import verify as verify_runs
 

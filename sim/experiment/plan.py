@@ -72,7 +72,7 @@ def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) ->
     """The plan of a shipped experiment or of the user's own file, with settings (`key=value`, or a dict) applied."""
     path = shipped().get(name_or_file, Path(name_or_file))
     if not isinstance(settings, Mapping):
-        settings = dict(map(_parse_setting, settings))
+        settings = dict(map(parse_setting, settings))
     return plan(_read(path, name_or_file), where=name_or_file, settings=settings, folder=path.parent)
 
 
@@ -87,18 +87,18 @@ def plan(
     `settings` are dotted keys that win over the data; files are looked for in `folder` unless their path is absolute.
     """
     settings = settings or {}
-    changed, fixed = _changed(data, settings)
-    changed.setdefault("name", Path(where).stem)
+    whole, fixed = changed(data, settings)
+    whole.setdefault("name", Path(where).stem)
     if folder is not None:
-        _resolve_files(changed, folder)
-    base = copy.deepcopy(changed)
+        _resolve_files(whole, folder)
+    base = copy.deepcopy(whole)
     sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
     seeds = parse(base, where).seeds  # mistakes outside the sweep are said once, without a swept value
     _check_sweep(sweep, cases, len(seeds), where)
     points = list(expand(base, sweep, cases, where))
     notes, unused = superfluous(points, settings, where)
     for key in unused:
-        _forget(changed, key)
+        _forget(whole, key)
     different: dict[str, Point] = {}
     for point in points:
         different.setdefault(json.dumps(point.experiment.parameters(), sort_keys=True), point)
@@ -113,10 +113,10 @@ def plan(
     for point in different.values():
         inputs, ignored = input_digests(point.experiment, digests), tuple(item.key for item in point.idle)
         runs += [PlannedRun(point.experiment, seed, point.point, inputs, ignored) for seed in point.experiment.seeds]
-    return Plan(base["name"], changed, runs, tuple(notes))
+    return Plan(base["name"], whole, runs, tuple(notes))
 
 
-def _changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """A copy of an experiment with dotted keys set, and those of them that it sweeps or has in cases."""
     result = copy.deepcopy(dict(data))
     fixed = []
@@ -209,7 +209,7 @@ def _toml(text: str) -> dict[str, Any]:
         raise ValueError("its brackets are nested too deeply") from None
 
 
-def _parse_setting(setting: str) -> tuple[str, Any]:
+def parse_setting(setting: str) -> tuple[str, Any]:
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise CoverlayError(f"--set takes key=value, e.g. covering.epsilon=0.1; given: {quoted(setting)}")
