@@ -152,17 +152,55 @@ def of_load(findings: Findings) -> Answer | None:
 
 
 def of_matchers(findings: Findings) -> Answer | None:
-    """What a matcher does to latency, against the number of subscriptions where that is swept too."""
+    """What a matcher does to the event rate held and to latency, along the subscriptions where these are swept too."""
     if not findings.sweeps("matching.method"):
         return None
-    wanted = ("latency_p99", "latency_p95", "latency_p50", "waiting_mean")
+    wanted = ("event_rate_held", "latency_p99", "latency_p95", "latency_p50", "waiting_mean")
     metrics = differing(findings.summary, wanted)
     if not metrics:
         alike = same_everywhere(findings.summary, wanted)
         why = "Matching takes no simulated time here, so that no matcher is faster than another. "
         return Answer((why + alike,), wanted, ())
-    words = (span(findings, metric, CATALOGUE[metric].title.capitalize()) for metric in metrics)
-    return Answer(sentences(*words), metrics, drawn(findings, metrics, next(iter(findings.numbers()), None)))
+    key = next(iter(findings.numbers()), None)
+    words = _rates_held(findings, key) if metrics[0] == "event_rate_held" else ()
+    if not words:
+        words = sentences(*(span(findings, metric, CATALOGUE[metric].title.capitalize()) for metric in metrics))
+    return Answer(words, metrics, drawn(findings, metrics[:2], key))
+
+
+def _rates_held(findings: Findings, key: str | None) -> tuple[str, ...]:
+    """The matchers by the rate that they hold, at the largest and the smallest value of the key, if there is one."""
+    last = json.loads(findings.points[-1])
+    of = {key: 0, "matching.method": 0}
+    line = [p for p in findings.points if {**json.loads(p), **of} == {**last, **of}]
+    values: list[Any] = sorted({json.loads(p).get(key) for p in line}) if key else [None]
+    words = []
+    for value in values[::-1][:: max(1, len(values) - 1)]:
+        alike = [p for p in line if key is None or json.loads(p)[key] == value]
+        ranked = sorted(alike, key=lambda p: -findings.mean(p, "event_rate_held"))
+        held = [f"{_matcher(p)} {'holds ' * (p == ranked[0])}{findings.text(p, 'event_rate_held')}" for p in ranked]
+        where = f"With {_how_many(findings, key, value, ranked[0])}: " if key else ""
+        words.append(f"{where}{', '.join(held)}.")
+        best, plain = ranked[0], next((p for p in ranked[1:] if _matcher(p) == "scan"), ranked[-1])
+        times = findings.mean(best, "event_rate_held") / findings.mean(plain, "event_rate_held")
+        words.append(
+            f"So {_matcher(best)} holds {number_text(times, 'ratio')} times as many as {_matcher(plain)}, and 99 % of "
+            f"the deliveries arrive within {findings.text(best, 'latency_p99')} instead of "
+            f"{findings.text(plain, 'latency_p99')}."
+        )
+    return (*words, "At the rate held the busiest broker has no time left; beyond it queues grow without bound.")
+
+
+def _matcher(point: str) -> str:
+    return str(json.loads(point)["matching.method"])
+
+
+def _how_many(findings: Findings, key: str, value: float, point: str) -> str:
+    if key != "workload.subscriptions":
+        return f"{key.rpartition('.')[2].replace('_', ' ')} {value_text(value)}"
+    runs = findings.summary.runs
+    brokers = int(runs.loc[runs["point"] == point, "brokers"].iloc[0])
+    return f"{value / brokers:,.0f} subscriptions per broker"
 
 
 def of_churn(findings: Findings) -> Answer | None:

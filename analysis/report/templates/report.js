@@ -167,9 +167,9 @@
     const positive = rows.map((r) => r.y).filter((y) => y > 0);
     const top = Math.max(0, ...rows.map((r) => r.high ?? r.y));
     const sentence = spoken(rows, title, dimension.title);
-    // Values that differ a thousandfold are all nothing but the largest on a linear axis.
+    // Values that differ a hundredfold are all nothing but the largest on a linear axis.
     const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
-      Math.max(...positive) > 1000 * Math.min(...positive)));
+      Math.max(...positive) > 100 * Math.min(...positive)));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: r.low && Math.max(r.low, r.y / 10) }));
     if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from analysis.spark.metrics import counts
 from analysis.spark.metrics.definition import Job, Metric
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
+from broker.trace.schema import CLIENT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+SECOND = 1000.0  # in milliseconds
 
 
 def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> DataFrame:
@@ -24,16 +27,18 @@ def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> Data
 
     broker, none = F.col("target").alias("broker"), F.lit(0)
     parts = [total("waited", TIME_UNIT), total("service", WORK_UNIT), F.count("*").alias("count")]
+    only_events = ("on_tables", "on_matching", "on_events", "published")
     requests = control.groupBy("run", broker).agg(*parts, total("on_covering", WORK_UNIT))
     events = publications.groupBy("run", broker).agg(
-        *parts, total("on_tables", WORK_UNIT), total("on_matching", WORK_UNIT)
+        *parts,
+        none.alias("on_covering"),
+        total("on_tables", WORK_UNIT),
+        total("on_matching", WORK_UNIT),
+        total("service", WORK_UNIT).alias("on_events"),
+        F.count_if(F.col("source") == CLIENT).alias("published"),
     )
-    both = requests.select("*", none.alias("on_tables"), none.alias("on_matching")).union(
-        events.select("run", "broker", "waited", "service", "count", none, "on_tables", "on_matching")
-    )
-    sums = [
-        F.sum(name).alias(name) for name in ("waited", "service", "count", "on_covering", "on_tables", "on_matching")
-    ]
+    both = requests.select("*", *(none.alias(name) for name in only_events)).union(events)
+    sums = [F.sum(name).alias(name) for name in ("waited", "service", "count", "on_covering", *only_events)]
     each = both.groupBy("run", "broker").agg(*sums).join(F.broadcast(run.select("run", "finished", "brokers")), "run")
     busy = F.sum("service")
     shares = [
@@ -42,6 +47,9 @@ def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> Data
     return each.groupBy("run").agg(
         F.try_divide(F.max("service") * F.lit(WORK_UNIT), F.first("finished")).alias("utilisation_max"),
         F.try_divide(busy * F.lit(WORK_UNIT), F.first("finished") * F.first("brokers")).alias("utilisation_mean"),
+        F.try_divide(F.sum("published") * F.lit(SECOND), F.max("on_events") * F.lit(WORK_UNIT)).alias(
+            "event_rate_held"
+        ),
         counts.mean(F.sum("waited"), F.sum("count"), TIME_UNIT).alias("queueing_delay"),
         *shares,
     )
@@ -77,6 +85,16 @@ JOB = Job(
             "Part of the run that an average broker spent serving messages.",
             "Σ service ÷ (brokers · duration of the run)",
             (*_SERVICE, "run.finished", "run.brokers"),
+        ),
+        Metric(
+            "event_rate_held",
+            "event rate held",
+            "events/s",
+            "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
+            "higher rate its queue grows without bound. It follows from the work that was counted.",
+            "events published ÷ max over brokers of Σ service of publications",
+            ("publications.service", "publications.source"),
+            "higher",
         ),
         Metric(
             "queueing_delay",

@@ -87,6 +87,26 @@ def test_one_baseline_for_trees() -> None:
     assert "over 2 links instead of 4" in words[1]
 
 
+def test_matchers_are_ranked_by_the_rate_they_hold_where_tables_are_largest_and_smallest() -> None:
+    held = {(30, "scan"): 90.0, (30, "auto"): 60.0, (60, "scan"): 45.0, (60, "auto"): 60.0}
+    held |= {(300, "scan"): 10.0, (300, "auto"): 40.0}
+    points = [
+        ({"workload.subscriptions": n, "matching.method": m}, {"event_rate_held": rate, "latency_p99": 100 / rate})
+        for (n, m), rate in held.items()
+    ]
+    found = answer(Findings(sweep(*points, brokers=3)))
+    assert found.metrics == ("event_rate_held", "latency_p99")
+    assert [(p["kind"], p["key"]) for p in found.pictures] == 2 * [("lines", "workload.subscriptions")]
+    assert found.sentences[:4] == (
+        "With 100 subscriptions per broker: auto holds 40 events/s, scan 10 events/s.",
+        "So auto holds 4 times as many as scan, and 99 % of the deliveries arrive within 2.5 ms instead of 10 ms.",
+        "With 10 subscriptions per broker: scan holds 90 events/s, auto 60 events/s.",
+        "So scan holds 1.5 times as many as auto, and 99 % of the deliveries arrive within 1.11 ms instead of 1.67 ms.",
+    )
+    only = sweep(*points[4:])
+    assert answer(Findings(only)).sentences[0] == "auto holds 40 events/s, scan 10 events/s."
+
+
 def test_growth_says_by_how_much() -> None:
     summary = sweep(*(({"overlay.brokers": n}, {"entries": 3.0 * n}) for n in (10, 20, 40)))
     assert answer(Findings(summary)).sentences[0] == (

@@ -23,7 +23,7 @@ from analysis.spark.metrics import (
     truth,
 )
 from broker.trace.buckets import RELATIVE_ERROR, bucket_of, middle_of
-from broker.trace.schema import SCHEMAS
+from broker.trace.schema import CLIENT, SCHEMAS
 from coverlay import CoverlayError
 from tests.analysis import handmade
 
@@ -311,12 +311,16 @@ def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(spar
 
 def test_service_says_how_busy_brokers_are_and_with_what(spark: Any, frame: Any) -> None:
     control = [{"target": 0, "waited": 3.0, "service": 4.0, "on_covering": 2.0}, {"target": 1, "service": 1.0}]
-    events = [{"target": 0, "waited": 1.0, "service": 3.0, "on_tables": 1.0, "on_matching": 0.5}, {"target": 2}]
+    events = [
+        {"target": 0, "waited": 1.0, "service": 3.0, "on_tables": 1.0, "on_matching": 0.5, "source": CLIENT},
+        {"target": 2, "source": CLIENT},
+        {"target": 2, "source": 0},
+    ]
     run = frame("run", [{"finished": 10.0, "brokers": 4}])
     found = service.service(frame("control", control), frame("publications", events), run)
     expected = expect(
         spark,
-        "utilisation_max utilisation_mean queueing_delay share_covering share_tables share_matching",
-        ("a", 0.7, 8.0 / 40, 1.0, 2.0 / 8, 1.0 / 8, 0.5 / 8),
+        "utilisation_max utilisation_mean event_rate_held queueing_delay share_covering share_tables share_matching",
+        ("a", 0.7, 8.0 / 40, 2000.0 / 3.0, 4.0 / 5, 2.0 / 8, 1.0 / 8, 0.5 / 8),
     )
     assertDataFrameEqual(found, expected)
