@@ -96,23 +96,6 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     return compiled
 
 
-def structure(name: str, module: str, **examples: Any) -> tuple[Any, Any, Any, Any]:
-    """A structure for kernels: one word to pass on, with fields that kernels can replace (numba's StructRef).
-
-    `examples` has a value of each field's type, or the type of a structure. Answers with the class of the type, the
-    class that Python sees, the type, and a function for kernels that makes one. The module must keep the first as
-    `nameType` and the second as `name`: compiled code on disk refers to them there.
-    """
-    from numba import typeof, types
-    from numba.experimental import structref
-
-    kind = structref.register(type(f"{name}Type", (types.StructRef,), {"__module__": module}))
-    seen = type(name, (structref.StructRefProxy,), {"__module__": module})
-    structref.define_boxing(kind, seen)
-    made = kind([(field, of if isinstance(of, types.Type) else typeof(of)) for field, of in examples.items()])
-    return kind, seen, made, kernel(inner=True, inline="always")(lambda: structref.new(made))
-
-
 def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
     """numba's way to type a call of one kernel in another, for arguments without constants and narrow integers."""
     from numba.core import types

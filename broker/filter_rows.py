@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.residue_rows import Residues
+from broker.scratch import new_scratch
 from routing.filter import Filter
 
 _FIRST_ROWS = 64
@@ -18,6 +19,7 @@ class FilterRows:
 
     def __init__(self, dimensions: int) -> None:
         self.residues = Residues()
+        self.scratch = new_scratch(dimensions)
         self._row: dict[Filter, int] = {}
         shape = (_FIRST_ROWS, dimensions)
         self._columns: list[NDArray[Any]] = [

@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker.local_rows import NEVER, clear_bits, empty_layout, is_due
-from broker.residue_rows import PLAIN, RESIDUES, Residues, admits, admits_value
-from coverlay import kernel, structure
+from broker.residue_rows import PLAIN, ResidueRows, Residues, admits, admits_value
+from broker.scratch import Scratch, note_event, room_for_ranks
+from coverlay import kernel
 from topk.catalogue import Catalogue
+from topk.kernels.structures import kept, structure
 from topk.slices.index import Slices
 from topk.slices.query import exact
 
@@ -34,15 +36,15 @@ _LONGEST = 1e15  # of a side: the product of MOST_ATTRIBUTES of them is a finite
 _MORE = 8  # times as many candidates as before are asked for while residues reject all
 
 
-LinkRowsType, LinkRows, LINK, _new = structure(
+LinkRows, link_at = structure(
     "LinkRows",
-    __name__,
     named=np.empty((0, 0), np.int32),  # the tail: attributes that a row mentions, −1 after the last
     lo=np.empty((0, 0)),
     hi=np.empty((0, 0)),
     residue=np.empty(0, np.int64),
     filled=0,  # rows of the tail
-    residues=RESIDUES,
+    residues=ResidueRows,
+    scratch=Scratch,
     layout=empty_layout(1),
     static_residue=np.empty(0, np.int64),  # by rank
     built=0,
@@ -61,18 +63,19 @@ def table_is_due(used: int, entries: int, built: int, least: int, read: int, rea
     return entries > 0 and read >= reads * entries and is_due(used - built, used - entries, built, least)
 
 
-def new_rows(dimensions: int, residues: Residues, semantics: str) -> Any:
-    return make_link(empty_layout(dimensions), residues.rows, semantics == "relaxed")
+def new_rows(dimensions: int, residues: Residues, scratch: Any, semantics: str) -> Any:
+    """No rows yet."""
+    rows = LinkRows()
+    rows.holds = residues, scratch  # which the kernels borrow
+    _begin(rows, empty_layout(dimensions), residues.rows, scratch, semantics == "relaxed")
+    return rows
 
 
 @kernel
-def make_link(layout: Any, residues: Any, is_relaxed: bool) -> Any:
-    """No rows yet."""
-    t = _new()
-    t.layout, t.residues, t.relaxed, t.built, t.filled = layout, residues, is_relaxed, 0, 0
+def _begin(t: Any, layout: Any, residues: Any, scratch: Any, is_relaxed: bool) -> None:
+    t.layout, t.residues, t.scratch, t.relaxed = layout, residues, scratch, is_relaxed
     t.named, t.lo, t.hi = np.empty((0, 0), np.int32), np.empty((0, 0)), np.empty((0, 0))
     t.residue, t.static_residue = np.empty(0, np.int64), np.empty(0, np.int64)
-    return t
 
 
 @kernel
@@ -113,24 +116,32 @@ def built(t: Any) -> int:
 
 
 @kernel
-def any_match(t: Any, event: Any) -> Any:
-    """(does any entry match?, entries compared and blocks of 64 looked at)"""
-    work = np.zeros(2, np.int64)
-    if t.built > 0 and _static_match(t, event, work):
-        return True, work[0] + work[1]
-    found, compared = _tail_match(t, event)
-    return found, work[0] + work[1] + compared
+def ask(address: int, event: Any) -> Any:
+    """`any_match` of the table at an address, see local_rows.top."""
+    return any_match(link_at(address), event)
 
 
 @kernel(inner=True)
-def _static_match(t: Any, event: Any, work: Any) -> bool:
-    point = np.empty((2, len(event)))
-    for j in range(len(event)):
-        point[0, j], point[1, j] = event[j], event[j]
-    layout, residues, ask = t.layout, t.static_residue, np.int64(1)
+def any_match(t: Any, event: Any) -> Any:
+    """(does any entry match?, entries compared and blocks of 64 looked at)"""
+    looked = 0
+    if t.built > 0:
+        note_event(t.scratch, event)
+        found = _static_match(t, event)
+        looked = t.scratch.work[0] + t.scratch.work[1]
+        if found:
+            return True, looked
+    found, compared = _tail_match(t, event)
+    return found, looked + compared
+
+
+@kernel(inner=True)
+def _static_match(t: Any, event: Any) -> bool:
+    scratch, residues, ask = t.scratch, t.static_residue, np.int64(1)
     while True:
-        ranks = np.empty(ask, np.int64)
-        found = exact(layout, point, ask, ranks, work)
+        room_for_ranks(scratch, ask)
+        ranks = scratch.ranks
+        found = exact(t.layout, scratch.point, ask, ranks, scratch.work, scratch.notes)
         for i in range(found):
             residue = residues[ranks[i]]
             if residue == PLAIN or admits(t.residues, residue, event):
@@ -177,4 +188,4 @@ def check(t: Any, entries: list[Any]) -> None:
 
 @kernel
 def _static(t: Any) -> Any:
-    return t.layout, t.built, t.static_residue
+    return kept(t, "layout"), t.built, kept(t, "static_residue")

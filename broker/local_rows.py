@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.residue_rows import PLAIN, RESIDUES, Residues, admits, admits_value
-from coverlay import kernel, structure
-from topk.auto import SCAN_BELOW
+from broker.residue_rows import PLAIN, ResidueRows, Residues, admits, admits_value
+from broker.scratch import Scratch, note_event, room_for_answers, room_for_ranks
+from coverlay import kernel
 from topk.catalogue import Catalogue
 from topk.kernels.heaps import in_order, offer
+from topk.kernels.structures import kept, structure
 from topk.scan import BLOCK, block_exact, block_relaxed
 from topk.slices.index import Slices
 from topk.slices.query import Layout, exact, relaxed
 from topk.store import Columns
 
+LEAST = 128  # rows that are worth a static part: a scan of them takes as long as slices do
 NEVER = 1 << 62  # rows that have to change before a static part is built
 CHANGED_SHARE = 8  # of the static part, an eighth: each change pays for building eight rows, about as many microseconds
 _FIRST_ROWS = 16
@@ -47,12 +49,12 @@ def _no_columns(dimensions: int) -> Columns:
     return Columns(lo, hi, weights, mentioned, np.empty(0), np.empty(0, np.int64))
 
 
-LocalRowsType, LocalRows, LOCAL, _new = structure(
+LocalRows, local_at = structure(
     "LocalRows",
-    __name__,
     columns=_no_columns(1),  # by place; the id of a place that is left is −1
     residue=np.empty(0, np.int64),
-    residues=RESIDUES,
+    residues=ResidueRows,
+    scratch=Scratch,
     layout=empty_layout(1),
     used=0,
     built=0,
@@ -63,23 +65,19 @@ LocalRowsType, LocalRows, LOCAL, _new = structure(
 )
 
 
-def least_of(method: str) -> int:
-    """Changed rows that are worth a new static part."""
-    return SCAN_BELOW if method == "auto" else NEVER
-
-
-def new_rows(dimensions: int, residues: Residues, semantics: str, method: str) -> Any:
-    return make_local(empty_layout(dimensions), residues.rows, least_of(method), semantics == "relaxed")
+def new_rows(dimensions: int, residues: Residues, scratch: Any, semantics: str, method: str) -> Any:
+    """No rows yet."""
+    rows = LocalRows()
+    rows.holds = residues, scratch  # which the kernels borrow
+    least = LEAST if method == "auto" else NEVER
+    _begin(rows, empty_layout(dimensions), residues.rows, scratch, least, semantics == "relaxed")
+    return rows
 
 
 @kernel
-def make_local(layout: Any, residues: Any, least: int, is_relaxed: bool) -> Any:
-    """No rows yet."""
-    t = _new()
-    t.layout, t.residues, t.least, t.relaxed = layout, residues, least, is_relaxed
+def _begin(t: Any, layout: Any, residues: Any, scratch: Any, least: int, is_relaxed: bool) -> None:
+    t.layout, t.residues, t.scratch, t.least, t.relaxed = layout, residues, scratch, least, is_relaxed
     t.columns, t.residue = _columns(layout.units.shape[0], _FIRST_ROWS), np.empty(_FIRST_ROWS, np.int64)
-    t.used, t.built, t.dead, t.residual = 0, 0, 0, 0
-    return t
 
 
 @kernel(inner=True)
@@ -180,7 +178,7 @@ def build(t: Any) -> NDArray[np.int64]:
 
 @kernel
 def _state(t: Any) -> Any:
-    return t.columns, t.used, t.least, t.relaxed
+    return kept(t, "columns"), t.used, t.least, t.relaxed
 
 
 @kernel
@@ -198,37 +196,62 @@ def _rearrange(t: Any, order: Any, layout: Any, built: int) -> None:
 
 
 @kernel
-def top(t: Any, event: Any, k: int) -> Any:
-    """(ids, scores, entries compared, blocks looked at) of the k best, best first; all of them for k < 0."""
-    live, work = t.used - t.dead, np.zeros(2, np.int64)
-    k = live if k < 0 else min(k, live)
-    ids, scores, size = np.empty(k, np.int64), np.empty(k, np.float64), np.int64(0)
-    if k > 0 and t.built > 0:
-        size = _static_top(t, event, ids, scores, work)
-    if k > 0 and t.used > t.built:
-        size = _tail_top(t, event, ids, scores, size)
-    in_order(scores, ids, size)
-    return ids[:size], scores[:size], work[0] + (t.used - t.built if k > 0 else 0), work[1]
+def top(address: int, event: Any, k: int) -> Any:
+    """(ids, scores, entries compared, blocks looked at) of the k best, best first; all of them for k < 0.
+
+    By address: this is called for every event message, and numba finds the type of a whole number at once.
+    """
+    t = local_at(address)
+    size, entries, blocks = find_best(t, event, k)
+    return t.scratch.ids[:size].copy(), t.scratch.scores[:size].copy(), entries, blocks
 
 
 @kernel(inner=True)
-def _static_top(t: Any, event: Any, ids: Any, scores: Any, work: Any) -> Any:
-    """The best of the static part into a heap; their number."""
-    point = np.empty((2, len(event)))
-    for j in range(len(event)):
-        point[0, j], point[1, j] = event[j], event[j]
+def find_best(t: Any, event: Any, k: int) -> Any:
+    """(number of answers, entries compared, blocks looked at); the answers are in the scratch, best first."""
+    live, tail, scratch = t.used - t.dead, t.used - t.built, t.scratch
+    k = live if k < 0 else min(k, live)
+    if k == 0:
+        return 0, 0, 0
+    room_for_answers(scratch, k)
+    note_event(scratch, event)
+    ids, scores, size = scratch.ids[:k], scratch.scores[:k], np.int64(0)
+    if t.built > 0:
+        size = _static_top(t, event, ids, scores)
+    if tail > 0:
+        size = _tail_top(t, event, ids, scores, size)
+    if tail > 0 or t.relaxed:
+        in_order(scores, ids, size)
+    return size, scratch.work[0] + tail, scratch.work[1]
+
+
+@kernel(inner=True)
+def _static_top(t: Any, event: Any, ids: Any, scores: Any) -> Any:
+    """The best of the static part; their number. A heap where more may come, else best first."""
+    scratch = t.scratch
     if t.relaxed:
-        return relaxed(t.layout, t.columns.ids, point, ids, scores, work)
-    # Fields are read once: each time counts references to all their arrays.
-    layout, residue, own_scores, own_ids = t.layout, t.residue, t.columns.scores, t.columns.ids
-    k, ask = len(ids), min(len(ids) + (_SPARE if t.residual > 0 else 0), t.built)
+        return relaxed(t.layout, t.columns.ids, scratch.point, ids, scores, scratch.work)
+    size = _static_exact(t, event, ids, scores)
+    if t.used > t.built:  # the worst first is a heap
+        for i in range(size // 2):
+            j = size - 1 - i
+            ids[i], ids[j], scores[i], scores[j] = ids[j], ids[i], scores[j], scores[i]
+    return size
+
+
+@kernel(inner=True)
+def _static_exact(t: Any, event: Any, ids: Any, scores: Any) -> Any:
+    columns, residue, scratch, k = t.columns, t.residue, t.scratch, len(ids)
+    ask = min(k + (_SPARE if t.residual > 0 else 0), t.built)
     while True:
-        ranks, size = np.empty(ask, np.int64), np.int64(0)
-        found = exact(layout, point, ask, ranks, work)
+        room_for_ranks(scratch, ask)
+        ranks, size = scratch.ranks, 0
+        found = exact(t.layout, scratch.point, ask, ranks, scratch.work, scratch.notes)
         for i in range(found):
             rank = ranks[i]
             if size < k and (residue[rank] == PLAIN or admits(t.residues, residue[rank], event)):
-                size = offer(scores, ids, size, own_scores[rank], own_ids[rank])
+                ids[size], scores[size] = columns.ids[rank], columns.scores[rank]
+                size += 1
         if size == k or found < ask or ask == t.built:
             return size
         ask = min(2 * ask, t.built)
@@ -238,7 +261,7 @@ def _static_top(t: Any, event: Any, ids: Any, scores: Any, work: Any) -> Any:
 def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
     """Scan the tail, and offer what matches to a heap of `size`; its new size."""
     columns, residue, k = t.columns, t.residue, len(ids)
-    mask, total, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int64)
+    mask, total, hits = t.scratch.mask, t.scratch.total, t.scratch.hits
     for start in range(t.built, t.used, BLOCK):
         stop = min(start + BLOCK, t.used)
         if t.relaxed:
@@ -292,4 +315,4 @@ def check(t: Any, places: Mapping[int, int]) -> None:
 
 @kernel
 def _static(t: Any) -> Any:
-    return t.layout.slices, t.built, t.dead
+    return kept(t, "layout").slices, t.built, t.dead

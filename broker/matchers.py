@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker import local_rows
-from broker.residue_rows import Residues
+from broker.filter_rows import FilterRows
 from routing.filter import Filter
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Matcher(Protocol):
 class RowMatcher:
     """`scan` and `auto`."""
 
-    def __init__(self, dimensions: int, residues: Residues, semantics: str, method: str) -> None:
-        self._residues = residues
-        self._rows = local_rows.new_rows(dimensions, residues, semantics, method)
+    def __init__(self, dimensions: int, known: FilterRows, semantics: str, method: str) -> None:
+        self._residues = known.residues
+        self._rows = local_rows.new_rows(dimensions, known.residues, known.scratch, semantics, method)
         self._place: dict[int, int] = {}
         self._changed = False  # since an event asked
 
@@ -71,7 +71,7 @@ class RowMatcher:
             if local_rows.stale(self._rows):
                 ids = local_rows.build(self._rows).tolist()
                 self._place = dict(zip(ids, range(len(ids)), strict=True))
-        answer: Answer = local_rows.top(self._rows, event, -1 if k is None else k)
+        answer: Answer = local_rows.top(self._rows.address, event, -1 if k is None else k)
         return answer
 
     def check(self) -> None:

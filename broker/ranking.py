@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topk
+from broker.filter_rows import FilterRows
 from broker.matchers import IndexMatcher, Matcher, RowMatcher
-from broker.residue_rows import Residues
 from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
 from topk.places import located
@@ -63,8 +63,8 @@ class Ranking(ABC):
     place: tuple[int, int] | None = None
     max_distance: float = 1.0
 
-    def new_matcher(self, residues: Residues) -> Matcher:
-        """A matcher of no subscriptions; `residues`: what the rows of this network's tables may refer to."""
+    def new_matcher(self, known: FilterRows) -> Matcher:
+        """A matcher of no subscriptions; `known`: what the tables of a network share."""
         return IndexMatcher(self)
 
     @abstractmethod
@@ -87,10 +87,10 @@ class Ranking(ABC):
 class BoxRanking(Ranking):
     """Dense boxes: every attribute of every subscription has bounds."""
 
-    def new_matcher(self, residues: Residues) -> Matcher:
+    def new_matcher(self, known: FilterRows) -> Matcher:
         if self.method in ("scan", topk.AUTO) and not self.options:
-            return RowMatcher(self.dimensions, residues, self.semantics, self.method)
-        return super().new_matcher(residues)
+            return RowMatcher(self.dimensions, known, self.semantics, self.method)
+        return super().new_matcher(known)
 
     def new_index(self, filters: Mapping[int, Filter]) -> Any:
         rows = list(filters.values())

@@ -12,27 +12,20 @@ from typing import Any
 import numpy as np
 
 from covering.residue import Residue
-from coverlay import kernel, structure
+from coverlay import kernel
+from topk.kernels.structures import structure
 
 PLAIN = -1  # in place of a residue: the box says it all
 
 
-ResidueRowsType, ResidueRows, RESIDUES, _new = structure(
+ResidueRows, _ = structure(
     "ResidueRows",
-    __name__,
     first=np.empty(0, np.int64),  # of each residue: its first term
     attribute=np.empty(0, np.int64),
     listed=np.empty(0, np.int64),  # 1: the values are the allowed ones, 0: they are excluded
     value_first=np.empty(0, np.int64),  # of each term
     values=np.empty(0),
 )
-
-
-@kernel
-def _new_rows(first: Any, attribute: Any, listed: Any, value_first: Any, values: Any) -> Any:
-    r = _new()
-    _put(r, first, attribute, listed, value_first, values)
-    return r
 
 
 @kernel
@@ -49,7 +42,8 @@ class Residues:
         self._first, self._value_first, self._values = [0], [0], list[float]()
         for residue in known:
             self._take(residue)
-        self.rows = _new_rows(*self._arrays())
+        self.rows = ResidueRows()
+        _put(self.rows, *self._arrays())
 
     def number(self, residue: Residue) -> int:
         """The number of a residue, PLAIN for an empty one."""

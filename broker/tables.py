@@ -44,7 +44,7 @@ class LinkTable:
         self._changed = False  # since an event asked
         self._read = 0  # entries looked at since the static part was built
         self._build_at = NEVER  # of them: a new static part is worth it
-        self._rows = link_rows.new_rows(len(domain), store.residues, semantics)
+        self._rows = link_rows.new_rows(len(domain), store.residues, store.scratch, semantics)
         # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
         self._lo, self._hi = np.empty((0, 0)), np.empty((0, 0))
@@ -88,7 +88,7 @@ class LinkTable:
         """Does any entry match, and how many entries and blocks of entries were looked at?"""
         if self._changed or self._read >= self._build_at:
             self._take_in()
-        found, compared = link_rows.any_match(self._rows, event)
+        found, compared = link_rows.ask(self._rows.address, event)
         self._read += compared
         return found, compared
 
@@ -173,7 +173,7 @@ class LocalTable:
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 
     def __init__(self, ranking: Ranking, known: FilterRows) -> None:
-        self._matcher = ranking.new_matcher(known.residues)
+        self._matcher = ranking.new_matcher(known)
         self._filters: dict[int, Filter] = {}
 
     def __len__(self) -> int:

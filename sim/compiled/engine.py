@@ -11,19 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.typed import List
 from numpy.typing import NDArray
 
 from broker import link_rows, local_rows
-from broker.link_rows import make_link
-from broker.local_rows import make_local
 from broker.network import Settings
 from broker.residue_rows import PLAIN, Residues
+from broker.scratch import new_scratch
 from broker.transport import SERVICE_OPTIONS, WORK
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
 from covering.stats import boxes_per_page, footprint
-from coverlay import kernel
 from routing.overlay.graph import Overlay
 from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
@@ -152,7 +149,7 @@ class Engine:
     def _build_tables(self) -> None:
         """Build the tables that are due and that the event asks which the kernel holds."""
         run, topology, least = self._run[0], self.topology, int(self._run["link_least"][0])
-        own = self.arrays.local_rows[int(run["held_broker"])]
+        own = self._local_rows[int(run["held_broker"])]
         if local_rows.stale(own):
             ids = local_rows.build(own)
             self.arrays.subscriptions["row"][ids] = np.arange(len(ids))
@@ -167,7 +164,7 @@ class Engine:
 
     def _build_table(self, route: int, least: int) -> None:
         """LinkTable._build."""
-        table, rows, workload = self.topology.routes[route], self.arrays.link_rows[route], self.workload
+        table, rows, workload = self.topology.routes[route], self._link_rows[route], self.workload
         grown, first = self.growing, int(table["row"])
         entries = grown.entry_node[first : first + int(table["used"])]
         entries = entries[entries >= 0]
@@ -279,11 +276,14 @@ class Engine:
 
     def _table_rows(self, residues: Residues, dimensions: int) -> dict[str, Any]:
         """The rows of the brokers' own tables and of the routes', all empty."""
-        layout, relaxed = local_rows.empty_layout(dimensions), self.settings.routing.semantics == "relaxed"
-        least = local_rows.least_of(self.settings.matcher)
+        scratch, semantics = new_scratch(dimensions), self.settings.routing.semantics
+        shared = dimensions, residues, scratch, semantics
+        matcher = self.settings.matcher
+        self._local_rows = [local_rows.new_rows(*shared, matcher) for _ in range(self.overlay.brokers)]
+        self._link_rows = [link_rows.new_rows(*shared) for _ in self.topology.routes]
         return {
-            "local_rows": _local_rows(self.overlay.brokers, layout, residues.rows, least, relaxed),
-            "link_rows": _link_rows(len(self.topology.routes), layout, residues.rows, relaxed),
+            "local_rows": np.array([rows.address for rows in self._local_rows], np.int64),
+            "link_rows": np.array([rows.address for rows in self._link_rows], np.int64),
         }
 
     def _index_arrays(self) -> dict[str, Any]:
@@ -321,16 +321,6 @@ class Engine:
             "sampled_at": np.zeros(samples + 1),  # and the final one
             "samples": np.zeros((samples + 1, self.overlay.brokers + len(self.topology.wires)), np.int64),
         }
-
-
-@kernel
-def _local_rows(count: int, layout: Any, residues: Any, least: int, relaxed: bool) -> Any:
-    return List([make_local(layout, residues, least, relaxed) for _ in range(count)])
-
-
-@kernel
-def _link_rows(count: int, layout: Any, residues: Any, relaxed: bool) -> Any:
-    return List([make_link(layout, residues, relaxed) for _ in range(count)])
 
 
 def _numbered(rows: NDArray[Any]) -> NDArray[np.int64]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from broker.link_rows import any_match, forget, table_is_due
-from broker.local_rows import leave, new_place, stale
+from broker.link_rows import any_match, forget, link_at, table_is_due
+from broker.local_rows import leave, local_at, new_place, stale
 from sim.compiled.state import inlined, inner, longer
 
 _LEAST_CAPACITY = 16  # entries of a table that is not empty
@@ -24,7 +24,7 @@ _LEAST_CAPACITY = 16  # entries of a table that is not empty
 @inlined
 def enter_local(w: Any, broker: int, subscription: int) -> None:
     """A client of the broker subscribes."""
-    home, rows, row = w.brokers[broker], w.local_rows[broker], w.subscriptions[subscription]
+    home, rows, row = w.brokers[broker], local_at(w.local_rows[broker]), w.subscriptions[subscription]
     home.local += 1
     home.entries += 1
     home.changed = True
@@ -43,7 +43,7 @@ def leave_local(w: Any, broker: int, subscription: int) -> None:
     home.local -= 1
     home.entries -= 1
     home.changed = True
-    moved = leave(w.local_rows[broker], at)
+    moved = leave(local_at(w.local_rows[broker]), at)
     if moved >= 0:
         w.subscriptions[moved].row = at
 
@@ -79,7 +79,7 @@ def _move_to_end(w: Any, route: int) -> None:
 def leave_table(w: Any, node: int) -> None:
     """A neighbour unsubscribes: LinkTable.remove."""
     nodes, who, route = w.nodes, w.entry_node, np.int64(w.nodes[node].route)
-    table, rows, place = w.routes[route], w.link_rows[route], np.int64(nodes[node].row)
+    table, rows, place = w.routes[route], link_at(w.link_rows[route]), np.int64(nodes[node].row)
     table.entries -= 1
     w.wires[table.wire].entries -= 1
     w.brokers[table.target].entries -= 1
@@ -98,7 +98,7 @@ def leave_table(w: Any, node: int) -> None:
 def _fill(w: Any, route: int) -> None:
     """Copy the bounds of the entries in the tail into their rows: LinkTable._take_in."""
     nodes, who, points, named = w.nodes, w.entry_node, w.points, w.named
-    table, rows = w.routes[route], w.link_rows[route]
+    table, rows = w.routes[route], link_at(w.link_rows[route])
     count, width = table.used - rows.built, named.shape[1]
     if count > len(rows.residue):
         room = max(count, 2 * len(rows.residue))
@@ -119,7 +119,7 @@ def _fill(w: Any, route: int) -> None:
 @inlined
 def behind(w: Any, route: int, event: Any) -> Any:
     """Does anything in the table of a route match, and how much was looked at? LinkTable.ask."""
-    rows = w.link_rows[route]
+    rows = link_at(w.link_rows[route])
     if rows.filled < w.routes[route].used - rows.built:
         _fill(w, route)
     found, compared = any_match(rows, event)
@@ -132,7 +132,7 @@ def tables_are_due(w: Any, broker: int, plane: int, source: int) -> bool:
     """Does an event from `source` ask a table that needs a new static part first?"""
     due, home, run = False, w.brokers[broker], w.run[0]
     if home.changed:
-        home.changed, due = False, stale(w.local_rows[broker])
+        home.changed, due = False, stale(local_at(w.local_rows[broker]))
     for at in range(w.near_first[plane], w.near_first[plane + 1]):
         near = w.near[at]
         if near.neighbour != source and near.route >= 0:

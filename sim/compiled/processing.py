@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from broker.local_rows import top
+from broker.local_rows import find_best, local_at
 from sim.compiled.link_ledgers import forward_all, new_node
 from sim.compiled.matching import behind, enter_local, enter_table, leave_local, leave_table, tables_are_due
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
@@ -92,8 +92,10 @@ def _publication(w: Any, m: int, broker: int) -> None:
     published, sent = message.published, message.sent
     release(w, m)
     values = w.events[event]
-    ids, scores, matcher_entries, matcher_nodes = top(w.local_rows[broker], values, run.k)
-    for i in range(len(ids)):
+    own = local_at(w.local_rows[broker])
+    served, matcher_entries, matcher_nodes = find_best(own, values, run.k)
+    ids, scores = own.scratch.ids, own.scratch.scores
+    for i in range(served):
         delivery = w.deliveries[run.deliveries]
         run.deliveries += 1
         delivery.event, delivery.subscription, delivery.broker, delivery.rank = event, ids[i], broker, i + 1
@@ -119,7 +121,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
     row = w.publications[run.publications]
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
-    row.served, row.forwarded, row.parent = len(ids), forwarded, parent
+    row.served, row.forwarded, row.parent = served, forwarded, parent
     row.matcher_entries, row.matcher_nodes = matcher_entries, matcher_nodes
     row.tables_asked, row.compared = asked, compared
     row.on_tables, row.on_matching = 0.0, 0.0

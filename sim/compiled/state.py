@@ -1,14 +1,11 @@
 """The state of a run: arrays of records (records.py), all in one structure that every kernel takes whole.
 
-A kernel takes a `world` as its first argument, `w`, and writes `w.nodes[i].route`. The structure is a numba StructRef:
-one word to pass on, and a kernel can put a longer array in the place of a full one. Python keeps the arrays that are
+A kernel takes a `world` as its first argument, `w`, and writes `w.nodes[i].route`. It is one word to pass on, and a
+kernel can put a longer array in the place of a full one (topk/kernels/structures.py). Python keeps the arrays that are
 never replaced and asks `growing` for the others.
 
-Tried on the hot path, 1 million messages of simple routing: a named tuple of 35 arrays 2,900 ns per message and 9.5 s
-to compile, this 330–590 ns and 4.7 s (the table of raw addresses before it: about 400 ns).
-
-An array is replaced only between two messages (`nodes`), or by the one function that fills it. So a record such as
-`node = w.nodes[i]`, which points into its array, stays valid while a message is processed.
+An array is replaced only between two messages (`nodes`), or by the one function that fills it. So an array that was
+read from the world, and a record such as `node = w.nodes[i]`, stay valid while a message is processed.
 """
 
 from __future__ import annotations
@@ -17,13 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import from_dtype, typeof, types
-from numba.experimental import structref
 from numpy.typing import NDArray
 
-from broker.link_rows import LINK
-from broker.local_rows import LOCAL
 from coverlay import kernel
 from sim.compiled import records as r
+from topk.kernels.structures import kept, structure
 
 Array = NDArray[Any]
 
@@ -46,7 +41,7 @@ class Arrays(NamedTuple):
     mentioned: Array
     weights: Array
     named: Array  # the attributes that a subscription mentions, −1 after the last
-    local_rows: Any  # the clients' subscriptions, a LocalRows per broker
+    local_rows: Array  # the clients' subscriptions: the address of a LocalRows per broker
     events: Array
     timeline: Array
     operations: Array
@@ -62,7 +57,7 @@ class Arrays(NamedTuple):
     keys: Array  # identity routing: (route, class) of a node
     equal: Array  # hash table from these to the node that was sent (covering/slot_table.py)
     entry_node: Array  # tables, place by place: whose it is, −1 for one that left
-    link_rows: Any  # their bounds, a LinkRows per route
+    link_rows: Array  # their bounds: the address of a LinkRows per route
     passed: Array  # while loading, see bulk.py
     # Covering indexes, see covers.py:
     indexes: Array
@@ -105,7 +100,7 @@ _TYPES = {
     "near_first": _INTS, "near": _rows(r.NEAR), "brokers": _rows(r.BROKER),
     "subscriptions": _rows(r.SUBSCRIPTION), "points": _MATRIX, "mentioned": _rows(np.bool_, 2), "weights": _MATRIX,
     "named": _rows(np.int32, 2),
-    "local_rows": types.ListType(LOCAL), "link_rows": types.ListType(LINK),
+    "local_rows": _INTS, "link_rows": _INTS,
     "events": _MATRIX, "timeline": _rows(r.ACT), "operations": _rows(r.OPERATION),
     "messages": _rows(r.MESSAGE), "calendar": _rows(r.CALL), "draws": _MATRIX, "service_draws": _MATRIX,
     "prices": _rows(r.PRICES), "search_prices": _rows(r.SEARCH_PRICE),
@@ -120,30 +115,20 @@ _TYPES = {
 }  # fmt: skip
 
 
-@structref.register
-class WorldType(types.StructRef):
-    """The type of a world for numba."""
+World, _ = structure("World", **{name: _TYPES[name] for name in Arrays._fields})
 
 
-class World(structref.StructRefProxy):
-    """A world in the hands of Python, which can only pass it on to kernels."""
-
-
-structref.define_boxing(WorldType, World)
-WORLD = WorldType([(name, _TYPES[name]) for name in Arrays._fields])
-
-
-def world_of(arrays: Arrays) -> World:
+def world_of(arrays: Arrays) -> Any:
     """A world made of arrays, which must be of the types above: others would compile everything again."""
     for name, array in zip(Arrays._fields, arrays, strict=True):
         assert typeof(array) == _TYPES[name], f"{name} is {typeof(array)}, not {_TYPES[name]}"
-    world: World = _world_of(arrays)
+    world = World()
+    _put(world, arrays)
     return world
 
 
 @kernel
-def _world_of(a: Any) -> Any:
-    w = structref.new(WORLD)
+def _put(w: Any, a: Any) -> None:
     w.run, w.wires, w.routes, w.learn_first, w.learn = a.run, a.wires, a.routes, a.learn_first, a.learn
     w.near_first, w.near, w.brokers, w.subscriptions = a.near_first, a.near, a.brokers, a.subscriptions
     w.points, w.mentioned, w.weights, w.named, w.local_rows = a.points, a.mentioned, a.weights, a.named, a.local_rows
@@ -157,12 +142,11 @@ def _world_of(a: Any) -> Any:
     w.domain, w.box, w.control, w.decisions = a.domain, a.box, a.control, a.decisions
     w.publications, w.deliveries, w.faults = a.publications, a.deliveries, a.faults
     w.sample_due, w.sampled_at, w.samples, w.no_nodes = a.sample_due, a.sampled_at, a.samples, a.no_nodes
-    return w
 
 
 @kernel
 def growing(w: Any) -> Any:
-    return Growing(w.nodes, w.entry_node, w.decisions)
+    return Growing(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
 
 
 inner = kernel(inner=True)  # only other kernels call it

@@ -25,7 +25,7 @@ VALUES = 6  # whole numbers from 0 on: bounds, events and residues meet often
 def _small_limits(monkeypatch):
     monkeypatch.setattr(link_rows, "LEAST", 8)
     monkeypatch.setattr(link_rows, "READS", 0)
-    monkeypatch.setattr(local_rows, "SCAN_BELOW", 8)
+    monkeypatch.setattr(local_rows, "LEAST", 8)
     monkeypatch.setattr(matchers, "FEW", 2)
 
 

@@ -146,8 +146,8 @@ class Slices(RankedIndex):
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)
         if self.semantics == "exact":
-            ranks = np.empty(k, np.int64)
-            found = query.exact(self._layout, event, k, ranks, work)
+            ranks, notes = np.empty(k, np.int64), np.empty((query.NOTES, len(low)), np.int64)
+            found = query.exact(self._layout, event, k, ranks, work, notes)
             answer = self._ids[ranks[:found]], self._scores[ranks[:found]]
         else:
             ids, scores = np.empty(k, np.int64), np.empty(k)

@@ -28,35 +28,43 @@ class Layout(NamedTuple):
     units: Floats  # (d,): what one such part is worth
 
 
+# What a search notes of an event, in rows of d whole numbers each: its first and last cell in every attribute, how many
+# bits are set in these, and the attributes by that number. A caller with many events makes one for all of them.
+_FIRST, _LAST, _BITS, _ORDER = range(4)
+NOTES = 4  # rows
+
+
 @kernel(inner=True)
-def _cells(layout: Any, event: Any, cells: Any) -> None:
-    """The first and last cell of the event in every attribute."""
+def _note_cells(layout: Any, event: Any, notes: Any) -> None:
     tables, missing = layout.tables, layout.slices.shape[1] - 1
     for j in range(event.shape[1]):
         for side in range(2):
             v = event[side, j]
-            cells[j, side] = missing if np.isnan(v) else encode(tables[j], v)
+            notes[side, j] = missing if np.isnan(v) else encode(tables[j], v)
 
 
 @kernel(inner=True)
-def _held(slices: Any, cells: Any, j: int, b: int) -> Any:
+def _held(slices: Any, notes: Any, j: int, b: int) -> Any:
     """The bits of block b that may hold in attribute j: one slice for a value, several for an interval."""
-    word = slices[j, cells[j, 0], b]
-    for g in range(cells[j, 0] + 1, cells[j, 1] + 1):
+    word = slices[j, notes[_FIRST, j], b]
+    for g in range(notes[_FIRST, j] + 1, notes[_LAST, j] + 1):
         word |= slices[j, g, b]
     return word
 
 
 @kernel(inner=True)
-def _by_selectivity(filled: Any, cells: Any, order: Any) -> None:
-    share = np.zeros(len(cells), np.int64)
-    for j in range(len(cells)):
-        share[j] = filled[j, cells[j, 0] : cells[j, 1] + 1].sum()
+def _note_order(filled: Any, notes: Any) -> None:
+    """The most selective attribute first."""
+    for j in range(notes.shape[1]):
+        bits = 0
+        for g in range(notes[_FIRST, j], notes[_LAST, j] + 1):
+            bits += filled[j, g]
+        notes[_BITS, j] = bits
         t = j
-        while t > 0 and share[order[t - 1]] > share[j]:
-            order[t] = order[t - 1]
+        while t > 0 and notes[_BITS, notes[_ORDER, t - 1]] > bits:
+            notes[_ORDER, t] = notes[_ORDER, t - 1]
             t -= 1
-        order[t] = j
+        notes[_ORDER, t] = j
 
 
 @kernel(inner=True)
@@ -70,20 +78,18 @@ def _inside(bounds: Any, event: Any, r: int) -> Any:
 
 
 @kernel
-def exact(layout: Any, event: Any, k: int, out: Any, work: Any) -> int:
+def exact(layout: Any, event: Any, k: int, out: Any, work: Any, notes: Any) -> int:
     """Ranks of the k best into out; returns how many."""
-    bounds, slices, filled = layout.bounds, layout.slices, layout.filled
+    bounds, slices = layout.bounds, layout.slices
     d = event.shape[1]
-    cells = np.empty((d, 2), np.int64)
-    order = np.empty(d, np.int64)
-    _cells(layout, event, cells)
-    _by_selectivity(filled, cells, order)
+    _note_cells(layout, event, notes)
+    _note_order(layout.filled, notes)
     found = 0
     for b in range(slices.shape[2]):
-        word = _held(slices, cells, order[0], b)
+        word = _held(slices, notes, notes[_ORDER, 0], b)
         t = 1
         while word != ZERO and t < d:
-            word &= _held(slices, cells, order[t], b)
+            word &= _held(slices, notes, notes[_ORDER, t], b)
             t += 1
         while word != ZERO:
             r = 64 * b + lowest_bit(word)
@@ -112,7 +118,7 @@ def _total(bounds: Any, event: Any, r: int) -> Any:
 
 
 @kernel(inner=True)
-def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
+def _floor(layout: Any, event: Any, notes: Any, k: int, work: Any) -> Any:
     """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
     slices, named = layout.slices, layout.named
     worst = np.inf
@@ -121,7 +127,7 @@ def _floor(layout: Any, event: Any, cells: Any, k: int, work: Any) -> Any:
         word = FULL
         some = ZERO
         for j in range(event.shape[1]):
-            held = _held(slices, cells, j, b)
+            held = _held(slices, notes, j, b)
             some |= held
             word &= held | ~named[j, b]
         word &= some
@@ -169,10 +175,10 @@ def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, wo
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
     d = event.shape[1]
     k = len(out_ids)
-    cells = np.empty((d, 2), np.int64)
+    notes = np.empty((NOTES, d), np.int64)
     held = np.empty(d, np.uint64)
-    _cells(layout, event, cells)
-    floor = _floor(layout, event, cells, k, work)
+    _note_cells(layout, event, notes)
+    floor = _floor(layout, event, notes, k, work)
     size = 0
     for b in range(slices.shape[2]):
         if size == k:
@@ -181,7 +187,7 @@ def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, wo
             break
         reach = floor - ROUNDING * (1.0 + floor)  # the bounds add in another order than the scores
         for j in range(d):
-            held[j] = _held(slices, cells, j, b)
+            held[j] = _held(slices, notes, j, b)
         word = _possible(held, layout.named, limits, b, reach)
         work[1] += 1
         while word != ZERO:
@@ -205,11 +211,11 @@ def exact_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) ->
     ids, scores = named
     out_ids, out_scores, counts = answers
     ranks = np.empty(out_ids.shape[1], np.int64)
-    event = np.empty((2, events.shape[1]))
+    event, notes = np.empty((2, events.shape[1])), np.empty((NOTES, events.shape[1]), np.int64)
     for e in range(len(events)):
         copy(events[e], event[0])
         copy(events[e], event[1])
-        counts[e] = exact(layout, event, len(ranks), ranks, work)
+        counts[e] = exact(layout, event, len(ranks), ranks, work, notes)
         for t in range(counts[e]):
             out_ids[e, t] = ids[ranks[t]]
             out_scores[e, t] = scores[ranks[t]]

@@ -193,7 +193,7 @@ def static_parts_from(rows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link_rows, "LEAST", rows)
         patch.setattr(link_rows, "READS", 1)
-        patch.setattr(local_rows, "SCAN_BELOW", rows)
+        patch.setattr(local_rows, "LEAST", rows)
         yield
 
 

@@ -1,0 +1,165 @@
+"""Structures for kernels: one word to pass on, with fields that kernels can replace.
+
+numba's own (StructRef) count references, atomically, whenever a kernel reads an array from one or passes one on; that
+took half of the time of a run with millions of event messages. These belong to Python: it makes them, and they live as
+long as the object that Python holds. Kernels borrow them, and the arrays in them, and count nothing.
+
+Hence two rules. An array that was read from a structure is used only while the structure holds it. A kernel that hands
+one to Python, or puts it into another structure, reads it with `kept`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from numba import typeof, types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.typing.templates import AttributeTemplate
+from numba.experimental.jitclass.base import imp_dtor
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    register_model,
+    unbox,
+)
+
+from coverlay import kernel
+
+_MEMORY = types.MemInfoPointer(types.voidptr)
+
+
+class StructureType(types.StructRef):
+    """Named by a digest: the types of fifty arrays would be part of every symbol of the compiled code."""
+
+    def __init__(self, called: str, fields: Any) -> None:
+        super().__init__(fields)
+        self.name = f"{called}-{hashlib.sha256(repr(self._fields).encode()).hexdigest()[:16]}"
+
+
+register_model(StructureType)(models.OpaqueModel)  # an address, which nobody counts
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = StructureType
+
+    def generic_resolve(self, kind: Any, field: str) -> Any:
+        return kind.field_dict.get(field)
+
+
+@lower_getattr_generic(StructureType)
+def _get(context: Any, builder: Any, kind: Any, of: Any, field: str) -> Any:
+    value = getattr(_inside(context, builder, kind, of), field)
+    return _borrowed(context, builder, kind.field_dict[field], value)
+
+
+@lower_setattr_generic(StructureType)
+def _set(context: Any, builder: Any, signature: Any, args: Any, field: str) -> None:
+    kind, given = signature.args
+    inside, wanted = _inside(context, builder, kind, args[0]), kind.field_dict[field]
+    new, old = context.cast(builder, args[1], given, wanted), getattr(inside, field)
+    context.nrt.incref(builder, wanted, new)
+    context.nrt.decref(builder, wanted, old)  # after: it may be the same
+    setattr(inside, field, new)
+
+
+@unbox(StructureType)
+def _unbox(_: Any, given: Any, c: Any) -> Any:
+    number = c.pyapi.object_getattr_string(given, "address")
+    address = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+    return NativeValue(address)
+
+
+def _inside(context: Any, builder: Any, kind: Any, of: Any) -> Any:
+    """The fields at an address, for numba's code to read and write."""
+    fields = kind.get_data_type()
+    address = builder.bitcast(of, context.data_model_manager[fields].get_value_type().as_pointer())
+    return cgutils.create_struct_proxy(fields)(context, builder, ref=address)
+
+
+def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """An array without the address of its counter, a tuple of such."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo, array.parent = (part.type(None) for part in (array.meminfo, array.parent))
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for at, part in enumerate(kind.types):
+            mine = _borrowed(context, builder, part, builder.extract_value(value, at))
+            value = builder.insert_value(value, mine, at)
+        return value
+    return impl_ret_borrowed(context, builder, kind, value)
+
+
+@intrinsic
+def kept(_: Any, of: Any, field: Any) -> Any:
+    """For kernels: a field that stays valid when the structure gets another in its place; `field` is a constant."""
+    if not isinstance(field, types.StringLiteral):  # numba tries without constants first
+        return None
+    name = field.literal_value
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = getattr(_inside(context, builder, of, args[0]), name)
+        return impl_ret_borrowed(context, builder, signature.return_type, value)
+
+    return of.field_dict[name](of, field), code
+
+
+@intrinsic
+def _memory_for(_: Any, kind: Any) -> Any:
+    """New memory for a structure, all zeros; numba frees the arrays in it when Python lets go of it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        made = kind.instance_type
+        inside = context.data_model_manager[made.get_data_type()].get_value_type()
+        size = context.get_constant(types.uintp, context.get_abi_sizeof(inside))
+        memory = context.nrt.meminfo_alloc_dtor(builder, size, imp_dtor(context, builder.module, made))
+        data = builder.bitcast(context.nrt.meminfo_data(builder, memory), inside.as_pointer())
+        builder.store(cgutils.get_null_value(inside), data)
+        return memory
+
+    return _MEMORY(kind), code
+
+
+@intrinsic
+def _at(_: Any, kind: Any, address: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[1], cgutils.voidptr_t)
+
+    return kind.instance_type(kind, address), code
+
+
+class Structure:
+    """A structure in the hands of Python, which passes it on to kernels. `address` is for kernels, see `structure`."""
+
+    _numba_type_: Any
+    _new_memory: Any
+
+    def __init__(self) -> None:
+        self._memory = type(self)._new_memory()
+        self.address: int = self._memory.data
+
+
+def structure(name: str, **examples: Any) -> tuple[Any, Any]:
+    """Define a structure by a value of each field's type, or numba's name of the type, or another structure's class.
+
+    Answers with the class that Python makes one of, all fields zero, and a function for kernels that gives the
+    structure at an address: a network has thousands of tables.
+    """
+
+    def type_of(example: Any) -> Any:
+        if isinstance(example, types.Type):
+            return example
+        return getattr(example, "_numba_type_", None) or typeof(example)
+
+    made = StructureType(name, [(field, type_of(example)) for field, example in examples.items()])
+    new_memory = kernel(lambda: _memory_for(made))
+    seen = type(name, (Structure,), {"_numba_type_": made, "_new_memory": staticmethod(new_memory)})
+    return seen, kernel(inner=True, inline="always")(lambda address: _at(made, address))
