@@ -22,6 +22,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,13 @@ def load_profile(profile: str = DEFAULT) -> Profile:
     """A shipped profile by name, or one's own by the path of its file."""
     if not is_file(profile) and profile not in shipped_profiles():
         raise unknown_name("profile", profile, [*shipped_profiles(), "a path that ends with .toml"])
-    return _checked(_read(Path(profile) if is_file(profile) else PROFILES / f"{profile}.toml"), profile)
+    return _checked(_read(Path(profile)), profile) if is_file(profile) else _shipped(profile)
+
+
+@cache
+def _shipped(profile: str) -> Profile:
+    """Every point of a sweep asks for it, and it does not change."""
+    return _checked(_read(PROFILES / f"{profile}.toml"), profile)
 
 
 def _read(path: Path) -> dict[str, Any]:

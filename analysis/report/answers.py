@@ -37,7 +37,7 @@ from analysis.report.sentences import (
     extremes,
     said,
 )
-from analysis.report.study import Case, overall
+from analysis.report.study_words import called, overall, sensitivity_sentence, trade_rows
 from analysis.report.summary import is_covering, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -111,31 +111,28 @@ def of_epsilon(findings: Findings) -> Answer | None:
     cases = findings.cases
     if not cases:
         return None
-    metrics = ("reduction", "control_messages", "entries", "probes_per_check", "recall")
+    metrics = (
+        "reduction",
+        "control_messages",
+        "entries",
+        "check_time",
+        "probes_per_check",
+        "convergence_p95",
+        "recall",
+    )
     pictures = [
         {
             "kind": "trade",
-            "title": "Saving kept against the cost of a check",
-            "x": "probes per check",
+            "title": f"Saving kept against the cost of searching, {called(profile)}",
+            "x": f"{case.unit} per subscription",
             "y": "saving kept",
             "case": case.title,
-            "rows": _trade_rows(case),
+            "rows": trade_rows(case, profile),
         }
+        for profile in cases[0].profiles
         for case in cases
     ]
-    return Answer((overall(cases),), metrics, tuple(pictures))
-
-
-def _trade_rows(case: Case) -> list[dict[str, Any]]:
-    """A dot per method and ε; values of ε that gave the same numbers share one."""
-    found: dict[tuple[str, float, float], dict[str, Any]] = {}
-    for row in case.rows:
-        kept = row.kept if row.kept == row.kept else row.recall
-        name = f"ε = {row.epsilon:g}" if row.epsilon else "exact"
-        dot = found.setdefault((row.method, row.probes, kept), {"series": row.method, "x": row.probes, "y": kept})
-        dot["name"] = f"{dot['name'].partition(' to ')[0]} to {name}" if "name" in dot else name
-        dot["text"] = f"{number_text(row.probes, '')} probes, {number_text(kept, 'share')} of the saving"
-    return list(found.values())
+    return Answer((overall(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
 
 
 def of_load(findings: Findings) -> Answer | None:

@@ -14,7 +14,8 @@ from analysis.report.advisor import Advice
 from analysis.report.findings import Answer, differs, same_everywhere
 from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
-from analysis.report.study import Case, picture_rows
+from analysis.report.study import Case
+from analysis.report.study_words import bound_rows
 from analysis.report.summary import Summary, is_covering, label_text, metric_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -132,7 +133,7 @@ def plot_data(
         "answer": answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
-        "study": [{"title": case.title, "rows": picture_rows(case)} for case in cases],
+        "study": [{"title": case.title, "rows": rows} for case in cases if (rows := bound_rows(case))],
         "overlays": nets,
         "measures": [
             {"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]

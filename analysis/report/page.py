@@ -29,7 +29,17 @@ from analysis.report.load import LONG, MEASURES, in_words, loads, names_of
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
 from analysis.report.sentences import NO_PROCESSING, brief, judged_share, loss_words, without_processing
-from analysis.report.study import COLUMNS, Case, overall, row_texts, shape
+from analysis.report.study import Case, Thresholds
+from analysis.report.study_words import (
+    WHY_RECALL,
+    called,
+    columns,
+    overall,
+    row_texts,
+    sensitivity_rows,
+    sentence,
+    shape,
+)
 from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
@@ -57,9 +67,9 @@ def _misses(summary: Summary) -> list[dict[str, Any]]:
     return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
 
 
-def write_report(out: Path) -> Path:
+def write_report(out: Path, thresholds: Thresholds | None = None) -> Path:
     """Write `<out>/report.html` from the results in `out`, and return its path."""
-    page = render(load(out))
+    page = render(load(out), thresholds)
     path = out / "report.html"
     go_on = f"traces and results are kept: make room and repeat `coverlay report {out}`"
     with writing(path, go_on), replaced_file(path) as unfinished:
@@ -67,11 +77,11 @@ def write_report(out: Path) -> Path:
     return path
 
 
-def render(summary: Summary) -> str:
-    """The whole page as text."""
+def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
+    """The whole page as text; `thresholds` say when approximation pays."""
     runs, warnings = _runs(summary)
     advice = advise(summary)
-    findings = Findings(summary, read_told(summary.out))
+    findings = Findings(summary, read_told(summary.out), thresholds or Thresholds())
     told, cases, answered = findings.told, findings.cases, answer(findings)
     shown, alike = charts_that_differ(summary)
     nets = overlays(summary, runs)
@@ -106,7 +116,11 @@ def render(summary: Summary) -> str:
         "table": _table(summary, answered),
         "study": _study(cases),
         "study_overall": overall(cases),
-        "study_columns": [{"title": title, "note": note} for title, note in COLUMNS],
+        "thresholds": cases[0].thresholds if cases else None,
+        "places": [called(profile) for profile in cases[0].profiles] if cases else [],
+        "sensitivity": sensitivity_rows(cases) if cases else [],
+        "why_recall": WHY_RECALL,
+        "bounds": bool(data["study"]),
         "intervals": bool((summary.points["n"] > 1).any()),
         "charts": shown,
         "overlays": nets,
@@ -278,24 +292,18 @@ def _table(summary: Summary, answered: Answer) -> dict[str, Any]:
 
 
 def _study(cases: list[Case]) -> list[dict[str, Any]]:
-    """Each workload's verdict, shape and table, by method."""
-    found = []
-    for case in cases:
-        methods = list(dict.fromkeys(row.method for row in case.rows))
-        tables = [
-            {"method": method, "rows": [row_texts(case, row) for row in case.rows if row.method == method]}
-            for method in methods
-        ]
-        found.append(
-            {
-                "title": case.title,
-                "verdict": case.verdict,
-                "sentence": case.sentence,
-                "shape": shape(case),
-                "tables": tables,
-            }
-        )
-    return found
+    """Each workload's verdicts, shape and table."""
+    return [
+        {
+            "title": case.title,
+            "verdicts": [{"where": called(verdict.profile), "what": verdict.what} for verdict in case.verdicts],
+            "sentence": sentence(case),
+            "shape": shape(case),
+            "columns": [{"title": title, "note": note} for title, note in columns(case)],
+            "rows": [row_texts(case, row) for row in case.rows],
+        }
+        for case in cases
+    ]
 
 
 def _differences(summary: Summary) -> dict[str, Any]:

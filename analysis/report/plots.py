@@ -178,23 +178,26 @@ def times() -> Spec:
 
 
 def trade() -> Spec:
-    """What is kept against what it costs, a line per method, a dot per ε.
+    """What is kept against what it costs, a dot per search with its 95 % intervals; those that none beats are joined.
 
-    Data: x, y, series, name, text.
+    Data: x, y, low, high, xlow, xhigh, series, name, text, front.
     """
+    cost = alt.Scale(type="log", nice=True)
     base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("x:Q", title=X_TITLE, axis=alt.Axis(format="~s", tickCount=6), scale=alt.Scale(type="log", nice=True)),
+        x=alt.X("x:Q", title=X_TITLE, axis=alt.Axis(format="~s", tickCount=6), scale=cost),
         y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
         color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
         tooltip=[
-            alt.Tooltip("series:N", title="method"),
-            alt.Tooltip("name:N", title="ε"),
+            alt.Tooltip("name:N", title="search"),
             alt.Tooltip("text:N", title="cost and saving"),
         ],
     )
+    joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
     layers = [
-        base.mark_line(strokeWidth=1.5, opacity=0.5).encode(order="x:Q"),
+        joined.mark_line(strokeWidth=1.5, strokeDash=[5, 3], opacity=0.8),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
+        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
         base.mark_point(size=70, filled=True, opacity=1),
         base.mark_text(dx=8, dy=-8, align="left").encode(text="name:N", tooltip=alt.value(None)),
     ]
-    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+    return _finish(alt.layer(*layers).properties(width="container", height=int(1.3 * HEIGHT)))

@@ -1,318 +1,267 @@
-"""The study of ε: for each workload what approximate search saves and costs, with the bounds beside it, in words.
+"""The study of approximate covering: what each search keeps of exact covering's saving in a workload, and at what cost.
 
-A case is a family of points (everything but routing and covering held fixed) with exact covering and several ε.
-"Kept away" are the messages that simple routing, which covers nothing, would send and this setting does not. In a
-tree without departures simple routing sends every subscription over every link: active × (brokers − 1) messages, as
-many as it has table entries; elsewhere the ratios to no covering are unknown.
+A case is a family of points (everything but routing and covering held fixed) with exact covering and at least LEAST
+ways to approximate it. Its numbers are taken seed by seed, because runs of one seed share their random numbers:
 
-A probe of a curve method is a range of keys looked up, one of a k-d tree a word compared: of the same order, not the
-same. "Pays" therefore asks for a margin (`CHEAPER`) over the cheapest exact search that the sweep has, and for nearly
-all of what exact covering keeps away (`KEEPS`).
+- *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too. In a
+  tree without departures simple routing sends every subscription over every link, active × (brokers − 1) messages;
+  elsewhere the same share of table entries is taken.
+- *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
+  missed is asked again at the next hop, and that is paid for here. Under the profile of the runs it is measured; other
+  profiles charge pages and round trips besides, which the same runs counted.
+
+Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
+*pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below
+`cheaper`. These thresholds are parameters; `sensitivity` counts the verdicts for others.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.report.summary import Summary, family, number_text, value_text
+import pandas as pd
 
-BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory
-LEAST = 5  # values of ε above 0 from which on a sweep is a study of ε
-KEEPS = 0.95  # of what exact covering keeps away
-CHEAPER = 0.5  # times the probes of the cheapest exact search
-WORTH = 0.5  # of what exact covering keeps away: less is no trade
+from analysis.report.summary import Summary, family, is_exact, search_name, value_text
+from analysis.spark.t_quantile import MOST_DEGREES, quantile
+
+BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
+LEAST = 5  # ways to approximate from which on a sweep is a study
 HARDLY = 0.01  # of the messages kept away: less is nothing to save
-LEAST_SHARE = 1e-5  # below, a share is called less than this
-USUAL = 0.1  # the ε to speak of where none keeps enough
+BUSY = 0.95  # of the time, from which on a broker cannot keep up and waits say nothing
 CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
+PAYS, EXACT, NOTHING = "pays", "use exact", "hardly any covers"
 
 
-PAYS, TRADE, EXACT, NOTHING = "pays", "a trade", "use exact", "hardly any covers"
+@dataclass(frozen=True)
+class Thresholds:
+    """When approximation is said to pay."""
+
+    keeps: float = 0.95  # at least this share of exact covering's saving
+    cheaper: float = 0.5  # for at most this share of the cheapest exact search's cost
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds with its 95 % interval; one seed alone has none, and then low = mean = high."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: pd.Series[float]) -> Interval:
+        known = values.dropna()
+        if known.empty:
+            return cls(math.nan, math.nan, math.nan)
+        mean, n = float(known.mean()), len(known)
+        half = quantile(min(n - 1, MOST_DEGREES)) * float(known.std()) / math.sqrt(n) if n > 1 else 0.0
+        return cls(mean, mean - half, mean + half)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one ε; NaN is unknown."""
+    """One search; NaN is unknown."""
 
     point: str
     method: str
-    epsilon: float
-    recall: float
-    first_hop: float
-    probes: float  # per check
-    ranges: float  # key ranges per check
-    volume: float
-    entries: float
-    messages: float
-    entries_exact: float  # ratio to exact covering by the same method
-    entries_none: float  # ratio to no covering
-    messages_exact: float
-    messages_none: float
-    kept: float  # of what exact covering keeps away
+    name: str  # exact (auto), budget 64
+    epsilon: float  # NaN where a search may miss for another reason
+    exact: bool
+    values: Mapping[str, float]  # metric → mean over seeds
+    kept: Interval
+    cost: Mapping[str, Interval]  # per profile: of a subscription, µs (or probes, where nothing takes time)
+    ratio: Mapping[str, Interval]  # of the cost to the cheapest exact search's
+    saturated: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What holds under one profile."""
+
+    profile: str
+    what: str  # PAYS, EXACT or NOTHING
+    exact: Row  # the cheapest exact search
+    best: Row | None  # what pays most; else what comes closest to paying
 
 
 @dataclass(frozen=True)
 class Case:
-    """One workload: its rows by method and ε, what theory says, and the verdict."""
+    """One workload: its rows, exact ones first, what theory says, and a verdict per profile."""
 
     title: str
     rows: tuple[Row, ...]
+    away: float  # share of simple routing's messages that exact covering saves
+    verdicts: tuple[Verdict, ...]
     bounds: Mapping[str, Any]  # empty where unknown; see sim/reproduce/theory_bounds.py
-    verdict: str  # PAYS, TRADE, EXACT or NOTHING
-    sentence: str
+    unit: str  # of costs: µs or probes
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
-    def pays(self) -> bool:
-        return self.verdict == PAYS
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(verdict.profile for verdict in self.verdicts)
 
 
-def study(summary: Summary) -> list[Case]:
-    """The cases of a sweep, by title; none where ε was not swept."""
+def study(summary: Summary, thresholds: Thresholds | None = None) -> list[Case]:
+    """The cases of a sweep, by title; none where there are too few ways to approximate."""
     groups: dict[str, list[str]] = {}
     for point in summary.order:
-        labels = summary.labels(point)
-        if labels["strategy"] == "covering" and labels["epsilon"] == labels["epsilon"]:
+        if summary.labels(point)["strategy"] == "covering":
             groups.setdefault(family(json.loads(point)), []).append(point)
-    theory = read_bounds(summary.out)
-    cases = []
+    chosen = {}
     for name, points in groups.items():
-        rows = _rows(summary, points)
-        if rows and len({row.epsilon for row in rows if row.epsilon > 0}) >= LEAST:
-            cases.append(_case(name, rows, theory.get(name, {})))
+        rough = [point for point in points if not is_exact(summary.labels(point))]
+        if len(rough) >= LEAST and len(rough) < len(points):
+            chosen[name] = points
+    if not chosen:
+        return []
+    theory, profiles = read_bounds(summary.out)
+    cases = [
+        _case(summary, name, points, theory.get(name, {}), profiles, thresholds or Thresholds())
+        for name, points in chosen.items()
+    ]
     return sorted(cases, key=lambda case: case.title)
 
 
-def read_bounds(out: Path) -> dict[str, Mapping[str, Any]]:
-    """The bounds that the sweep left in its folder, by family."""
+def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, float]]]:
+    """What the sweep left in its folder: the bounds by family; what a page and a round trip cost by profile."""
     try:
-        entries = json.loads((out / BOUNDS_FILE).read_text(encoding="utf-8"))
-        return {entry["family"]: entry for entry in entries}
+        found = json.loads((out / BOUNDS_FILE).read_text(encoding="utf-8"))
+        return {entry["family"]: entry for entry in found["families"]}, found["profiles"]
     except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        return {}, {}
 
 
-def _rows(summary: Summary, points: list[str]) -> list[Row]:
-    """A row per point whose method was also run exactly."""
-    values = {point: _values(summary, point) for point in points}
-    exact = {summary.labels(p)["method"]: values[p] for p in points if summary.labels(p)["epsilon"] == 0}
+def _case(
+    summary: Summary,
+    name: str,
+    points: list[str],
+    theory: Mapping[str, Any],
+    profiles: Mapping[str, Mapping[str, float]],
+    thresholds: Thresholds,
+) -> Case:
+    frames = {point: _by_seed(summary, point, profiles) for point in points}
+    exact = [point for point in points if is_exact(summary.labels(point))]
+    names = [column for column in frames[points[0]].columns if column.startswith("cost ")]
+    cheapest = {column: min(exact, key=lambda point: frames[point][column].mean()) for column in names}
     rows = []
-    for point in points:
-        labels, mine = summary.labels(point), values[point]
-        if labels["method"] not in exact:
-            continue
-        base, none = exact[labels["method"]], mine["none"]
-        saved = none - base["messages"]
+    for point in sorted(points, key=lambda point: point not in exact):
+        labels, mine = summary.labels(point), frames[point]
+        base = frames[exact[0]]
+        saved, entries = base["none"] - base["messages"], base["reduction"]
+        by_messages = (mine["none"] - mine["messages"]) / saved.where(saved > 0)
+        kept = by_messages.fillna(mine["reduction"] / entries.where(entries > 0))
         rows.append(
             Row(
                 point,
                 str(labels["method"]),
+                f"exact ({labels['method']})" if point in exact else search_name(summary, point),
                 float(labels["epsilon"]),
-                mine["recall"],
-                mine["recall_first_hop"],
-                mine["probes_per_check"],
-                mine["key_ranges"] / mine["checks"] if mine["checks"] else math.nan,
-                mine["volume"],
-                mine["entries"],
-                mine["messages"],
-                _ratio(mine["entries"], base["entries"]),
-                1 - mine["reduction"],
-                _ratio(mine["messages"], base["messages"]),
-                _ratio(mine["messages"], none),
-                _ratio(none - mine["messages"], saved) if saved > 0 else math.nan,
+                point in exact,
+                {metric: float(summary.value(point, metric)["mean"]) for metric in SHOWN},
+                Interval.of(kept),
+                {_profile(column): Interval.of(mine[column]) for column in names},
+                {_profile(c): Interval.of(mine[c] / frames[cheapest[c]][c].where(lambda v: v > 0)) for c in names},
+                float(summary.value(point, "utilisation_max")["mean"]) >= BUSY,
             )
         )
-    return rows
+    base = frames[exact[0]]
+    away = float(((base["none"] - base["messages"]) / base["none"]).fillna(base["reduction"]).mean())
+    by_point = {row.point: row for row in rows}
+    verdicts = tuple(_verdict(_profile(c), by_point[cheapest[c]], rows, away, thresholds) for c in names)
+    unit = "µs" if in_time(frames.values()) else "probes"
+    return Case(_title(json.loads(name)), tuple(rows), away, verdicts, theory, unit, thresholds)
 
 
-def _values(summary: Summary, point: str) -> dict[str, float]:
-    names = ("recall", "recall_first_hop", "probes_per_check", "key_ranges", "checks", "volume", "entries", "reduction")
-    values = {name: float(summary.value(point, name)["mean"]) for name in names}
-    values["messages"] = float(summary.value(point, "control_messages")["mean"])
-    runs = summary.runs[summary.runs["point"] == point]
-    static = float(summary.value(point, "unsubscribe_messages")["mean"]) == 0
-    values["none"] = float((runs["active"] * (runs["brokers"] - 1)).mean()) if static else math.nan
-    return values
+# Metrics whose means are told beside what is kept and what it costs.
+SHOWN = (
+    "recall",
+    "recall_first_hop",
+    "capped",
+    "check_time",
+    "probes_per_check",
+    "pages_per_check",
+    "round_trips_per_check",
+    "volume",
+    "entries",
+    "control_messages",
+    "convergence_p95",
+    "latency_p95",
+)
 
 
-def _case(name: str, rows: list[Row], theory: Mapping[str, Any]) -> Case:
-    verdict, sentence = _verdict(rows)
-    return Case(_title(json.loads(name)), tuple(rows), theory, verdict, sentence)
+def _profile(column: str) -> str:
+    return column.removeprefix("cost ")
 
 
-def overall(cases: list[Case]) -> str:
-    """How many workloads have which verdict, in one sentence."""
-    count = {verdict: sum(case.verdict == verdict for case in cases) for verdict in (PAYS, TRADE, EXACT, NOTHING)}
-    return (
-        f"Of {len(cases)} workload{'s' * (len(cases) != 1)}, approximation pays in {count[PAYS]} and trades covers for "
-        f"probes in {count[TRADE]}; in {count[EXACT]} exact search is the better choice, and in {count[NOTHING]} there "
-        "is hardly anything to cover."
-    )
+def _by_seed(summary: Summary, point: str, profiles: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Messages, those of simple routing, the share of entries saved, and a cost per profile, by seed."""
+    runs = summary.runs[summary.runs["point"] == point].set_index("seed")
+    found = pd.DataFrame({"messages": runs["control_messages"], "reduction": runs["reduction"]})
+    found["none"] = (runs["active"] * (runs["brokers"] - 1.0)).where(runs["unsubscribe_messages"] == 0)
+    checks = runs["checks"] / runs["subscriptions"]
+    if runs["check_time"].isna().any():
+        found["cost in probes"] = runs["probes_per_check"] * checks
+        return found
+    for name, price in (profiles or {"in time": {"page": 0.0, "round_trip": 0.0}}).items():
+        storage = price["page"] * runs["pages_per_check"] + price["round_trip"] * runs["round_trips_per_check"]
+        found[f"cost {name}"] = (runs["check_time"] + storage.fillna(0.0)) * checks
+    return found
+
+
+def in_time(frames: Any) -> bool:
+    return all("cost in probes" not in frame for frame in frames)
+
+
+def pays(row: Row, profile: str, thresholds: Thresholds) -> bool:
+    """Whether it surely keeps enough and surely costs little."""
+    return row.kept.low >= thresholds.keeps and row.ratio[profile].high <= thresholds.cheaper
+
+
+def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict:
+    if away < HARDLY:
+        return Verdict(profile, NOTHING, exact, None)
+    rough = [row for row in rows if not row.exact]
+    worthy = [row for row in rough if pays(row, profile, thresholds)]
+    if worthy:
+        return Verdict(profile, PAYS, exact, min(worthy, key=lambda row: row.ratio[profile].mean))
+    # What comes closest: of those that cost little what keeps most, else the cheapest of those that keep enough.
+    cheap = [row for row in rough if row.ratio[profile].mean <= thresholds.cheaper]
+    enough = [row for row in rough if row.kept.mean >= thresholds.keeps]
+    if cheap:
+        return Verdict(profile, EXACT, exact, max(cheap, key=lambda row: row.kept.mean))
+    return Verdict(profile, EXACT, exact, min(enough or rough, key=lambda row: row.ratio[profile].mean))
 
 
 def _title(fixed: Mapping[str, Any]) -> str:
     """What was held fixed, as one would say it: narrow uniform, d = 1."""
     words = [value for _, value in sorted(fixed.items(), reverse=True) if isinstance(value, str)]
+    called = {"workload.attributes": "d", "workload.subscriptions": "n"}
     numbers = [
-        f"{'d' if key == 'workload.attributes' else key} = {value_text(value)}"
+        f"{called.get(key, key.removeprefix('workload.'))} = {value_text(value)}"
         for key, value in sorted(fixed.items())
         if not isinstance(value, str)
     ]
     return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
 
 
-def _verdict(rows: list[Row]) -> tuple[str, str]:
-    """Does some ε pay, and the sentences that say so: what there is to save, what the greedy does, what is cheapest."""
-    exact = min((row for row in rows if row.epsilon == 0), key=lambda row: row.probes)
-    rough = [row for row in rows if row.epsilon > 0]
-    away = 1 - exact.messages_none
-    words = [f"Exact covering keeps {_share(away)} of the messages away."] if away == away else []
-    if away < HARDLY:
-        words.append("There is hardly anything to find, so that no search pays, exact or not.")
-        return NOTHING, " ".join(words)
-    curve = [row for row in rows if row.method in CURVE_METHODS]
-    if curve:
-        words.append(_greedy(curve))
-    if not curve or exact.method not in CURVE_METHODS:
-        words.append(f"Exact search by {exact.method} takes {_count(exact.probes)} probes.")
-    worthy = [row for row in rough if row.probes <= CHEAPER * exact.probes and _keeps(row) >= KEEPS]
-    if worthy:
-        best = min(worthy, key=lambda row: (row.probes, row.messages))
-        words.append(
-            f"Approximation pays: {best.method} at ε = {best.epsilon:g} keeps {_share(_keeps(best))} of that for "
-            f"{_share(best.probes / exact.probes)} of the probes of the cheapest exact search."
-        )
-        return PAYS, " ".join(words)
-    cheap = [row for row in rough if row.probes <= CHEAPER * exact.probes]
-    if cheap:
-        best = max(cheap, key=lambda row: (_keeps(row), -row.probes))
-        trade = _keeps(best) >= WORTH
-        words.append(
-            f"What takes at most half of these keeps {_share(_keeps(best))} of that at best ({best.method}, "
-            f"ε = {best.epsilon:g}, {_count(best.probes)} probes): {'a trade' if trade else 'use exact covering'}."
-        )
-        return TRADE if trade else EXACT, " ".join(words)
-    words.append("No ε takes half of these or less: use exact covering.")
-    return EXACT, " ".join(words)
-
-
-def _greedy(rows: list[Row]) -> str:
-    """What the slides' search keeps and costs against itself at ε = 0: at the largest ε that keeps enough, else .1."""
-    own = next(row for row in rows if row.epsilon == 0)
-    rough = [row for row in rows if row.epsilon > 0 and row.method == own.method]
-    enough = [row for row in rough if _keeps(row) >= KEEPS]
-    shown = max(enough, key=lambda row: row.epsilon) if enough else min(rough, key=lambda row: abs(row.epsilon - USUAL))
-    return (
-        f"The greedy search over cubes ({own.method}) at ε = {shown.epsilon:g} keeps {_share(_keeps(shown))} of that "
-        f"for {_share(_ratio(shown.probes, own.probes))} of its own probes at ε = 0 ({_count(shown.probes)} instead of "
-        f"{_count(own.probes)} per check)."
-    )
-
-
-def _keeps(row: Row) -> float:
-    """The share of exact covering's saving, or of its covers where the saving is unknown."""
-    return row.kept if row.kept == row.kept else row.recall
-
-
-def _ratio(one: float, other: float) -> float:
-    return one / other if other else math.nan
-
-
-def _share(share: float) -> str:
-    if share >= HARDLY or share != share:
-        return number_text(share, "share")
-    if share <= 0:
-        return "0 %"
-    return f"{100 * share:.2g} %" if share >= LEAST_SHARE else f"less than {100 * LEAST_SHARE:g} %"
-
-
-def _count(count: float) -> str:
-    return number_text(count, "")
-
-
-COLUMNS = (
-    ("ε", "What may be skipped of the search region."),
-    ("recall", "Covers found, of those that exact covering finds, per check."),
-    ("first hop", "The same at the subscriber's own broker."),
-    ("probes/check", "Key ranges looked up (curve methods) or words compared (k-d tree)."),
-    (
-        "bound",
-        "The slides' upper bound on approximate search, constant 1, mean over regions; for ε = 0 their lower "
-        "bound on exact search.",
-    ),
-    ("key ranges/check", "Cubes, or merged runs of cubes, of the curve methods."),
-    ("searched", "Mean fraction of the search region that was searched."),
-    ("table entries", "Of all brokers together, at the end."),
-    ("× exact", "Entries as a multiple of exact covering's."),
-    ("× none", "Entries as a multiple of routing without covering."),
-    ("messages", "Control messages over links."),
-    ("× exact", "Messages as a multiple of exact covering's."),
-    ("× none", "Messages as a multiple of routing without covering."),
-)
-
-
-def row_texts(case: Case, row: Row) -> list[str]:
-    """A row as text, in the order of COLUMNS."""
-    return [
-        "0 (exact)" if row.epsilon == 0 else f"{row.epsilon:g}",
-        number_text(row.recall, "share"),
-        number_text(row.first_hop, "share"),
-        number_text(row.probes, ""),
-        number_text(bound(case, row), ""),
-        number_text(row.ranges, "") if row.ranges else "–",
-        number_text(row.volume, "share"),
-        number_text(row.entries, ""),
-        number_text(row.entries_exact, ""),
-        number_text(row.entries_none, ""),
-        number_text(row.messages, ""),
-        number_text(row.messages_exact, ""),
-        number_text(row.messages_none, ""),
-    ]
-
-
-def bound(case: Case, row: Row) -> float:
-    """The slides' bound for a curve method's row, NaN for other methods, which it says nothing about."""
-    if not case.bounds or row.method not in CURVE_METHODS:
-        return math.nan
-    if row.epsilon == 0:
-        return float(case.bounds["exact_lower"])
-    return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
-
-
-def picture_rows(case: Case) -> list[dict[str, Any]]:
-    """Measured probes and the bounds per ε, for the picture: series, x, y, text, kind."""
+def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, dict[str, int]]]:
+    """In how many workloads approximation pays under each profile, for thresholds around the chosen ones."""
     found = []
-
-    def add(series: str, epsilon: float, count: float, kind: str) -> None:
-        if count == count and count > 0:
-            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
-            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
-
-    for row in case.rows:
-        add(f"{row.method}, measured", row.epsilon, row.probes, "measured")
-    theory = case.bounds
-    if theory:
-        add("lower bound on exact search", 0, theory["exact_lower"], "theory")
-        add("runs of an exact search, closed form", 0, theory["exact_runs"], "theory")
-        add("cubes of the greedy, closed form", 0, theory["exact_cubes"], "theory")
-        for epsilon, count in theory["greedy"].items():
-            add("cubes of the greedy, closed form", float(epsilon), count, "theory")
-        for epsilon, count in theory["upper"].items():
-            add("upper bound on approximate search", float(epsilon), count, "theory")
+    for keeps in KEEPS:
+        for cheaper in CHEAPER:
+            thresholds = Thresholds(keeps, cheaper)
+            counts: dict[str, int] = {}
+            for case in cases:
+                for profile in case.profiles:
+                    worthy = any(pays(row, profile, thresholds) for row in case.rows if not row.exact)
+                    counts[profile] = counts.get(profile, 0) + (worthy and case.away >= HARDLY)
+            found.append((thresholds, counts))
     return found
 
 
-def shape(case: Case) -> str:
-    """α and the shortest side, in words."""
-    if not case.bounds:
-        return ""
-    alpha = case.bounds["alpha"]
-    return (
-        f"D = {case.bounds['dimensions']}, {case.bounds['bits']} bits per coordinate; aspect ratio α from "
-        f"{alpha['low']} to {alpha['high']}, median {alpha['median']:g}; shortest side {case.bounds['shortest']:g} "
-        f"cells at the median ({case.bounds['regions']} search regions)."
-    )
+KEEPS, CHEAPER = (0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)

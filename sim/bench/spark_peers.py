@@ -37,7 +37,8 @@ DUCKDB_STEPS = (
        count_if(not useful) needless, sum(waited) waited from publications group by all""",
     """create temp table decision_counts as
        select run, outcome, capped, exact, at_home, count(*) count, sum(probes) probes, sum(cubes) cubes,
-       sum(runs) runs, sum(volume) volume, sum(took) took from decisions group by all
+       sum(runs) runs, sum(volume) volume, sum(took) took, sum(pages) pages,
+       sum(round_trips) round_trips from decisions group by all
        union all by name select * exclude (pages, round_trips) from decisions_rest""",
     """create temp table delivery_counts as
        select run, bucket, sum(count) count, sum(hops) hops, sum(latency) latency from (
@@ -69,6 +70,8 @@ DUCKDB_JOBS = {
     "covering": f"""select run, sum(count) filter ({_CHECK}) checks, sum(probes) probes,
         sum(probes) filter ({_CHECK}) / checks probes_per_check, sum(cubes) cubes, sum(runs) key_ranges,
         1000 * sum(took) filter ({_CHECK}) / checks check_time,
+        sum(pages) filter ({_CHECK}) / checks pages_per_check,
+        sum(round_trips) filter ({_CHECK}) / checks round_trips_per_check,
         sum(volume) filter ({_CHECK}) / checks volume,
         coalesce(sum(count) filter ({_CHECK} and capped), 0) / checks capped,
         sum(count) filter ({_FOUND}) / sum(count) filter ({_CHECK} and exact) recall,

@@ -74,7 +74,9 @@ def parser() -> argparse.ArgumentParser:
     analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo", folder=True)
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
 
-    verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
+    report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
+    report.add_argument("--keeps", type=_share, help="share of the saving from which on approximation pays (0.95)")
+    report.add_argument("--cheaper", type=_share, help="share of exact search's cost up to which it pays (0.5)")
 
     reproduce = verb(
         "reproduce",
@@ -172,6 +174,16 @@ def _settings_option(command: argparse.ArgumentParser) -> None:
         metavar="key=value",
         help="change a setting, e.g. covering.epsilon=0.1; may be repeated",
     )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0 to 1")
+    return value
 
 
 def _positive(text: str) -> int:

@@ -130,8 +130,12 @@ def analyze(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import write_report
+    from analysis.report.study import Thresholds
 
-    _say(f"report: {write_report(options.folder)}")
+    usual = Thresholds()
+    given = {name: getattr(options, name, None) for name in ("keeps", "cheaper")}
+    chosen = Thresholds(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
+    _say(f"report: {write_report(options.folder, chosen)}")
     return 0
 
 
@@ -139,14 +143,15 @@ def _print_summary(summary: Any) -> None:
     from analysis.report.advisor import advise
     from analysis.report.page import said_first
     from analysis.report.sentences import NO_PROCESSING, without_processing
-    from analysis.report.study import overall, study
+    from analysis.report.study import study
+    from analysis.report.study_words import sentence
     from analysis.report.summary import QUOTED_METRICS, table, table_metrics
 
     answered, sentences = said_first(summary)
     shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS)
     _print_table(list(shown.headers), [list(row) for row in shown.rows])
-    for sentence in sentences:
-        _say(sentence)
+    for line in sentences:
+        _say(line)
     cases = study(summary)
     found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
@@ -155,9 +160,7 @@ def _print_summary(summary: Any) -> None:
     if len(found) > MOST_ADVICE:
         _say(f"… and {len(found) - MOST_ADVICE} more in the report")
     for case in cases:
-        _say(f"{case.title}: {case.sentence}")
-    if cases and overall(cases) not in sentences:
-        _say(overall(cases))
+        _say(f"{case.title}: {sentence(case)}")
     for warning in [*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings]:
         _complain(f"note: {warning}")
 

@@ -6,6 +6,8 @@
     [[case]]                         named settings that belong together; each is crossed with [sweep]
     "routing.strategy" = "simple"
 
+A section can be swept whole: covering = [{ method = "auto" }, { method = "budget", budget = 64 }].
+
 A setting given in addition to the file wins over all of it: a swept key is fixed to it. Settings without effect at a
 point (effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
 Every run of the sweep is checked before the first one starts.

@@ -31,7 +31,7 @@ class Point:
 def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], where: str) -> Iterator[Point]:
     """Every combination, with the settings that have no effect in it left out."""
     for case, *values in itertools.product(cases, *sweep.values()):
-        point = {**case, **dict(zip(sweep, values, strict=True))}
+        point = _by_key({**case, **dict(zip(sweep, values, strict=True))})
         settled = copy.deepcopy(base)
         for key, value in point.items():
             assign(settled, key, copy.deepcopy(value))
@@ -45,6 +45,15 @@ def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], 
         counts = {key: lookup(settled, key) for key in point}
         used = frozenset(item.key for item in given(experiment))
         yield Point({k: v for k, v in counts.items() if v is not MISSING}, experiment, used, tuple(left_out))
+
+
+def _by_key(point: Mapping[str, Any]) -> dict[str, Any]:
+    """A section given whole (`covering = [{ method = "budget", budget = 64 }, …]`) is its keys, one by one."""
+    found: dict[str, Any] = {}
+    for key, value in point.items():
+        whole = "." not in key and isinstance(value, dict)
+        found |= {f"{key}.{name}": part for name, part in value.items()} if whole else {key: value}
+    return found
 
 
 def superfluous(points: list[Point], settings: Mapping[str, Any], where: str) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""What theory says about the searches of a sweep over ε, for the report to compare with what was measured.
+"""What a study needs beside its traces: what theory says about its searches, and what profiles charge for storage.
 
 The slides bound the cost of one search by the shape of its region: a check of a subscription searches the region
 above its dominance point, with side lengths l_j in cells of the greedy methods' grid. Here the closed forms of
@@ -11,7 +11,9 @@ that they can be compared with means per check:
     upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
     greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
 
-`analysis` may not import `covering`, hence a file: `<out>/bounds.json`, a list with one entry per family of points.
+Of the profiles it has what a page and a round trip cost beside the profile of the runs, so that the report can work out
+costs under all of them from one run's counts. `analysis` may import neither `covering` nor `broker.work`, hence a file:
+`<out>/bounds.json`, with an entry per family of points and one per profile.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.report.study import BOUNDS_FILE, LEAST
+from analysis.report.study import BOUNDS_FILE, CURVE_METHODS, LEAST
 from analysis.report.summary import family
 from broker.trace.disk import replaced_file, writing
+from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
 from covering.curve.keys import Quantiser, greedy_bits, mirror
 from sim.experiment.config import Experiment
@@ -36,19 +39,41 @@ SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their me
 
 
 def write_bounds(plan: Plan, out: Path) -> None:
-    """Write the bounds of every workload of a sweep over ε; nothing where ε is not swept."""
+    """Write the bounds of every workload of a study, and what profiles charge for storage; nothing for other sweeps."""
     families: dict[str, list[PlannedRun]] = {}
     for run in plan.runs:
         if run.experiment.routing.strategy == "covering":
             families.setdefault(family(run.point), []).append(run)
-    entries = []
+    entries: list[dict[str, Any]] = []
+    profiles: dict[str, dict[str, float]] = {}
     for name, runs in families.items():
-        swept = sorted({run.experiment.covering.epsilon for run in runs})
-        if sum(epsilon > 0 for epsilon in swept) >= LEAST:
+        searches = [run.experiment.covering for run in runs if run.seed == runs[0].seed]
+        if sum(search.approximate for search in searches) < LEAST:
+            continue
+        profiles |= storage_prices(runs[0].experiment)
+        swept = sorted({search.epsilon for search in searches if search.method in CURVE_METHODS})
+        if swept:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
-    if entries:
+    if entries or profiles:
         with writing(out / BOUNDS_FILE, RUNS_KEPT), replaced_file(out / BOUNDS_FILE) as unfinished:
-            unfinished.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+            unfinished.write_text(json.dumps({"families": entries, "profiles": profiles}, indent=1), encoding="utf-8")
+
+
+def storage_prices(experiment: Experiment) -> dict[str, dict[str, float]]:
+    """What profiles charge for a page and a round trip beside the one that an experiment runs under, which comes first.
+
+    The shipped ones differ in nothing else; beside a profile of one's own only those with dear storage mean something.
+    """
+    own = experiment.broker.service.profile
+    if own is None:
+        return {}
+    base = load_profile(own).flat
+    found = {own: {"page": 0.0, "round_trip": 0.0}}
+    for name in shipped_profiles():
+        flat = load_profile(name).flat
+        if name != own and (not is_file(own) or flat["page"] or flat["round_trip"]):
+            found[name] = {key: flat[key] - base[key] for key in ("page", "round_trip")}
+    return found
 
 
 def bounds(experiment: Experiment, seed: int, swept: list[float]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Workloads by name, and from files: `generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200)`.
 
 contract            what a workload is; options: how a generator declares what its options may be
-uniform, zipf, regional, mixture, anisotropic       boxes
+uniform, zipf, regional, mixture, anisotropic, adversarial   boxes
 begen, located, expressions                         expressions over many attributes, with places; as boxes
 stocks, ads, jobs, sensors                          scenarios in the subscription language (scenario)
 files               the user's own data
@@ -17,6 +17,7 @@ from coverlay import unknown_name
 from routing.options import accepted, reject_unknown, whole
 from sim.random_streams import Stream, streams
 from sim.workloads.ads import ads
+from sim.workloads.adversarial import adversarial
 from sim.workloads.anisotropic import anisotropic
 from sim.workloads.begen import Begen
 from sim.workloads.contract import Generator, Workload
@@ -40,6 +41,7 @@ WORKLOADS: dict[str, Callable[..., Generator]] = {
     "regional-zipf": regional,
     "mixture": mixture,
     "anisotropic": anisotropic,
+    "adversarial": adversarial,
     "begen": begen_boxes,
     "located": located_boxes,
     "stocks": stocks,

@@ -295,7 +295,8 @@
   };
   const drawTrade = (id, picture) => {
     const rows = picture.rows.filter((r) => r.x > 0 && r.y !== null);
-    showData(id, [["series", "method"], ["name", "ε"], ["x", picture.x], ["y", picture.y]], rows);
+    showData(id, [["series", "kind"], ["name", "search"], ["x", picture.x], ["xlow", "95 % low"], ["xhigh", "95 % high"],
+      ["y", picture.y], ["low", "95 % low"], ["high", "95 % high"], ["front", "on the front"]], rows);
     const spec = fill(specs.trade, { __x_title__: picture.x, __y_title__: picture.y });
     const names = new Set(rows.map((r) => r.series));
     fitLegend(id, spec, names);
@@ -303,7 +304,7 @@
     const top = Math.max(...rows.map((r) => r.x));
     for (const layer of spec.layer) layer.encoding.x.scale.domainMax = 4 * top;
     return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
-      rows.map((r) => r.series + ", " + r.name + ": " + r.text).join("; ") + ".");
+      rows.map((r) => r.name + ": " + r.text).join("; ") + ".");
   };
   const PICTURES = {
     rows: (id, picture) => drawRows(id, picture.metrics[0]),

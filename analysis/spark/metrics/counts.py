@@ -53,10 +53,10 @@ def of_deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
 
 
 def of_decisions(decisions: DataFrame, rest: DataFrame) -> DataFrame:
-    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, volume, took (in units); likewise."""
+    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, pages, round_trips, volume, took (in units)."""
     from pyspark.sql import functions as F
 
-    keys, work = ["run", "outcome", "capped", "exact", "at_home"], ["probes", "cubes", "runs"]
+    keys, work = ["run", "outcome", "capped", "exact", "at_home"], ["probes", "cubes", "runs", "pages", "round_trips"]
     volume, took = in_units("volume", SHARE_UNIT), in_units("took", WORK_UNIT)
     rows = decisions.groupBy(*keys).agg(
         F.count("*").alias("count"),

@@ -42,6 +42,8 @@ def covering_work(decisions: DataFrame, rest: DataFrame) -> DataFrame:
             F.when(
                 F.sum("took") > 0, counts.mean(F.sum(F.when(check, F.col("took"))), checks, WORK_UNIT * MICROSECONDS)
             ).alias("check_time"),
+            F.try_divide(F.sum(F.when(check, F.col("pages"))), checks).alias("pages_per_check"),
+            F.try_divide(F.sum(F.when(check, F.col("round_trips"))), checks).alias("round_trips_per_check"),
             F.sum("cubes").alias("cubes"),
             F.sum("runs").alias("key_ranges"),
             counts.mean(F.sum(F.when(check, F.col("volume"))), checks, SHARE_UNIT).alias("volume"),
@@ -95,6 +97,22 @@ JOB = Job(
             "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
             "mean of took over checks",
             ("decisions.took", *_SEARCH),
+        ),
+        Metric(
+            "pages_per_check",
+            "pages per check",
+            "pages",
+            "Pages of 4 KB that an average covering check would touch, were the index on disk.",
+            "Σ pages over checks ÷ checks",
+            ("decisions.pages", *_SEARCH),
+        ),
+        Metric(
+            "round_trips_per_check",
+            "round trips per check",
+            "round trips",
+            "Times that an average covering check would ask, were the index on another machine.",
+            "Σ round_trips over checks ÷ checks",
+            ("decisions.round_trips", *_SEARCH),
         ),
         Metric(
             "cubes",

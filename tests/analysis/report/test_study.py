@@ -1,116 +1,196 @@
-"""The study of ε on sweeps whose right answer is plain to see, and the bounds that stand beside it."""
+"""The study of approximate covering on sweeps whose right answer is plain to see, and the bounds beside it."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from analysis.report.study import BOUNDS_FILE, bound, overall, picture_rows, row_texts, study
+from analysis.report.study import BOUNDS_FILE, EXACT, NOTHING, PAYS, Interval, Thresholds, sensitivity, study
+from analysis.report.study_words import (
+    bound,
+    bound_rows,
+    columns,
+    overall,
+    row_texts,
+    sensitivity_rows,
+    sensitivity_sentence,
+    sentence,
+    trade_rows,
+)
+from analysis.report.summary import Summary
 from tests.analysis.report.test_summary import make
 
-EPSILONS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5)
+SEEDS = 5
 NONE = 100 * 9  # active × (brokers − 1)
+BUDGETS = (16, 32, 64, 128, 256)
 
 
-def sweep(method: str, probes: list[float], messages: list[float], **keys: Any) -> list[Any]:
-    """One method, one setting per value of EPSILONS."""
-    return [
-        (
-            {"covering.method": method, "covering.epsilon": epsilon, **keys},
-            {
-                "probes_per_check": cost,
+def search(method: str, cost: float, messages: float, **given: Any) -> tuple[dict[str, Any], dict[str, float]]:
+    """One setting: µs per check, messages, other keys of covering and metrics."""
+    metrics = {name: given.pop(name) for name in ("pages", "trips", "recall", "wobble") if name in given}
+    keys = {"covering.method": method, **{f"covering.{name}": value for name, value in given.items()}}
+    return keys, {
+        "check_time": cost,
+        "probes_per_check": 1000 * cost,
+        "pages_per_check": metrics.get("pages", 1.0),
+        "round_trips_per_check": metrics.get("trips", 1.0),
+        "control_messages": messages,
+        "entries": messages,
+        "reduction": 1 - messages / NONE,
+        "recall": metrics.get("recall", 0.9),
+        "unsubscribe_messages": 0.0,
+        "checks": 200.0,
+        "utilisation_max": 0.1,
+        "wobble": metrics.get("wobble", 0.0),
+    }
+
+
+def made(points: list[Any], **changes: Any) -> Summary:
+    """A summary of several seeds; `wobble` is by how much messages differ between them, relatively."""
+    summary = make(points, SEEDS)
+    runs = []
+    for row, (keys, metrics) in zip(summary.runs.to_dict("records"), points, strict=True):
+        labels = {"method": keys["covering.method"], "epsilon": keys.get("covering.epsilon", 0.0)}
+        if "covering.budget" in keys:
+            labels["epsilon"] = math.nan
+        for seed in range(SEEDS):
+            sent = metrics["control_messages"] * (1 + metrics["wobble"] * (seed - (SEEDS - 1) / 2))
+            own = {
+                **metrics,
                 "control_messages": sent,
-                "entries": sent,
-                "reduction": 1 - sent / NONE,
-                "recall": 0.9,
-                "recall_first_hop": 0.8,
-                "unsubscribe_messages": 0,
-                "checks": 10,
-                "key_ranges": 10 * cost,
-                "volume": 1 - epsilon,
-            },
-        )
-        for epsilon, cost, sent in zip(EPSILONS, probes, messages, strict=True)
-    ]
+                "seed": seed,
+                "active": 100,
+                "brokers": 10,
+                "subscriptions": 100,
+            }
+            runs.append({**row, **labels, **own, **changes})
+    return replace(summary, runs=pd.DataFrame(runs))
 
 
-def made(points: list[Any]) -> Any:
-    summary = make(points)
-    summary.runs["active"], summary.runs["brokers"] = 100, 10
-    summary.runs["method"] = [json.loads(point)["covering.method"] for point in summary.runs["point"]]
-    return summary
-
-
-CHEAP = [1000.0, 500.0, 90.0, 20.0, 10.0, 5.0]
-GROWING = [90.0, 91.0, 100.0, 400.0, 600.0, 800.0]
+def sweep(cost: float, messages: float, **given: Any) -> list[Any]:
+    """Exact search at 1 µs and 90 messages, and five budgets that all cost and send the same."""
+    rough = [search("budget", cost, messages, budget=budget, **given) for budget in BUDGETS]
+    return [search("auto", 1.0, 90.0, recall=1.0), *rough]
 
 
 def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:
-    (case,) = study(made(sweep("zorder-emulated", CHEAP, GROWING)))
-    assert case.pays
-    assert "Exact covering keeps 90.0 % of the messages away" in case.sentence
-    assert "at ε = 0.01 keeps 98.8 % of that for 9.0 % of its own probes at ε = 0 (90 instead of 1,000" in case.sentence
-    assert "Approximation pays: zorder-emulated at ε = 0.01 keeps 98.8 %" in case.sentence
-    row = case.rows[2]
-    assert row.messages_exact == pytest.approx(100 / 90)
-    assert row.messages_none == pytest.approx(100 / NONE)
-    assert row.entries_none == pytest.approx(100 / NONE)
-    assert row.kept == pytest.approx((NONE - 100) / (NONE - 90))
+    (case,) = study(made(sweep(0.2, 100.0)))
+    (verdict,) = case.verdicts
+    assert verdict.what == PAYS
+    assert case.away == pytest.approx(0.9)
+    row = case.rows[1]
+    assert row.kept.mean == pytest.approx((NONE - 100) / (NONE - 90))
+    assert row.cost["in time"].mean == pytest.approx(0.4), "two checks per subscription"
+    assert row.ratio["in time"].mean == pytest.approx(0.2)
+    assert sentence(case) == (
+        "Exact covering keeps 90 % of the messages away. In memory approximation pays: exact search by auto takes 2 µs "
+        "per subscription, budget 16 keeps 98.8 % of the saving for 20 % of that (400 ns)."
+    ).replace("400 ns", "0.4 µs")
+    assert "pays in 1 of 1, at 20 % of exact search's cost, by budget 16" in overall([case])
 
 
-def test_it_does_not_pay_beside_a_cheaper_exact_method() -> None:
-    points = sweep("zorder-emulated", CHEAP, GROWING) + sweep("kdtree", [4.0] * 6, [90.0] * 6)
+@pytest.mark.parametrize(("cost", "messages"), [(0.6, 100.0), (0.2, 200.0)])
+def test_it_does_not_pay_where_it_costs_or_loses_too_much(cost: float, messages: float) -> None:
+    (case,) = study(made(sweep(cost, messages)))
+    assert [verdict.what for verdict in case.verdicts] == [EXACT]
+    assert "use exact covering" in sentence(case)
+    assert "pays in none of 1 workloads" in overall([case])
+    kinder = Thresholds(keeps=0.8, cheaper=0.7)
+    assert [verdict.what for verdict in study(made(sweep(cost, messages)), kinder)[0].verdicts] == [PAYS]
+
+
+def test_an_approximation_has_to_beat_the_cheapest_exact_search() -> None:
+    points = [*sweep(0.2, 100.0), search("packed", 0.3, 90.0)]
     (case,) = study(made(points))
-    assert not case.pays
-    assert "Exact search by kdtree takes 4 probes" in case.sentence
-    assert "use exact covering" in case.sentence
-    assert overall([case]).startswith("Of 1 workload, approximation pays in 0 and trades covers for probes in 0; in 1")
+    assert case.verdicts[0].exact.method == "packed"
+    assert case.verdicts[0].what == EXACT
+    assert [row.exact for row in case.rows[:3]] == [True, True, False]
 
 
-def test_a_trade_is_called_one() -> None:
-    (case,) = study(made(sweep("zorder-emulated", [1000.0] * 3 + CHEAP[3:], GROWING)))
-    assert not case.pays
-    assert "What takes at most half of these keeps 61.7 % of that at best (zorder-emulated, ε = 0.1" in case.sentence
-    assert "a trade" in case.sentence
+def test_what_seeds_do_not_show_does_not_pay() -> None:
+    (sure,), (unsure,) = (study(made(sweep(0.2, 110.0, wobble=wobble))) for wobble in (0.0, 0.2))
+    assert sure.verdicts[0].what == PAYS
+    assert unsure.rows[1].kept.mean == pytest.approx(sure.rows[1].kept.mean)
+    assert unsure.verdicts[0].what == EXACT, "the interval reaches below the threshold"
+
+
+def test_intervals_are_those_of_student() -> None:
+    found = Interval.of(pd.Series([1.0, 2.0, 3.0]))
+    assert found.mean == 2.0
+    assert found.high - 2.0 == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)
+    assert Interval.of(pd.Series([4.0])) == Interval(4.0, 4.0, 4.0)
+    assert math.isnan(Interval.of(pd.Series([math.nan])).mean)
+
+
+def test_storage_is_charged_from_the_counts_of_the_same_runs(tmp_path: Path) -> None:
+    points = [search("auto", 1.0, 90.0, pages=10.0, trips=10.0)]
+    points += [search("budget", 0.9, 95.0, budget=budget, pages=2.0, trips=1.0) for budget in BUDGETS]
+    prices = {"xeon": {"page": 0.0, "round_trip": 0.0}, "disk": {"page": 90.0, "round_trip": 0.0}}
+    (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [], "profiles": prices}))
+    (case,) = study(replace(made(points), out=tmp_path))
+    assert [verdict.what for verdict in case.verdicts] == [EXACT, PAYS]
+    assert case.rows[1].cost["disk"].mean == pytest.approx(2 * (0.9 + 180))
+    assert "On disk approximation pays" in sentence(case)
+    assert "With the index in memory approximation pays in none of 1 workloads." in overall([case])
+    assert "With the index on disk it pays in 1 of 1" in overall([case])
+    assert len(trade_rows(case, "disk")) == 6
+    assert [row["front"] for row in trade_rows(case, "disk")][:2] == [True, True]
+    assert not any(row["front"] for row in trade_rows(case, "disk")[2:]), "equal to one that is on it"
 
 
 def test_nothing_to_find_is_nothing_to_save() -> None:
-    (case,) = study(made(sweep("zorder-emulated", CHEAP, [NONE - 1.0] + [float(NONE)] * 5)))
-    assert not case.pays
-    assert case.sentence.startswith("Exact covering keeps 0.11 % of the messages away. There is hardly anything to")
+    points = [search("auto", 1.0, NONE - 1.0), *(search("budget", 0.1, NONE, budget=b) for b in BUDGETS)]
+    (case,) = study(made(points))
+    assert case.verdicts[0].what == NOTHING
+    assert "There is hardly anything to find" in sentence(case)
+    assert "in 1 there is hardly anything to cover" in overall([case])
+
+
+def test_where_simple_routing_is_unknown_entries_stand_in() -> None:
+    (case,) = study(made(sweep(0.2, 100.0), unsubscribe_messages=3.0))
+    assert case.rows[1].kept.mean == pytest.approx((1 - 100 / NONE) / (1 - 90 / NONE))
+
+
+def test_without_time_probes_are_counted() -> None:
+    (case,) = study(made(sweep(0.2, 100.0), check_time=math.nan))
+    assert case.unit == "probes"
+    assert "2,000 probes per subscription" in sentence(case)
+
+
+def test_the_verdict_moves_with_the_thresholds() -> None:
+    cases = study(made(sweep(0.4, 150.0)))  # 92.6 % for 40 %
+    counts = {(t.keeps, t.cheaper): count["in time"] for t, count in sensitivity(cases)}
+    assert counts[0.9, 0.5] == 1
+    assert counts[0.95, 0.5] == counts[0.9, 0.25] == 0
+    assert ["90 %", "50 %", "1 of 1"] in sensitivity_rows(cases)
+    assert "in memory 0 to 1" in sensitivity_sentence(cases)
 
 
 def test_titles_say_what_was_held_fixed() -> None:
-    keys = {"workload.kind": "uniform", "workload.width": "narrow", "workload.attributes": 1}
-    assert study(made(sweep("zorder-emulated", CHEAP, GROWING, **keys)))[0].title == "narrow uniform, d = 1"
+    fixed = {"workload.kind": "uniform", "workload.width": "narrow", "workload.attributes": 1, "workload.equality": 0.8}
+    points = [({**keys, **fixed}, metrics) for keys, metrics in sweep(0.2, 100.0)]
+    assert study(made(points))[0].title == "narrow uniform, d = 1, equality = 0.8"
 
 
-def test_no_study_without_enough_epsilons_or_without_exact() -> None:
-    points = sweep("zorder-emulated", CHEAP, GROWING)
-    assert study(made(points[:4])) == []
+def test_no_study_without_enough_approximations_or_without_exact() -> None:
+    points = sweep(0.2, 100.0)
+    assert study(made(points[:5])) == []
     assert study(made(points[1:])) == []
 
 
-def test_where_simple_routing_is_unknown_recall_stands_in() -> None:
-    points = sweep("zorder-emulated", CHEAP, GROWING)
-    for _, values in points:
-        values["unsubscribe_messages"] = 3
-    (case,) = study(made(points))
-    assert math.isnan(case.rows[2].kept)
-    assert not case.pays  # recall is 90 %
-    assert "messages away" not in case.sentence
-
-
 def test_bounds_stand_beside_curve_methods_only(tmp_path: Path) -> None:
-    points = sweep("zorder-emulated", CHEAP, GROWING) + sweep("kdtree", [4.0] * 6, [90.0] * 6)
+    epsilons = (0.001, 0.01, 0.1, 0.2, 0.5)
+    points = [search("auto", 1.0, 90.0), *(search("zorder-emulated", 9.0, 99.0, epsilon=e) for e in epsilons)]
     summary = made(points)
-    object.__setattr__(summary, "out", tmp_path)
     (case,) = study(summary)
     assert case.bounds == {}
+    assert bound_rows(case) == []
     theory = {
         "family": "{}",
         "dimensions": 4,
@@ -121,15 +201,16 @@ def test_bounds_stand_beside_curve_methods_only(tmp_path: Path) -> None:
         "exact_lower": 123.0,
         "exact_runs": 200.0,
         "exact_cubes": 300.0,
-        "upper": {f"{e:g}": 7.0 / e for e in EPSILONS[1:]},
-        "greedy": {f"{e:g}": 3.0 / e for e in EPSILONS[1:]},
+        "upper": {f"{e:g}": 7.0 / e for e in epsilons},
+        "greedy": {f"{e:g}": 3.0 / e for e in epsilons},
     }
-    (tmp_path / BOUNDS_FILE).write_text(json.dumps([theory]))
-    (case,) = study(summary)
-    curve = [row for row in case.rows if row.method == "zorder-emulated"]
-    assert [bound(case, row) for row in curve[:3]] == [123.0, 7000.0, 700.0]
-    assert all(math.isnan(bound(case, row)) for row in case.rows if row.method == "kdtree")
-    assert row_texts(case, curve[2])[3:5] == ["90", "700"]
-    drawn = picture_rows(case)
+    (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [theory], "profiles": {}}))
+    (case,) = study(replace(summary, out=tmp_path))
+    assert [bound(case, row) for row in case.rows[1:3]] == [7000.0, 700.0]
+    assert math.isnan(bound(case, case.rows[0]))
+    titles = [title for title, _ in columns(case)]
+    assert len(row_texts(case, case.rows[2])) == len(titles)
+    assert row_texts(case, case.rows[2])[titles.index("bound")] == "700"
+    drawn = bound_rows(case)
     assert {row["kind"] for row in drawn} == {"measured", "theory"}
     assert len([row for row in drawn if row["series"] == "upper bound on approximate search"]) == 5

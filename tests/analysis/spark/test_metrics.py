@@ -47,7 +47,8 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(spark: Any, f
 
 
 COVERING = (
-    "checks probes probes_per_check check_time cubes key_ranges volume capped recall missed_covers recall_first_hop"
+    "checks probes probes_per_check check_time pages_per_check round_trips_per_check cubes key_ranges volume capped "
+    "recall missed_covers recall_first_hop"
 )
 
 
@@ -56,6 +57,8 @@ def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> N
         {"outcome": "suppressed", "probes": 5, "cubes": 2, "runs": 1, "volume": 0.5, "exact": True, "took": 2.0**-10},
         {
             "outcome": "forwarded",
+            "pages": 6,
+            "round_trips": 2,
             "probes": 9,
             "cubes": 4,
             "runs": 3,
@@ -65,14 +68,14 @@ def test_covering_counts_checks_but_not_retractions(spark: Any, frame: Any) -> N
         },
         {"outcome": "exposed", "probes": 1, "volume": 1.0, "exact": False},
         {"outcome": "forwarded", "probes": 1, "volume": 1.0, "exact": None},
-        {"outcome": "retracted", "probes": 7, "volume": 0.0, "exact": True},
+        {"outcome": "retracted", "probes": 7, "pages": 9, "volume": 0.0, "exact": True},
         {"run": "unasked", "outcome": "forwarded", "probes": 2, "volume": 1.0},
     ]
     expected = expect(
         spark,
         COVERING,
-        ("a", 4.0, 23.0, 4.0, 0.244140625, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
-        ("unasked", 1.0, 2.0, 2.0, None, 0.0, 0.0, 1.0, 0.0, None, None, None),
+        ("a", 4.0, 23.0, 4.0, 0.244140625, 1.5, 0.5, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None),
+        ("unasked", 1.0, 2.0, 2.0, None, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, None, None, None),
     )
     assertDataFrameEqual(covering.covering_work(frame("decisions", rows), frame("decisions_rest", [])), expected)
 
@@ -81,13 +84,22 @@ def test_covering_adds_what_sampling_left_out(spark: Any, frame: Any) -> None:
     rows = [{"outcome": "suppressed", "probes": 5, "volume": 0.5, "exact": True, "at_home": True}]
     rest = [
         {"outcome": "forwarded", "exact": True, "at_home": True, "count": 3, "probes": 9.0, "volume": 2.25},
-        {"outcome": "suppressed", "exact": True, "count": 4, "probes": 4.0, "cubes": 8.0, "runs": 2.0, "volume": 1.25},
+        {
+            "outcome": "suppressed",
+            "exact": True,
+            "count": 4,
+            "probes": 4.0,
+            "cubes": 8.0,
+            "runs": 2.0,
+            "volume": 1.25,
+            "pages": 5.0,
+        },
         {"outcome": "forwarded", "exact": None, "capped": True, "count": 2, "probes": 2.0, "volume": 1.0},
         {"outcome": "retracted", "exact": True, "count": 7, "probes": 7.0, "volume": 7.0},
     ]
     found = covering.covering_work(frame("decisions", rows), frame("decisions_rest", rest))
     # 10 checks; exact covering would have found 8 covers, 5 were found; at home 1 of 4.
-    values = (10.0, 27.0, 2.0, None, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
+    values = (10.0, 27.0, 2.0, None, 0.5, 0.0, 8.0, 2.0, 0.5, 0.2, 5 / 8, 3.0, 0.25)
     assertDataFrameEqual(found, expect(spark, COVERING, ("a", *values)))
 
 

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker import link_rows, local_rows, trace
+from covering.curve.keys import greedy_bits
 from coverlay import CoverlayError
+from sim.compiled.covers_emulated import WIDEST
 from sim.compiled.engine import FIRST_ROWS
 from sim.experiment.engines import FEW_MESSAGES, engine_for
 from sim.experiment.plan import PlannedRun, load, plan, shipped
@@ -48,8 +50,14 @@ def refused(run: PlannedRun) -> str | None:
         return "matching.method"
     if experiment.routing.strategy in ("flooding", "simple"):
         return None
-    if experiment.covering.method == "budget":
-        return "covering.method = 'budget'"
+    search = experiment.covering
+    if search.method in ("budget", "hilbert", "zorder"):
+        return f"covering.method = '{search.method}'"
+    if "node_budget" in search.options:
+        return "covering.node_budget"
+    dimensions = 2 * experiment.workload.attributes
+    if search.method == "zorder-emulated" and dimensions * greedy_bits(dimensions) > WIDEST:
+        return "zorder-emulated with"
     stream = streams(run.seed)
     return "exclude or list values" if workload_of(experiment, stream).residues else None
 

@@ -41,6 +41,18 @@ def test_cases_and_sweep_are_crossed_and_settings_win():
     assert {run.experiment.overlay.brokers for run in runs} == {2, 3, 4}
 
 
+def test_a_swept_section_is_its_keys_one_by_one():
+    sections = [{"method": "auto"}, {"method": "budget", "budget": 8}]
+    runs = plan({**TINY, "covering": {"recall": True}, "sweep": {"covering": sections}}).runs
+    assert [run.point for run in runs] == [
+        {"covering.method": "auto"},
+        {"covering.method": "budget", "covering.budget": 8},
+    ]
+    assert runs[1].experiment.covering.options == {"budget": 8}
+    same = plan({**TINY, "covering": {"recall": True}, "case": [run.point for run in runs]}).runs
+    assert [run.run_id for run in same] == [run.run_id for run in runs]
+
+
 def test_a_run_keeps_its_name_when_the_sweep_grows():
     few = {run.run_id for run in plan({**TINY, "sweep": {"overlay.brokers": [2, 3]}}).runs}
     more = {run.run_id for run in plan({**TINY, "sweep": {"overlay.brokers": [1, 2, 3, 4]}}).runs}

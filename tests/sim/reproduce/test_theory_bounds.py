@@ -8,7 +8,7 @@ import pytest
 
 from covering.curve import theory
 from sim.experiment.plan import load
-from sim.reproduce.theory_bounds import bounds, regions, write_bounds
+from sim.reproduce.theory_bounds import bounds, regions, storage_prices, write_bounds
 
 
 @pytest.fixture
@@ -16,22 +16,37 @@ def plan():
     return load("epsilon", ["workload.subscriptions=50"])
 
 
-def test_a_family_per_workload(plan, tmp_path):
+def test_a_family_per_workload_and_the_prices_of_storage(plan, tmp_path):
     write_bounds(plan, tmp_path)
-    entries = json.loads((tmp_path / "bounds.json").read_text())
-    assert len(entries) == 19
-    assert len({entry["family"] for entry in entries}) == 19
-    assert {entry["dimensions"] for entry in entries} == {2, 4, 6, 8}
+    found = json.loads((tmp_path / "bounds.json").read_text())
+    entries = found["families"]
+    assert len(entries) == 9
+    assert len({entry["family"] for entry in entries}) == 9
+    assert {entry["dimensions"] for entry in entries} == {2, 4, 6, 8, 12}
     for entry in entries:
-        assert set(entry["upper"]) == set(entry["greedy"]) == {"0.001", "0.01", "0.05", "0.1", "0.2", "0.3", "0.5"}
+        assert set(entry["upper"]) == set(entry["greedy"]) == {"0.01", "0.1", "0.3", "0.5"}
         counts = [entry["greedy"][epsilon] for epsilon in sorted(entry["greedy"], key=float)]
         assert counts == sorted(counts, reverse=True)  # a larger ε never asks for more
         assert counts[0] <= entry["exact_cubes"]
         assert entry["exact_runs"] <= entry["exact_cubes"]
         assert all(entry["greedy"][e] <= entry["upper"][e] for e in entry["upper"])
+    assert found["profiles"] == {
+        "xeon-vm-2026-11": {"page": 0.0, "round_trip": 0.0},
+        "disk": {"page": 90.0, "round_trip": 0.0},
+        "remote": {"page": 0.0, "round_trip": 500.0},
+    }
 
 
-def test_nothing_where_epsilon_is_not_swept(tmp_path):
+def test_prices_are_those_beside_the_profile_of_the_runs():
+    run = load("epsilon", {"broker.service.profile": "disk", "workload.subscriptions": 50}).runs[0]
+    prices = storage_prices(run.experiment)
+    assert list(prices) == ["disk", "remote", "xeon-vm-2026-11"]
+    assert prices["remote"] == {"page": -90.0, "round_trip": 500.0}
+    without = load("epsilon", {"broker.service": {"kind": "none"}, "workload.subscriptions": 50}).runs[0]
+    assert storage_prices(without.experiment) == {}
+
+
+def test_nothing_for_what_is_no_study(tmp_path):
     write_bounds(load("strategies", ["workload.subscriptions=50"]), tmp_path)
     assert not (tmp_path / "bounds.json").exists()
 

@@ -116,6 +116,17 @@ def test_zipf_is_clustered_and_mostly_narrow():
     assert np.median(widths) < 0.1 < widths.max() <= 0.5 + 1e-12
 
 
+def test_adversarial_large_boxes_cover_each_other_never_and_all_others():
+    made = make("adversarial", attributes=3)
+    volumes = np.prod(made.hi - made.lo, axis=1)
+    assert np.allclose(volumes[::2], volumes[0]), "of one volume"
+    contains = (made.lo[:, None] <= made.lo) & (made.hi[:, None] >= made.hi)
+    covers = contains.all(axis=2) & ~np.eye(len(volumes), dtype=bool)
+    assert not covers[:, ::2].any(), "nothing covers a large one"
+    earlier = np.triu(covers)
+    assert earlier[::2, 1::2].any(axis=0).all(), "an earlier large one covers each small one"
+
+
 def test_anisotropic_sides():
     widths = np.subtract(*(getattr(make("anisotropic", attributes=4), c) for c in ("hi", "lo")))
     assert widths[:, :2].mean() == pytest.approx(0.02, rel=0.05)
@@ -175,7 +186,7 @@ def test_a_row_without_residue_has_the_empty_one():
 
 
 MISTAKES = [
-    ("gauss", 2, {}, "unknown workload kind 'gauss'; there are: ads, anisotropic"),
+    ("gauss", 2, {}, "unknown workload kind 'gauss'; there are: ads, adversarial, anisotropic"),
     ("uniform", 2, {"widths": 1}, "no option 'widths'; its options are: width"),
     ("uniform", 2, {"width": "huge"}, "narrow, wide"),
     ("uniform", 2, {"width": 1.5}, "workload.width is 1.5"),

@@ -1,0 +1,256 @@
+"""The study of approximate covering in words, tables and the rows of its pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.report.study import CURVE_METHODS, EXACT, NOTHING, PAYS, Case, Interval, Row, Verdict, sensitivity
+from analysis.report.summary import UNKNOWN, duration_text, number_text
+
+CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
+WHY_RECALL = (
+    "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
+    "kept of the saving is what counts."
+)
+
+
+def called(profile: str) -> str:
+    return CALLED.get(profile, "in probes" if profile == "in probes" else "in memory")
+
+
+def sentence(case: Case) -> str:
+    """What exact covering saves, then for each place of an index whether approximation pays."""
+    words = [f"Exact covering keeps {_share(case.away)} of the messages away."]
+    if all(verdict.what == NOTHING for verdict in case.verdicts):
+        return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
+    return " ".join([*words, *(_of_profile(case, verdict) for verdict in case.verdicts)])
+
+
+def _of_profile(case: Case, verdict: Verdict) -> str:
+    exact, best, profile = verdict.exact, verdict.best, verdict.profile
+    takes = f"{exact.method} takes {_cost(case, exact, profile)} per subscription"
+    if best is None:
+        return f"{_capital(called(profile))}: {takes}."
+    numbers = (
+        f"{best.name} keeps {_with_half(best.kept)} of the saving for {_share(best.ratio[profile].mean)} of that "
+        f"({_cost(case, best, profile)})"
+    )
+    if verdict.what == PAYS:
+        return f"{_capital(called(profile))} approximation pays: exact search by {takes}, {numbers}."
+    return f"{_capital(called(profile))}, use exact covering: {takes}; what comes closest, {numbers}."
+
+
+def overall(cases: Sequence[Case]) -> str:
+    """Where approximation pays, by how much, and for whom."""
+    if not cases:
+        return ""
+    sentences = []
+    for number, profile in enumerate(cases[0].profiles):
+        verdicts = [case.verdicts[number] for case in cases]
+        paying = [verdict for verdict in verdicts if verdict.what == PAYS]
+        place = {"in memory": "With the index in memory", "in probes": "Counted in probes"}.get(
+            called(profile), f"With the index {called(profile)}"
+        )
+        if not paying:
+            sentences.append(f"{place} approximation pays in none of {len(cases)} workloads.")
+            continue
+        ratios = [verdict.best.ratio[profile].mean for verdict in paying if verdict.best is not None]
+        names = dict.fromkeys(verdict.best.name for verdict in paying if verdict.best is not None)
+        sentences.append(
+            f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "
+            f"{', '.join(names)}."
+        )
+    nothing = sum(case.verdicts[0].what == NOTHING for case in cases)
+    exact = sum(all(verdict.what == EXACT for verdict in case.verdicts) for case in cases)
+    sentences.append(
+        f"In {exact} of them exact search is the better choice wherever the index is"
+        + (f", and in {nothing} there is hardly anything to cover." if nothing else ".")
+    )
+    return " ".join(sentences)
+
+
+def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
+    """A row per pair of thresholds: kept at least, cost at most, then workloads in which it pays, per profile."""
+    return [
+        [
+            f"{100 * thresholds.keeps:g} %",
+            f"{100 * thresholds.cheaper:g} %",
+            *(f"{counts[profile]} of {len(cases)}" for profile in cases[0].profiles),
+        ]
+        for thresholds, counts in sensitivity(cases)
+    ]
+
+
+def sensitivity_sentence(cases: Sequence[Case]) -> str:
+    """How the number of workloads in which it pays moves with the thresholds."""
+    if not cases:
+        return ""
+    found, chosen = sensitivity(cases), cases[0].thresholds
+    words = []
+    for profile in cases[0].profiles:
+        counts = [counts[profile] for _, counts in found]
+        words.append(f"{called(profile)} {min(counts)} to {max(counts)}")
+    kept, cost = ([getattr(t, name) for t, _ in found] for name in ("keeps", "cheaper"))
+    return (
+        f"“Pays” asks for {_share(chosen.keeps)} of the saving at {_share(chosen.cheaper)} of the cost, surely. With "
+        f"{_share(min(kept))} to {_share(max(kept))} at {_share(min(cost))} to {_share(max(cost))} the workloads in "
+        f"which it pays are: {', '.join(words)}."
+    )
+
+
+def columns(case: Case) -> list[tuple[str, str]]:
+    """Titles and notes of the table of a case."""
+    costs = [
+        (f"{called(profile)}, {case.unit}/subscription", "All searches for its covers, at all brokers that it reaches.")
+        for profile in case.profiles
+    ]
+    ratios = [(f"× exact {called(p)}", "Cost as a multiple of the cheapest exact search, 95 %.") for p in case.profiles]
+    return [
+        ("search", "Exact, or the parameter that says what may be missed."),
+        ("saving kept", "Of the messages (or entries) that exact covering saves against simple routing, 95 %."),
+        *(pair for both in zip(costs, ratios, strict=True) for pair in both),
+        ("µs/check", "What a check takes by the profile of the runs."),
+        ("probes/check", "Key ranges looked up (curve methods), words or boxes compared (others)."),
+        (
+            "bound",
+            "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods.",
+        ),
+        ("recall", "Covers found, of those that exact covering finds, per check. " + WHY_RECALL),
+        ("first hop", "The same at the subscriber's own broker."),
+        ("capped", "Part of the checks that a probe cap or a budget ended."),
+        ("table entries", "Of all brokers together, at the end."),
+        ("messages", "Control messages over links."),
+        ("settled p95 ms", "Time within which 95 % of the subscriptions are known wherever they must be."),
+        ("event p95 ms", "Time within which 95 % of the deliveries arrive."),
+    ]
+
+
+def row_texts(case: Case, row: Row) -> list[str]:
+    """A row as text, in the order of `columns`."""
+    value = row.values
+    costs = []
+    for profile in case.profiles:
+        costs += [number_text(row.cost[profile].mean, ""), _times(row.ratio[profile])]
+    late = "cannot keep up" if row.saturated else ""
+    return [
+        row.name,
+        _with_half(row.kept),
+        *costs,
+        number_text(value["check_time"], ""),
+        number_text(value["probes_per_check"], ""),
+        number_text(bound(case, row), ""),
+        number_text(value["recall"], "share"),
+        number_text(value["recall_first_hop"], "share"),
+        number_text(value["capped"], "share"),
+        number_text(value["entries"], ""),
+        number_text(value["control_messages"], ""),
+        late or number_text(value["convergence_p95"], ""),
+        late or number_text(value["latency_p95"], ""),
+    ]
+
+
+def bound(case: Case, row: Row) -> float:
+    """The slides' upper bound for a curve method's row, NaN for others, which it says nothing about."""
+    if not case.bounds or row.method not in CURVE_METHODS or not row.epsilon > 0:
+        return math.nan
+    return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
+
+
+def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
+    """A dot per search: its cost and what it keeps, with 95 %; which of them no other beats."""
+    known = [row for row in case.rows if row.kept.mean == row.kept.mean]
+    best, front = -math.inf, set()
+    for row in sorted(known, key=lambda row: (row.cost[profile].mean, -row.kept.mean)):
+        if row.kept.mean > best:
+            best = row.kept.mean
+            front.add(row.point)
+    return [
+        {
+            "series": "exact" if row.exact else _kind(row),
+            "name": row.name,
+            "x": row.cost[profile].mean,
+            "y": row.kept.mean,
+            "low": row.kept.low,
+            "high": row.kept.high,
+            "xlow": max(row.cost[profile].low, row.cost[profile].mean / 10),
+            "xhigh": row.cost[profile].high,
+            "front": row.point in front,
+            "text": f"{_cost(case, row, profile)} per subscription, {_with_half(row.kept)} of the saving",
+        }
+        for row in known
+    ]
+
+
+def _kind(row: Row) -> str:
+    """The way to approximate: its method, and the parameter where a method has several."""
+    return f"{row.method}, {'ε' if row.epsilon > 0 else 'node budget'}" if row.method == "kdtree" else row.method
+
+
+def bound_rows(case: Case) -> list[dict[str, Any]]:
+    """Measured probes of the curve methods and the bounds per ε, for the picture: series, x, y, text, kind."""
+    found: list[dict[str, Any]] = []
+
+    def add(series: str, epsilon: float, count: float, kind: str) -> None:
+        if count == count and count > 0:
+            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
+            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
+
+    theory = case.bounds
+    if not theory:
+        return []
+    add("lower bound on exact search", 0, theory["exact_lower"], "theory")
+    add("runs of an exact search, closed form", 0, theory["exact_runs"], "theory")
+    add("cubes of the greedy, closed form", 0, theory["exact_cubes"], "theory")
+    for epsilon, count in theory["greedy"].items():
+        add("cubes of the greedy, closed form", float(epsilon), count, "theory")
+    for epsilon, count in theory["upper"].items():
+        add("upper bound on approximate search", float(epsilon), count, "theory")
+    for row in case.rows:
+        if row.method in CURVE_METHODS:
+            add(f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured")
+    order = sorted({row["x"] for row in found}, key=lambda x: float(x.partition(" ")[0]))
+    return sorted(found, key=lambda row: order.index(row["x"]))
+
+
+def shape(case: Case) -> str:
+    """α and the shortest side, in words."""
+    if not case.bounds:
+        return ""
+    alpha = case.bounds["alpha"]
+    return (
+        f"D = {case.bounds['dimensions']}, {case.bounds['bits']} bits per coordinate; aspect ratio α from "
+        f"{alpha['low']} to {alpha['high']}, median {alpha['median']:g}; shortest side {case.bounds['shortest']:g} "
+        f"cells at the median ({case.bounds['regions']} search regions)."
+    )
+
+
+def _cost(case: Case, row: Row, profile: str) -> str:
+    cost = row.cost[profile].mean
+    return duration_text(cost / 1000) if case.unit == "µs" else f"{number_text(cost, '')} probes"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %" if share == share else UNKNOWN
+
+
+def _with_half(interval: Interval) -> str:
+    half = interval.high - interval.mean
+    text = _share(interval.mean)
+    return f"{text} ± {100 * half:.1f}" if half > 0 else text
+
+
+def _times(interval: Interval) -> str:
+    half = interval.high - interval.mean
+    text = number_text(interval.mean, "")
+    return f"{text} ± {number_text(half, '')}" if half > 0 else text
+
+
+def _range(ratios: Sequence[float]) -> str:
+    low, high = _share(min(ratios)), _share(max(ratios))
+    return low if low == high else f"{low} to {high}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
