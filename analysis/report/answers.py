@@ -135,17 +135,78 @@ def of_epsilon(findings: Findings) -> Answer | None:
     return Answer((overall(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
 
 
+RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in words and pictures
+FULL = 1.0  # the load from which on a queue grows for as long as events come
+
+
+def of_capacity(findings: Findings) -> Answer | None:
+    """The rate that a search found, whatever else happened or was swept."""
+    return of_load(findings) if findings.told.held is not None else None
+
+
 def of_load(findings: Findings) -> Answer | None:
-    """How waiting grows with the rate of events or the time that work takes."""
-    keys = [key for key in findings.numbers() if key in {"arrivals.publish_rate", "workload.events"}]
-    if not keys or not differs(findings.summary, "latency_p99"):
+    """How latency and load grow with the rate of events, and which rate is held where that was searched."""
+    held = findings.told.held
+    if RATE not in findings.numbers() or (held is None and not differs(findings.summary, "latency_p99")):
         return None
-    metrics = differing(findings.summary, ("latency_p99", "waiting_p95", "missed_dropped"))
-    return Answer(
-        sentences(*(_growth(findings, keys[0], metric) for metric in metrics)),
-        metrics,
-        against(keys[0], metrics),
-    )
+    words = held.sentences if held is not None else sentences(_bends(findings), _full(findings))
+    limits = [] if held is None else [{"y": held.limit, "name": f"limit {number_text(held.limit, 'ms')} ms"}]
+    several = bool([key for key in findings.summary.swept if key != RATE])
+    shown = ("latency_p99", "latency_p50")
+    pictures = [
+        _curve("Latency against the rate", "ms", metrics, limits)
+        for metrics in ([(metric,) for metric in shown] if several else [shown])
+    ]
+    full = [{"y": FULL, "name": "as much work as time"}]
+    pictures.append(_curve("Load of the busiest broker against the rate", "work ÷ time", ("event_load",), full))
+    return Answer(words, (*shown, "event_load"), tuple(pictures))
+
+
+def _curve(title: str, y: str, metrics: tuple[str, ...], marks: list[dict[str, Any]]) -> dict[str, Any]:
+    """A picture against the rate in events per second; those of one title share a place, with a menu of their cases."""
+    case = CATALOGUE[metrics[0]].title
+    return {
+        "kind": "curve",
+        "title": title,
+        "case": case,
+        "metrics": list(metrics),
+        "key": RATE,
+        "per": SECOND,
+        "x": "events per second",
+        "y": y,
+        "marks": marks,
+    }
+
+
+def _rates(findings: Findings) -> list[tuple[float, str]]:
+    """Rates in events per second, ascending, with everything else as in the last setting."""
+    last = json.loads(findings.points[-1])
+    line = [p for p in findings.points if {**json.loads(p), RATE: 0} == {**last, RATE: 0}]
+    return sorted((SECOND * json.loads(point)[RATE], point) for point in line)
+
+
+def _bends(findings: Findings) -> str:
+    rates = _rates(findings)
+    where = [
+        f"at {number_text(rate, '')} events/s half of the deliveries take at most "
+        f"{findings.text(point, 'latency_p50')} and 99 % at most {findings.text(point, 'latency_p99')}"
+        for rate, point in (rates[0], rates[-1])
+    ]
+    return f"{where[0][0].upper()}{'; '.join(where)[1:]}."
+
+
+def _full(findings: Findings) -> str:
+    """From which rate on a broker cannot keep up."""
+    loads = [(rate, findings.mean(point, "event_load")) for rate, point in _rates(findings)]
+    full = [(rate, load) for rate, load in loads if load >= FULL]
+    if full:
+        rate, load = full[0]
+        return (
+            f"From {number_text(rate, '')} events/s on a broker has more work than time "
+            f"({number_text(load, 'ratio')} times as much there): its queue grows for as long as they come."
+        )
+    most = max((load for _, load in loads if load == load), default=math.nan)
+    return f"The busiest broker has work for at most {number_text(100 * most, '')} % of the time." if most > 0 else ""
 
 
 def of_matchers(findings: Findings) -> Answer | None:
@@ -343,6 +404,7 @@ def in_general(findings: Findings) -> Answer:
 
 
 ANSWERS: tuple[Callable[[Findings], Answer | None], ...] = (
+    of_capacity,
     after_failures,
     of_epsilon,
     of_load,

@@ -98,11 +98,11 @@ def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
         data["coast"] = json.loads(asset("coast.json"))["rings"]
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
-        "question": _question(summary, _asked(toml)),
+        "question": told.held.question if told.held is not None else _question(summary, _asked(toml)),
         "facts": _facts(summary),
         "cards": _cards(summary),
         "brief": [sentence for sentence in brief(summary) if sentence not in answered.sentences],
-        "answer": [*answered.sentences, *in_words(busy)],
+        "answer": [*answered.sentences, *(in_words(busy) if told.held is None else ())],
         "answer_charts": answer_charts(answered),
         "alike": alike,
         "loads": busy,
@@ -141,6 +141,7 @@ def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
                 "rows": plots.rows(),
                 "times": plots.times(),
                 "trade": plots.trade(),
+                "curve": plots.curve(),
             }
         ),
         "vega": Markup(_drawing_library()),
@@ -153,9 +154,13 @@ def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
 
 
 def said_first(summary: Summary) -> tuple[Answer, list[str]]:
-    """The answer, and its sentences with whoever is overloaded: what the terminal shows of the page's beginning."""
-    answered = answer(Findings(summary, read_told(summary.out)))
-    busy = loads(summary, names_of(_runs(summary)[0])) if len(summary.times) else []
+    """The answer, and its sentences with whoever is overloaded: what the terminal shows of the page's beginning.
+
+    A search for the highest rate overloads brokers on its way and says itself who is full first.
+    """
+    told = read_told(summary.out)
+    answered = answer(Findings(summary, told))
+    busy = loads(summary, names_of(_runs(summary)[0])) if len(summary.times) and told.held is None else []
     return answered, [*answered.sentences, *in_words(busy)]
 
 

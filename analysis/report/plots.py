@@ -177,6 +177,35 @@ def times() -> Spec:
     return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
 
 
+def curve() -> Spec:
+    """Metrics against a rate that is a number, a line per series, a shape per metric, and levels to compare with.
+
+    Data: rows (x, y, series, metric, text), marks (y, name).
+    """
+    legend = alt.Legend(orient="top", columns=3, offset=4)
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=False)),
+        y=alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True)),
+        color=alt.Color("series:N", title=None, sort=None, legend=legend),
+        tooltip=[
+            alt.Tooltip("series:N", title="series"),
+            alt.Tooltip("x:Q", title=X_TITLE, format=","),
+            alt.Tooltip("metric:N", title="metric"),
+            alt.Tooltip("text:N", title="mean ± 95 %"),
+        ],
+    )
+    levels = alt.Chart(alt.NamedData("marks")).encode(y=alt.Y("y:Q", title=Y_TITLE))
+    layers = [
+        base.mark_point(size=60, filled=True, opacity=1).encode(
+            shape=alt.Shape("metric:N", title=None, sort=None, legend=legend)
+        ),
+        base.mark_line(strokeWidth=2).encode(strokeDash=alt.StrokeDash("metric:N", sort=None, legend=None)),
+        levels.mark_rule(strokeWidth=1.5, strokeDash=[6, 4]),
+        levels.mark_text(align="left", baseline="bottom", dy=-3, fontSize=12).encode(x=alt.value(4), text="name:N"),
+    ]
+    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+
+
 def trade() -> Spec:
     """What is kept against what it costs, a dot per search with its 95 % intervals; those that none beats are joined.
 

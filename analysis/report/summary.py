@@ -66,6 +66,8 @@ _SHORT_TITLES = {
     "event_messages": "event msgs",
     "latency_p95": "latency p95 ms",
     "latency_p99": "p99 ms",
+    "latency_p50": "p50 ms",
+    "event_load": "load",
     "convergence_p95": "settled p95 ms",
     "unsubscribe_mean": "leaving ms",
     "outage_mean": "outage ms",

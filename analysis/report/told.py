@@ -1,4 +1,4 @@
-"""What the simulator tells about a sweep beside its traces: notes, stories of events, and deliveries lost over time.
+"""What the simulator tells about a sweep beside its traces: notes, stories, deliveries lost over time, a rate found.
 
 All of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it into the output folder
 as `told.json`. A folder without that file has a page without these parts.
@@ -49,10 +49,24 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a search for the highest rate found, see sim/capacity."""
+
+    limit: float  # ms, of the 99th percentile
+    sentences: tuple[str, ...]  # one per setting
+
+    @property
+    def question(self) -> str:
+        limit = number_text(self.limit, "ms")
+        return f"How many events per second does the network hold with a 99th percentile below {limit} ms?"
+
+
+@dataclass(frozen=True)
 class Told:
     notes: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()  # lines, as on the terminal
     losses: tuple[Loss, ...] = ()
+    held: Held | None = None
 
 
 def read_told(out: Path) -> Told:
@@ -67,6 +81,7 @@ def read_told(out: Path) -> Told:
             )
             for loss in found["losses"]
         )
-        return Told(tuple(found["notes"]), tuple(found["stories"]), losses)
+        held = Held(found["held"]["limit"], tuple(found["held"]["sentences"])) if "held" in found else None
+        return Told(tuple(found["notes"]), tuple(found["stories"]), losses, held)
     except (OSError, ValueError, KeyError, TypeError):
         return Told()

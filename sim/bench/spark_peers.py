@@ -100,20 +100,25 @@ DUCKDB_JOBS = {
         select run, max(processed) * count(*) / sum(processed) load_max_mean,
         2 * sum(rank * processed) / (count(*) * sum(processed)) - (count(*) + 1) / count(*) load_gini
         from ranked group by run""",
-    "service": f"""with parts as (
+    "service": f"""with period as (
+            select run, min(published) first, max(published) last from publications group by run),
+        parts as (
             select run, target, sum(waited) waited, sum(service) service, count(*) count, sum(on_covering) covering,
-            0 tables, 0 matching, 0 on_events, 0 published from control group by all union all
+            0 tables, 0 matching, 0 on_events, 0 published,
+            coalesce(sum(service) filter (sent between first and last), 0) asked
+            from control left join period using (run) group by all union all
             select run, target, sum(waited), sum(service), count(*), 0, sum(on_tables), sum(on_matching), sum(service),
-            count_if(source = {CLIENT}) from publications group by all),
+            count_if(source = {CLIENT}), sum(service) from publications group by all),
         each as (select run, target, sum(waited) waited, sum(service) service, sum(count) count,
             sum(covering) covering, sum(tables) tables, sum(matching) matching, sum(on_events) on_events,
-            sum(published) published from parts group by all)
+            sum(published) published, sum(asked) asked from parts group by all)
         select run, max(service) / any_value(finished) utilisation_max,
+        max(asked) / nullif(any_value(last - first), 0) event_load,
         sum(service) / any_value(finished * brokers) utilisation_mean, sum(waited) / sum(count) queueing_delay,
         1000 * sum(published) / nullif(max(on_events), 0) event_rate_held,
         sum(covering) / nullif(sum(service), 0) share_covering, sum(tables) / nullif(sum(service), 0) share_tables,
         sum(matching) / nullif(sum(service), 0) share_matching
-        from each join run using (run) group by run""",
+        from each join run using (run) left join period using (run) group by run""",
     "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
             from {_RANKED.format(counts="lasted")} group by run)
         select run, avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)

@@ -28,6 +28,10 @@ RUN_EXAMPLES = """run strategies
 run stocks --set tell=5
 run epsilon --set overlay.brokers=20 --set 'seeds=[1, 2, 3]' --jobs 2
 run mine.toml --out out/mine --resume"""
+CAPACITY_EXAMPLES = """capacity capacity --p99 100
+capacity mine.toml --p99 50 --jobs 2
+capacity mine.toml --p99 50 --set arrivals.publishing=bursty --set arrivals.burst_factor=10
+capacity mine.toml --p99 50 --set 'sweep."matching.method"=["scan", "auto"]'"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
 INIT_EXAMPLES = """init
@@ -35,7 +39,7 @@ init --overlay star --brokers 20 --strategy merging --out mine.toml
 init --overlay net.graphml --subscriptions subs.csv --events events.csv"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
-COMPILING = ("demo", "run", "reproduce", "bench", "calibrate")  # verbs that run kernels
+COMPILING = ("demo", "run", "capacity", "reproduce", "bench", "calibrate")  # verbs that run kernels
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -70,6 +74,19 @@ def parser() -> argparse.ArgumentParser:
     run = verb("run", "simulate an experiment, aggregate it on Spark, write the report", RUN_EXAMPLES)
     run.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
     _run_options(run, None)
+
+    capacity = verb(
+        "capacity", "the highest rate of events that a network holds, and what saturates first", CAPACITY_EXAMPLES
+    )
+    capacity.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
+    capacity.add_argument(
+        "--p99",
+        type=float,
+        required=True,
+        metavar="MS",
+        help="milliseconds that the 99th percentile of the latency has to stay below",
+    )
+    _run_options(capacity, None, "out/NAME-capacity")
 
     analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo", folder=True)
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
@@ -144,13 +161,13 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _run_options(command: argparse.ArgumentParser, out: str | None) -> None:
+def _run_options(command: argparse.ArgumentParser, out: str | None, otherwise: str = "out/NAME") -> None:
     command.add_argument(
         "--out",
         type=Path,
         default=out and Path(out),
         metavar="DIR",
-        help=f"output folder (default: {out or 'out/NAME'})",
+        help=f"output folder (default: {out or otherwise})",
     )
     _settings_option(command)
     command.add_argument(

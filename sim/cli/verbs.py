@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
@@ -39,20 +39,13 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from analysis.spark.java import find_java
     from analysis.spark.session import start_early
     from sim.experiment.plan import load
     from sim.experiment.sweep import run_sweep
-    from sim.reproduce.theory_bounds import write_bounds
 
-    forced = ["run.force=true"] if options.force else []
-    plan = load(options.experiment, [*options.settings, *forced])
-    for note in plan.notes:
-        _complain(f"note: {note}")
+    plan = load(options.experiment, _settings(options))
     out = options.out or Path("out") / Path(options.experiment).stem
-    find_java()  # refuses now what would fail after the last run
-    started = time.perf_counter()
-    _announce(plan, options.jobs)
+    started = _begin(plan, options.jobs)
     with progress(f"simulating {plan.name}") as update:
         result = run_sweep(
             plan,
@@ -63,16 +56,78 @@ def run(options: argparse.Namespace) -> int:
             progress=update,
             begun=lambda: start_early(options.spark),
         )
+    _say_what_ran(result, started, out)
+    _report_failures(result, options.experiment, options.settings)
+    if not result.outcomes and not result.kept:
+        return _status(result)
+    return _finish(plan, out, result, options)
+
+
+def capacity(options: argparse.Namespace) -> int:
+    from analysis.report.told import Held
+    from analysis.spark.session import start_early
+    from sim.capacity.find import checked_limit, find, prepare
+    from sim.capacity.words import HEADERS, hasty, row, sentences
+
+    limit = checked_limit(options.p99)
+    plan = prepare(options.experiment, _settings(options))
+    out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
+    started = _begin(plan, options.jobs)
+    _complain("these are the runs of the first rate; about ten more rates follow, each chosen by the results before it")
+    with progress(f"searching the rate that {plan.name} holds") as update:
+        found = find(
+            plan,
+            limit,
+            out,
+            jobs=options.jobs,
+            resume=options.resume,
+            spark_master=options.spark,
+            progress=update,
+            begun=lambda: start_early(options.spark),
+        )
+    _say_what_ran(found.result, started, out)
+    if found.result.failures:
+        _report_failures(found.result, str(out / "experiment.toml"), [])
+        return _status(found.result)
+    answers = sentences(found.searches)  # refuses where no setting has an answer
+    _print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
+    short = hasty(found.searches)
+    for note in short:
+        _complain(f"note: {note}")
+    plan = replace(found.plan, notes=(*found.plan.notes, *short))
+    return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
+
+
+def _settings(options: argparse.Namespace) -> list[str]:
+    return [*options.settings, *(["run.force=true"] if options.force else [])]
+
+
+def _begin(plan: Any, jobs: int) -> float:
+    """Say what is coming; answers when it began."""
+    from analysis.spark.java import find_java
+
+    for note in plan.notes:
+        _complain(f"note: {note}")
+    find_java()  # refuses now what would fail after the last run
+    started = time.perf_counter()
+    _announce(plan, jobs)
+    return started
+
+
+def _say_what_ran(result: Any, started: float, out: Path) -> None:
     for warning in result.warnings:
         _complain(f"note: {warning}")
     kept = f", {result.kept} kept from before" if result.kept else ""
     for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
         _say(f"engine {engine}: {why}")
     _out.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
-    _report_failures(result, options.experiment, options.settings)
-    if not result.outcomes and not result.kept:
-        return 2 if all(failure.is_input for failure in result.failures) else 1
-    _tell(plan, out, result)
+
+
+def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:
+    """Stories, aggregation and page of what was simulated; answers the exit status."""
+    from sim.reproduce.theory_bounds import write_bounds
+
+    _tell(plan, out, result, held)
     write_bounds(plan, out)
     _aggregate(out, options.spark)
     options.folder = out
@@ -80,6 +135,10 @@ def run(options: argparse.Namespace) -> int:
     for wrong in result.wrong:
         where = f"see coverlay explain {out} --run {wrong.run_id}"
         _complain(f"run {wrong.run_id} broke a guarantee: {wrong.broken}; {where}", style="red")
+    return _status(result)
+
+
+def _status(result: Any) -> int:
     if result.wrong or any(not failure.is_input for failure in result.failures):
         return 1
     return 2 if result.failures else 0
@@ -93,11 +152,11 @@ def _announce(plan: Any, jobs: int) -> None:
             _complain(line)
 
 
-def _tell(plan: Any, out: Path, result: Any) -> None:
+def _tell(plan: Any, out: Path, result: Any, held: Any) -> None:
     """What happened to a few events, where the experiment asks for it; the page has it too."""
     from sim.tell.keep import keep
 
-    stories = keep(plan, out, result)
+    stories = keep(plan, out, result, held)
     for line in ("", *stories, "") if stories else ():
         _say(line)
 

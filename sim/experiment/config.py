@@ -182,6 +182,9 @@ class ArrivalsSection(OpenSection):
         "home_skew": NoEffect(reasons.homes_in_file, unless=0.0),
         "publisher_skew": NoEffect(reasons.publishers_in_file, unless=0.0),
         "publish_rate": NoEffect(reasons.times_in_file),
+        "publishing": None,
+        "burst_factor": NoEffect(reasons.no_bursts),
+        "burst_length": NoEffect(reasons.no_bursts),
         "attach": None,
         "settle": NoEffect(reasons.all_timed),
         "": NoEffect(reasons.subscriptions_timed),
@@ -197,6 +200,12 @@ class ArrivalsSection(OpenSection):
         self.reject_unknown(f'arrival process "{self.kind}"', arrivals.arrival_options(self.kind))
         arrivals.validate(self.kind, self.options)
         return self
+
+    @property
+    def publishing(self) -> str | None:
+        """How events follow each other, see sim/workloads/publishing.py; None: as recorded, else Poisson."""
+        asked: str | None = self.options.get("publishing")
+        return asked
 
 
 class RoutingSection(Section):

@@ -237,7 +237,8 @@ def _first(whole: Workload) -> Workload:
     columns: Any = {name: getattr(whole, name)[:SAMPLE] for name in ("lo", "hi", "mentioned", "scores", "weights")}
     residues = {row: residue for row, residue in whole.residues.items() if row < SAMPLE}
     came, left = (None if times is None else times[:SAMPLE] for times in (whole.came, whole.left))
-    return Workload(whole.schema, **columns, events=whole.events[:EVENTS], residues=residues, came=came, left=left)
+    timed: Any = {"came": came, "left": left, "times": None if whole.times is None else whole.times[:EVENTS]}
+    return Workload(whole.schema, **columns, events=whole.events[:EVENTS], residues=residues, **timed)
 
 
 def _lives(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import covering
 from routing.strategies import STRATEGIES
+from sim.workloads.publishing import BURSTY, SCALED
 from sim.workloads.tables import gives
 
 if TYPE_CHECKING:
@@ -102,7 +103,12 @@ def publishers_in_file(e: Experiment) -> str | None:
 
 
 def times_in_file(e: Experiment) -> str | None:
-    return gives(e.workload.events_file, "time")
+    """Recorded times are kept, unless something else is asked for."""
+    return gives(e.workload.events_file, "time") if e.arrivals.publishing is None else None
+
+
+def no_bursts(e: Experiment) -> str | None:
+    return None if e.arrivals.publishing == BURSTY else f'it is for arrivals.publishing = "{BURSTY}"'
 
 
 def subscriptions_timed(e: Experiment) -> str | None:
@@ -110,4 +116,6 @@ def subscriptions_timed(e: Experiment) -> str | None:
 
 
 def all_timed(e: Experiment) -> str | None:
-    return subscriptions_timed(e) and times_in_file(e)
+    """Nothing is waited for where subscriptions and events come at recorded times, or at these in proportion."""
+    kept = e.arrivals.publishing in (None, SCALED)
+    return subscriptions_timed(e) and (gives(e.workload.events_file, "time") if kept else None)

@@ -102,11 +102,11 @@ def run_sweep(
     _refuse_foreign_runs(plan, out)
     with _writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    with _only_one(out) as lock:
+    with only_one(out) as lock:
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")
         result = SweepResult()
-        todo = [run for run in plan.runs if not (resume and _is_complete(_folder(out, run)))]
+        todo = [run for run in plan.runs if not (resume and _is_complete(run_folder(out, run)))]
         result.kept = len(plan.runs) - len(todo)
         progress(result.kept, len(plan.runs))
         shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
@@ -265,7 +265,7 @@ def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
         return Failure(run, traceback.format_exc(), is_input=False)
 
 
-def _folder(out: Path, run: PlannedRun) -> Path:
+def run_folder(out: Path, run: PlannedRun) -> Path:
     return out / "runs" / f"run={run.run_id}"
 
 
@@ -280,7 +280,7 @@ def _is_complete(folder: Path) -> bool:
 
 def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
     """Runs of another experiment in the same folder would be averaged with ours."""
-    known = {_folder(out, run).name for run in plan.runs}
+    known = {run_folder(out, run).name for run in plan.runs}
     if out.exists() and not out.is_dir():
         raise CoverlayError(f"--out {out} is a file; it must be a folder or not exist yet")
     foreign = [path.name for path in (out / "runs").glob("run=*") if path.name not in known]
@@ -292,7 +292,7 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
 
 
 @contextmanager
-def _only_one(out: Path) -> Iterator[int]:
+def only_one(out: Path) -> Iterator[int]:
     """Hold the output folder while writing to it. The lock ends with the process, however that ends."""
     with _writing(out):
         lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.report.told import FILE, read_told
+from analysis.report.told import FILE, Held, read_told
 from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import FAILURES, LOSSES, REPAIRS
 from sim.experiment.plan import Plan, PlannedRun
@@ -29,13 +30,14 @@ MOST_RUNS = 8  # lines in the picture of losses
 MOST_BROKERS = 10
 
 
-def keep(plan: Plan, out: Path, result: SweepResult) -> list[str]:
-    """Write what is told of this sweep; answers the lines of its stories."""
+def keep(plan: Plan, out: Path, result: SweepResult, held: Held | None = None) -> list[str]:
+    """Write what is told of this sweep, and what a search for the highest rate `held`; answers its stories' lines."""
     # The notes of runs that were not repeated are in the file of the command that ran them.
     earlier = read_told(out).notes if result.kept else ()
     notes = list(dict.fromkeys([*plan.notes, *earlier, *result.warnings]))
     stories = list(tell(plan, out, count)) if (count := int(plan.data.get("tell", 0))) else []
     told = {"notes": notes, "stories": stories, "losses": list(_losses(plan, out))}
+    told |= {} if held is None else {"held": asdict(held)}
     with writing(out / FILE, RUNS_KEPT), replaced_file(out / FILE) as unfinished:
         unfinished.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
     return stories

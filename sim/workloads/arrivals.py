@@ -9,7 +9,8 @@ their subscription is still on its way. `churn`: the same, but subscriptions liv
 `preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
 
 Where the data says when subscriptions come and leave, none of these is asked: all times are those of the data. If it
-gives none for events, they follow at `publish_rate` once the network has settled.
+gives none for events, they follow at `publish_rate` once the network has settled. `publishing` (publishing.py) says how
+events follow each other; unless it is given, recorded times are kept and others are Poisson.
 
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
 times keep the order subscribe, unsubscribe, publish, then row.
@@ -31,6 +32,7 @@ from routing.overlay.latency import globe_distances
 from sim.random_streams import Stream, streams
 from sim.workloads.contract import Floats, Workload
 from sim.workloads.options import NotNegative, Positive, Range, Share, checked
+from sim.workloads.publishing import BURSTY, PUBLISHING, SCALED, bursty, poisson, squeeze
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
@@ -88,11 +90,16 @@ class Settling:
 
     subscribe_rate: SubscribeRate = 1.0
     publish_rate: Annotated[Positive, Key("events that are published in the whole network", "per ms")] = 1.0
+    publishing: Annotated[
+        Annotated[str, PUBLISHING] | None, Key("how events follow each other; absent: as recorded, else poisson")
+    ] = None
+    burst_factor: Annotated[float, Range(1), Key("how many times faster than on average a burst publishes")] = 5.0
+    burst_length: Annotated[Positive, Key("of a burst, the mean", "ms")] = 100.0
     settle: Annotated[NotNegative, Key("time to come to rest before events are published", "ms")] = 1000.0
 
     def times(self, stream: Stream, workload: Workload, unsubscribe: float = 0.0) -> Times:
-        count, events = len(workload.lo), len(workload.events)
-        came = _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
+        count = len(workload.lo)
+        came = poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
         ready = _last(came) + self.settle
         # The lower the number, the earlier it leaves: a larger share adds leavers and keeps the others.
         luck = stream("arrivals.leavers").random(count)
@@ -100,11 +107,22 @@ class Settling:
         leavers = leavers[np.argsort(luck[leavers], kind="stable")]
         left = np.full(count, np.inf)
         if len(leavers):
-            left[leavers] = ready + _poisson(stream("arrivals.unsubscribe"), len(leavers), self.subscribe_rate)
+            left[leavers] = ready + poisson(stream("arrivals.unsubscribe"), len(leavers), self.subscribe_rate)
             ready = _last(left[leavers]) + self.settle
-        if workload.times is not None:
-            return came, left, ready + workload.times
-        return came, left, ready + _poisson(stream("arrivals.publish"), events, self.publish_rate)
+        return came, left, ready + self.published(stream, workload)
+
+    def published(self, stream: Stream, workload: Workload) -> Floats:
+        """When events are published, from 0 on."""
+        count, times = len(workload.events), workload.times
+        if self.publishing is None and times is not None:
+            return times
+        if self.publishing == SCALED and count:
+            factor = squeeze(times, self.publish_rate)
+            assert times is not None
+            return times * factor
+        if self.publishing == BURSTY:
+            return bursty(stream, count, self.publish_rate, self.burst_factor, self.burst_length)
+        return poisson(stream("arrivals.publish"), count, self.publish_rate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +172,7 @@ class Growing:
     subscribe_rate: SubscribeRate = 1.0
 
     def came(self, stream: Stream, count: int) -> Floats:
-        return _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
+        return poisson(stream("arrivals.subscribe"), count, self.subscribe_rate)
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         count, events = len(workload.lo), len(workload.events)
@@ -187,7 +205,7 @@ class Bursty(Churn):
 
     def came(self, stream: Stream, count: int) -> Floats:
         first_of_burst = stream("arrivals.bursts").random(count) < 1.0 / self.burst
-        starts = _poisson(stream("arrivals.subscribe"), count, self.subscribe_rate / self.burst)
+        starts = poisson(stream("arrivals.subscribe"), count, self.subscribe_rate / self.burst)
         came = starts[np.cumsum(first_of_burst)[:count] - first_of_burst[:1].sum()] if count else starts
         return came + self.spread * stream("arrivals.spread").random(count)
 
@@ -275,15 +293,15 @@ def _recorded(process: Any, stream: Stream, workload: Workload) -> Times:
     came, left = workload.came, workload.left
     assert came is not None
     assert left is not None
-    if workload.times is not None:
-        return came, left, workload.times
     settling = process if isinstance(process, Settling) else Settling()
+    published = settling.published(stream, workload)
+    if workload.times is not None and settling.publishing is None:
+        return came, left, published
+    if settling.publishing == SCALED and len(published):  # the whole recording is played faster or slower
+        factor = squeeze(workload.times, settling.publish_rate)
+        return came * factor, left * factor, published
     ready = max(_last(came), _last(left[np.isfinite(left)])) + settling.settle
-    return came, left, ready + _poisson(stream("arrivals.publish"), len(workload.events), settling.publish_rate)
-
-
-def _poisson(rng: np.random.Generator, count: int, rate: float) -> Floats:
-    return np.cumsum(rng.standard_exponential(count)) / rate
+    return came, left, ready + published
 
 
 def _last(times: Floats) -> float:

@@ -306,7 +306,32 @@
     return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
       rows.map((r) => r.name + ": " + r.text).join("; ") + ".");
   };
+  const drawCurve = (id, picture) => {
+    const { metrics, key, per, x, marks } = picture;
+    const rows = metricRows(metrics, key).filter((r) => r.x !== null).map((r) => ({ ...r, x: per * Number(r.x) }))
+      .sort((a, b) => a.x - b.x);
+    showData(id, [["series", "series"], ["x", x], ["metric", "metric"], ["y", "mean"], ["low", "95 % low"],
+      ["high", "95 % high"], ["seeds", "seeds"]], rows);
+    const spec = fill(specs.curve, { __x_title__: x, __y_title__: picture.y });
+    const series = new Set(rows.map((r) => r.series)), ys = [...rows, ...marks].map((r) => r.y);
+    fitLegend(id, spec, series);
+    paint(spec, coloursAgainst(key), series);
+    // Beyond saturation latencies are as long as the run: what is below would look like nothing.
+    const log = data.metrics[metrics[0]].unit === "ms" && Math.max(...ys) > 30 * Math.min(...ys);
+    const far = Math.max(...rows.map((r) => r.x)) >= 1e5;
+    for (const layer of spec.layer) {
+      const { encoding } = layer;
+      encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.1 * Math.max(...ys) };
+      encoding.y.axis = { tickCount: 6 };
+      if (encoding.x?.field) encoding.x.axis = { format: far ? "~s" : ",", tickCount: 6 };
+      if (metrics.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
+    }
+    if (!marks.length) spec.layer.splice(2);
+    return draw(id, spec, { rows, marks }, spoken(rows, picture.title, x) +
+      marks.map((mark) => " " + mark.name + ".").join(""));
+  };
   const PICTURES = {
+    curve: drawCurve,
     rows: (id, picture) => drawRows(id, picture.metrics[0]),
     lines: (id, picture) => drawMetric(id, picture.metrics, picture.key),
     times: drawTimes,

@@ -2,6 +2,10 @@
 
 Only where `broker.service` takes time. The shares are known where it is `work` (see broker/work.py): searching covers,
 holding events against neighbours' tables, matching a broker's own subscriptions; what is left is messages and bytes.
+
+The load is what events ask of a broker, whenever it gets to it: the time it served them, and what control messages were
+sent meanwhile, against the time in which they were published. From 1 on it has more work than time, and its queue grows
+for as long as events come at that rate. sim/capacity/load.py has the same for a search that cannot wait for Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +32,13 @@ def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> Data
     broker, none = F.col("target").alias("broker"), F.lit(0)
     parts = [total("waited", TIME_UNIT), total("service", WORK_UNIT), F.count("*").alias("count")]
     only_events = ("on_tables", "on_matching", "on_events", "published")
-    requests = control.groupBy("run", broker).agg(*parts, total("on_covering", WORK_UNIT))
+    first, last = F.min("published").alias("first"), F.max("published").alias("last")
+    period = F.broadcast(publications.groupBy("run").agg(first, last))
+    meanwhile = F.col("sent").between(F.col("first"), F.col("last"))
+    asked = F.sum(F.when(meanwhile, counts.in_units("service", WORK_UNIT)).otherwise(0)).alias("asked")
+    requests = (
+        control.join(period, "run", "left").groupBy("run", broker).agg(*parts, total("on_covering", WORK_UNIT), asked)
+    )
     events = publications.groupBy("run", broker).agg(
         *parts,
         none.alias("on_covering"),
@@ -37,9 +47,13 @@ def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> Data
         total("service", WORK_UNIT).alias("on_events"),
         F.count_if(F.col("source") == CLIENT).alias("published"),
     )
-    both = requests.select("*", *(none.alias(name) for name in only_events)).union(events)
-    sums = [F.sum(name).alias(name) for name in ("waited", "service", "count", "on_covering", *only_events)]
-    each = both.groupBy("run", "broker").agg(*sums).join(F.broadcast(run.select("run", "finished", "brokers")), "run")
+    both = requests.select("*", *(none.alias(name) for name in only_events)).unionByName(
+        events.select("*", F.col("service").alias("asked"))
+    )
+    names = ("waited", "service", "count", "asked", "on_covering", *only_events)
+    lengths = F.broadcast(run.select("run", "finished", "brokers"))
+    each = both.groupBy("run", "broker").agg(*(F.sum(name).alias(name) for name in names)).join(lengths, "run")
+    each = each.join(period, "run", "left")
     busy = F.sum("service")
     shares = [
         F.try_divide(F.sum(f"on_{what}"), busy).alias(f"share_{what}") for what in ("covering", "tables", "matching")
@@ -50,6 +64,7 @@ def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> Data
         F.try_divide(F.sum("published") * F.lit(SECOND), F.max("on_events") * F.lit(WORK_UNIT)).alias(
             "event_rate_held"
         ),
+        F.try_divide(F.max("asked") * F.lit(WORK_UNIT), F.first("last") - F.first("first")).alias("event_load"),
         counts.mean(F.sum("waited"), F.sum("count"), TIME_UNIT).alias("queueing_delay"),
         *shares,
     )
@@ -74,7 +89,7 @@ JOB = Job(
             "utilisation_max",
             "utilisation, busiest broker",
             _SHARE,
-            "Part of the run that the busiest broker spent serving messages; 1 and more means that it cannot keep up.",
+            "Part of the run that the busiest broker spent serving messages.",
             "max over brokers of Σ service ÷ duration of the run",
             (*_SERVICE, "run.finished"),
         ),
@@ -95,6 +110,16 @@ JOB = Job(
             "events published ÷ max over brokers of Σ service of publications",
             ("publications.service", "publications.source"),
             "higher",
+        ),
+        Metric(
+            "event_load",
+            "load while events are published",
+            "ratio",
+            "What the busiest broker has to do for the events against the time in which they are published; from 1 on "
+            "its queue grows for as long as they come.",
+            "max over brokers of Σ service of events, and of control messages sent meanwhile, ÷ time from the first "
+            "publication to the last",
+            (*_SERVICE, "publications.published", "control.sent"),
         ),
         Metric(
             "queueing_delay",

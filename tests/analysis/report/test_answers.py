@@ -14,7 +14,7 @@ from analysis.report.answers import ANSWERS, Findings, answer, differing, differ
 from analysis.report.data import bounded, charts_that_differ
 from analysis.report.overlay_data import CLOSE, spread
 from analysis.report.summary import Summary, table_metrics
-from analysis.report.told import Loss, Told
+from analysis.report.told import Held, Loss, Told
 from tests.analysis.report.test_summary import make
 
 BASE = {"entries": 100.0, "latency_p99": 9.0, "latency_p95": 8.0, "event_messages": 50.0, "deliveries": 10.0}
@@ -47,7 +47,7 @@ SWEEPS: dict[str, list[tuple[dict[str, Any], dict[str, float]]]] = {
     "of_trees": [({TREES: "spanning"}, {"entries": 10.0}), ({TREES: "per-source"}, {"entries": 30.0})],
     "of_topology": [({"overlay.kind": kind}, {"hops": hops}) for kind, hops in (("line", 5.0), ("star", 2.0))],
     "of_growth": [({"workload.subscriptions": n}, {"entries": float(n)}) for n in (10, 20, 40)],
-    "of_load": [({"arrivals.publish_rate": rate}, {"latency_p99": rate * 9.0}) for rate in (1.0, 2.0, 4.0)],
+    "of_load": [({"arrivals.publish_rate": r}, {"latency_p99": r * 9, "event_load": r / 3}) for r in (1.0, 2.0, 4.0)],
     "of_matchers": [({"matching.method": m}, {"latency_p99": v}) for m, v in (("scan", 3.0), ("be-star", 9.0))],
     "of_routing": [
         ({"routing.strategy": "simple"}, {"entries": 9.0, "reduction": 0.0}),
@@ -73,6 +73,34 @@ def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes(
         ({"routing.strategy": s}, {**found, "convergence_p95": v}) for s, v in (("simple", 9.0), ("covering", 5.0))
     ]
     assert kind_of(sweep(*points)) == "of_churn"
+
+
+def test_a_rate_that_was_searched_is_the_answer_whatever_else_happened() -> None:
+    rates = (1.0, 2.0, 4.0)
+    points = [({"arrivals.publish_rate": rate}, {**LOST, "latency_p99": 9.0, "event_load": rate / 3}) for rate in rates]
+    assert kind_of(sweep(*points)) == "after_failures"
+    told = Told(held=Held(40.0, ("2,040 events/s are held.",)))
+    assert kind_of(sweep(*points), told) == "of_capacity"
+    found = answer(Findings(sweep(*points), told))
+    assert found.sentences == ("2,040 events/s are held.",)
+    assert [mark["y"] for picture in found.pictures for mark in picture["marks"]] == [40.0, 1.0]
+    assert told.held is not None
+    assert told.held.question.endswith("below 40 ms?")
+
+
+def test_from_which_rate_on_a_broker_is_full() -> None:
+    points = [
+        ({"arrivals.publish_rate": rate}, {"latency_p99": 9 * rate, "latency_p50": rate, "event_load": rate / 2})
+        for rate in (0.5, 1.0, 2.2)
+    ]
+    assert answer(Findings(sweep(*points))).sentences == (
+        "At 500 events/s half of the deliveries take at most 0.5 ms and 99 % at most 4.5 ms; at 2,200 events/s half of "
+        "the deliveries take at most 2.2 ms and 99 % at most 19.8 ms.",
+        "From 2,200 events/s on a broker has more work than time (1.1 times as much there): its queue grows for as "
+        "long as they come.",
+    )
+    below = answer(Findings(sweep(*[(p, {**v, "event_load": 0.25}) for p, v in points]))).sentences[1]
+    assert below == "The busiest broker has work for at most 25 % of the time."
 
 
 def test_one_baseline_for_trees() -> None:

@@ -322,17 +322,26 @@ def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(spar
 
 
 def test_service_says_how_busy_brokers_are_and_with_what(spark: Any, frame: Any) -> None:
-    control = [{"target": 0, "waited": 3.0, "service": 4.0, "on_covering": 2.0}, {"target": 1, "service": 1.0}]
+    control = [
+        {"target": 0, "waited": 3.0, "service": 4.0, "on_covering": 2.0},
+        {"target": 1, "service": 1.0, "sent": 4.0},
+    ]
+    first = {"waited": 1.0, "service": 3.0, "on_tables": 1.0, "on_matching": 0.5}
     events = [
-        {"target": 0, "waited": 1.0, "service": 3.0, "on_tables": 1.0, "on_matching": 0.5, "source": CLIENT},
-        {"target": 2, "source": CLIENT},
-        {"target": 2, "source": 0},
+        {"target": 0, "source": CLIENT, "published": 2.0, **first},
+        {"target": 2, "source": CLIENT, "published": 6.0},
+        {"target": 2, "source": 0, "published": 2.0},
     ]
     run = frame("run", [{"finished": 10.0, "brokers": 4}])
     found = service.service(frame("control", control), frame("publications", events), run)
     expected = expect(
         spark,
-        "utilisation_max utilisation_mean event_rate_held queueing_delay share_covering share_tables share_matching",
-        ("a", 0.7, 8.0 / 40, 2000.0 / 3.0, 4.0 / 5, 2.0 / 8, 1.0 / 8, 0.5 / 8),
+        "utilisation_max utilisation_mean event_rate_held event_load queueing_delay share_covering share_tables "
+        "share_matching",
+        # Broker 0 served 3 ms for events, published within 4 ms; its control message came before the first of them.
+        ("a", 0.7, 8.0 / 40, 2000.0 / 3.0, 3.0 / 4, 4.0 / 5, 2.0 / 8, 1.0 / 8, 0.5 / 8),
     )
     assertDataFrameEqual(found, expected)
+    control[1]["service"] = 6.0
+    found = service.service(frame("control", control), frame("publications", events), run)
+    assert found.collect()[0]["event_load"] == 6.0 / 4, "what is asked for while events are published counts"

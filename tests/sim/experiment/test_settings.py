@@ -93,6 +93,8 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("arrivals.home_skew", 1.0, FILES),
     ("arrivals.publisher_skew", 1.0, FILES),
     ("arrivals.publish_rate", 2.0, FILES),
+    ("arrivals.burst_factor", 3.0, {}),
+    ("arrivals.burst_length", 9.0, {"arrivals": {"publishing": "poisson"}}),
     ("arrivals.kind", "churn", TIMED),
     ("arrivals.settle", 5.0, TIMED),
     ("arrivals", {"kind": "churn", "lifetime": 9.0}, TIMED),

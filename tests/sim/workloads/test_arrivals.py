@@ -145,6 +145,14 @@ def test_brokers_and_times_of_the_data_win():
         ("static", {"unsubscribe": 1.2}, "arrivals.unsubscribe is 1.2"),
         ("static", {"settle": -1}, "arrivals.settle is -1"),
         ("static", {"home_skew": -1}, "arrivals.home_skew is -1"),
+        (
+            "static",
+            {"publishing": "sometimes"},
+            "arrivals.publishing is 'sometimes'; it must be one of: poisson, bursty",
+        ),
+        ("static", {"publishing": "bursty", "burst_factor": 0.5}, "arrivals.burst_factor is 0.5"),
+        ("static", {"publishing": "bursty", "burst_length": 0}, "arrivals.burst_length is 0"),
+        ("churn", {"publishing": "bursty"}, "no option 'publishing'"),
         ("churn", {"lifetime": 0}, "arrivals.lifetime is 0"),
         ("churn", {"publisher_skew": "x"}, "arrivals.publisher_skew is 'x'"),
     ],
@@ -197,3 +205,66 @@ def test_interests_are_local_and_more_clients_move_nobody():
             for b, e in zip(publishers, offered.events, strict=True) if (homes == b).any()]  # fmt: skip
     everywhere = [((offered.lo <= e).all(1) & (e <= offered.hi).all(1)).mean() for e in offered.events]
     assert np.mean(near) > 2 * np.mean(everywhere), "who publishes is among those who want it"
+
+
+# ── how events follow each other ───────────────────────────────────────────────────────────────────────────
+
+
+def published(events=4000, **options):
+    times = of(plan(subscriptions=1, events=events, **options), PUBLISH)[0]
+    return times - times[0]
+
+
+@pytest.mark.parametrize("kind", ["static", "preloaded", "storm"])
+def test_bursts_of_events_keep_the_mean_rate_and_are_as_long_and_as_fast_as_asked(kind):
+    factor, length, rate = 8.0, 10.0, 2.0
+    times = published(
+        60_000, kind=kind, publishing="bursty", burst_factor=factor, burst_length=length, publish_rate=rate
+    )
+    assert len(times) / times[-1] == pytest.approx(rate, rel=0.15)
+    gaps = np.diff(times)
+    silent = gaps > 1.0  # within a burst that would be 16 mean gaps
+    assert np.median(gaps) == pytest.approx(np.log(2) / (rate * factor), rel=0.05), "in a burst they come so fast"
+    assert gaps[silent].mean() == pytest.approx(length * (factor - 1), rel=0.15), "and then nobody speaks"
+    assert len(times) / (silent.sum() + 1) == pytest.approx(length * rate * factor, rel=0.15)
+
+
+def test_bursts_of_factor_one_are_no_bursts():
+    np.testing.assert_allclose(published(publishing="bursty", burst_factor=1.0), published(publishing="poisson"))
+
+
+@pytest.mark.parametrize("options", [{}, {"publishing": "poisson"}, {"publishing": "bursty"}])
+def test_more_events_change_no_earlier_one_however_they_follow_each_other(options):
+    np.testing.assert_array_equal(published(500, **options), published(4000, **options)[:500])
+
+
+@pytest.mark.parametrize("options", [{}, {"publishing": "poisson"}])
+def test_a_higher_rate_squeezes_the_same_draw(options):
+    np.testing.assert_allclose(published(publish_rate=4.0, **options), published(publish_rate=1.0, **options) / 4)
+
+
+def recorded(**changes):
+    made = workload(3, 3)
+    return made.__class__(**{**vars(made), "times": np.array([5.0, 7.0, 11.0]), **changes})
+
+
+def test_recorded_times_are_scaled_to_the_rate_and_keep_their_proportions():
+    def times(of_data, **options):
+        return of(schedule("static", streams(1), of_data, 3, **options), PUBLISH)[0]
+
+    fast = times(recorded(), publishing="scaled", publish_rate=0.5)
+    np.testing.assert_allclose(np.diff(fast), [4.0 / 3, 8.0 / 3])
+    assert 2 / (fast[-1] - fast[0]) == pytest.approx(0.5), "two gaps at half an event per ms"
+    np.testing.assert_allclose(np.diff(times(recorded(), publish_rate=0.5)), [2.0, 4.0])
+    drawn = times(recorded(), publishing="poisson")
+    assert not np.allclose(np.diff(drawn), [2.0, 4.0]), "other times than recorded, where that is asked for"
+    # A recording of subscriptions too is played faster as a whole.
+    whole = recorded(came=np.array([0.0, 4.0, 8.0]), left=np.array([np.inf, 6.0, np.inf]))
+    timeline = schedule("static", streams(1), whole, 3, publishing="scaled", publish_rate=1.0)
+    assert timeline.time.tolist() == pytest.approx([t / 3 for t in (0, 4, 5, 6, 7, 8, 11)])
+
+
+@pytest.mark.parametrize("times", [None, np.array([5.0, 5.0, 5.0])])
+def test_only_different_times_can_be_scaled(times):
+    with pytest.raises(CoverlayError, match="needs events at different times"):
+        schedule("static", streams(1), recorded(times=times), 3, publishing="scaled")

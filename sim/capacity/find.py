@@ -1,0 +1,183 @@
+"""`coverlay capacity`: searches for all points of an experiment at once, each round of runs as one sweep.
+
+The runs of a round go to cores or to a Spark cluster like those of any sweep, and stay in the output folder like them:
+they are judged by the oracle, can be resumed, and are the load curve of the page. A point is an experiment without a
+rate; what it sweeps beside the rate is searched point by point.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from analysis.spark.traces import open_run, run_folders
+from coverlay import CoverlayError, quoted
+from sim.capacity.load import Load, load_of
+from sim.capacity.search import LOWEST, Search
+from sim.experiment import plan as plans
+from sim.experiment.plan import Plan, PlannedRun
+from sim.experiment.predict import small_workload
+from sim.experiment.sweep import SweepResult, only_one, run_folder, run_sweep
+from sim.random_streams import streams
+from sim.workloads.arrivals import arrival_options
+from sim.workloads.publishing import SCALED
+from sim.workloads.tables import gives
+
+RATE = "arrivals.publish_rate"  # per ms, as all times of an experiment
+SECOND = 1000.0  # ms
+ENOUGH_EVENTS = 2000  # for a 99th percentile, and for a queue to show that it grows
+
+
+@dataclass
+class Capacity:
+    """What was searched and found."""
+
+    limit: float
+    plan: Plan  # of all runs
+    searches: dict[str, Search]  # by point, as JSON
+    result: SweepResult = field(default_factory=SweepResult)
+
+
+def checked_limit(limit: float) -> float:
+    if not 0 < limit < math.inf:
+        raise CoverlayError(f"--p99 is {limit:g}; it must be a number of milliseconds above 0")
+    return limit
+
+
+def prepare(experiment: str, settings: Iterable[str]) -> Plan:
+    """The plan of the first round, with notes about what the search changes in the experiment."""
+    given = list(settings)
+    base, notes = plans.load(experiment, given), []
+    first = base.runs[0].experiment
+    for run in base.runs:
+        _refuse_unlimited(run)
+    changes: dict[str, Any] = {"sweep": {**base.data.get("sweep", {}), RATE: [LOWEST / SECOND]}}
+    events = first.workload.events
+    chosen = {setting.partition("=")[0].strip() for setting in given}
+    if not first.workload.from_files and events < ENOUGH_EVENTS and "workload.events" not in chosen:
+        changes["workload.events"] = ENOUGH_EVENTS
+        notes.append(f"{ENOUGH_EVENTS:,} events instead of {events:,}, to see queues grow; --set workload.events wins")
+    if gives(first.workload.events_file, "time") and first.arrivals.publishing is None:
+        changes["arrivals.publishing"] = SCALED
+        notes.append("the recorded times of the events are scaled to each rate; arrivals.publishing changes that")
+    if RATE in base.data.get("sweep", {}) or "publish_rate" in base.data.get("arrivals", {}):
+        notes.append(f"{RATE} is what is searched: the rates of the experiment do not count")
+    made = plans.plan(base.data, experiment, changes)
+    return replace(made, notes=tuple(dict.fromkeys([*base.notes, *made.notes, *notes])))
+
+
+def _refuse_unlimited(run: PlannedRun) -> None:
+    e = run.experiment
+    if e.broker.immediate and e.links.bandwidth is None:
+        raise CoverlayError(
+            "nothing takes time here, so there is no limit to find: broker.service is none; "
+            'set broker.service = { kind = "work" }, or another kind (constant, exponential, linear)'
+        )
+    if "publish_rate" not in arrival_options(e.arrivals.kind):
+        raise CoverlayError(
+            f"arrivals.kind = {quoted(e.arrivals.kind)} publishes while subscriptions come and go, at no rate of its "
+            "own; a capacity is found with static, preloaded and storm"
+        )
+
+
+def find(
+    first: Plan,
+    limit: float,
+    out: Path,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    spark_master: str | None = None,
+    progress: Callable[[float, int], None] = lambda done, total: None,
+    begun: Callable[[], None] = lambda: None,
+) -> Capacity:
+    """Search until every point has its rate, or none. Ends early when a run fails."""
+    searches = {_point(run): Search(checked_limit(limit)) for run in first.runs}
+    found = Capacity(limit, first, searches)
+    asked = _known(first, out, resume)
+    while True:
+        wanted = {(point, rate) for point, search in searches.items() for rate in search.ask()}
+        if not wanted:
+            return found
+        asked |= wanted
+        found.plan = at_rates(first, asked)
+        result = run_sweep(
+            found.plan,
+            out,
+            jobs=jobs,
+            resume=True,  # what an earlier round simulated
+            spark_master=spark_master,
+            progress=progress,
+            begun=begun,
+        )
+        begun = _nothing
+        found.result.outcomes += result.outcomes
+        found.result.failures += result.failures
+        found.result.kept = len(found.plan.runs) - len(found.result.outcomes) - len(found.result.failures)
+        if result.failures:
+            return found
+        for (point, rate), loads in _loads(found.plan, wanted, out):
+            searches[point].tell(rate, loads)
+
+
+def _nothing() -> None:
+    """It has begun already."""
+
+
+def at_rates(first: Plan, asked: set[tuple[str, float]]) -> Plan:
+    """The plan of these points and rates and no others, though the record shows every rate."""
+    rates = [rate / SECOND for rate in sorted({rate for _, rate in asked})]
+    whole = plans.plan({**first.data, "sweep": {**first.data["sweep"], RATE: rates}}, first.name)
+    runs = [run for run in whole.runs if (_point(run), _rate(run)) in asked]
+    return replace(whole, runs=runs, notes=first.notes)
+
+
+def _point(run: PlannedRun) -> str:
+    """A run's point without its rate."""
+    return json.dumps({key: value for key, value in run.point.items() if key != RATE}, sort_keys=True)
+
+
+def _rate(run: PlannedRun) -> float:
+    """Events per second, as it was asked for."""
+    return float(f"{run.point[RATE] * SECOND:.12g}")
+
+
+def _known(first: Plan, out: Path, resume: bool) -> set[tuple[str, float]]:
+    """What an earlier search in this folder asked for; without --resume its runs are made again."""
+    if not (out / "runs").is_dir():
+        return set()
+    found = set()
+    for folder in run_folders(out):
+        try:
+            point = dict(open_run(folder).point)
+            rate = float(f"{point.pop(RATE) * SECOND:.12g}")
+        except (CoverlayError, KeyError, TypeError):
+            continue  # the sweep says what it is
+        found.add((json.dumps(point, sort_keys=True), rate))
+    if found and not resume:
+        with only_one(out):
+            for run in at_rates(first, found).runs:
+                rmtree(run_folder(out, run), ignore_errors=True)
+        return set()
+    return found
+
+
+def _loads(plan: Plan, wanted: set[tuple[str, float]], out: Path) -> Iterator[tuple[tuple[str, float], list[Load]]]:
+    """What the runs of this round say, by point and rate."""
+    by_place: dict[tuple[str, float], list[PlannedRun]] = {}
+    for run in plan.runs:
+        by_place.setdefault((_point(run), _rate(run)), []).append(run)
+    for place in sorted(wanted):
+        yield place, [load_of(run_folder(out, run), _attributes(run)) for run in by_place[place]]
+
+
+def _attributes(run: PlannedRun) -> int:
+    workload = run.experiment.workload
+    if not workload.from_files or run.experiment.links.bandwidth is None:
+        return workload.attributes
+    return len(small_workload(run.experiment, streams(run.seed)).schema)

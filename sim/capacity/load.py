@@ -1,0 +1,133 @@
+"""What one run says about its rate: latency, and the queue that has most to do.
+
+The search has to know this before it chooses the next rates, so it is read from the trace of the run and not from the
+aggregation of all. p50 and p99 are those of analysis/spark/metrics/delivery.py to the last digit, and the load of the
+busiest broker is `event_load` of analysis/spark/metrics/service.py:
+
+    load = time that its messages take ÷ time from the first publication to the last
+
+where the messages are all event messages, and the control messages sent while events were published. Both follow from
+simulated counts. A queue that gets work for more time than passes grows for as long as that goes on; one that gets less
+empties again and again. So a queue is said to grow without bound if its load is 1 or more. Links with a bandwidth have
+queues too; their messages take what their bytes do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.spark.traces import Run, open_run
+from broker.messages import HEADER_BYTES
+from broker.trace.buckets import WORK_UNIT, in_units, middle_of
+from broker.trace.schema import CLIENT, QUEUE_FULL
+from coverlay import CoverlayError
+
+FULL = 1.0  # the load from which on a queue grows without bound
+SHARES = ("covering", "tables", "matching")  # what a broker's time goes into, where it is counted; the rest is serving
+
+
+@dataclass(frozen=True)
+class Load:
+    """One run at one rate."""
+
+    p50: float
+    p99: float  # ms
+    load: float  # of the queue with most to do
+    where: str  # whose queue that is
+    shares: dict[str, float]  # of its time: covering, tables, matching, serving; empty where that is not counted
+    messages: float  # that it serves for each event, on average
+    took: float  # ms, the mean of these
+    dropped: int  # copies of events that found a queue full
+    period: float  # ms from the first publication to the last
+
+    @property
+    def grows(self) -> bool:
+        """A queue grows without bound."""
+        return self.load >= FULL
+
+    def holds(self, limit: float) -> bool:
+        return self.p99 < limit and not self.grows and not self.dropped
+
+    def why_not(self, limit: float) -> str:
+        if self.grows:
+            busy = f"{100 * self.load:.4g} %"
+            return f"{self.where} then has work for {busy} of the time, so that its queue grows without end"
+        if self.dropped:
+            return f"{self.dropped:,} copies of events then find a queue full"
+        return f"the 99th percentile is then {self.p99:.3g} ms, not below {limit:g} ms"
+
+
+def load_of(folder: Path, attributes: int) -> Load:
+    """What the run in this folder says; events have so many attributes, which is their size on a link."""
+    run = open_run(folder)
+    events = _columns(run, "publications")
+    published = events["published"]
+    period = float(published.max() - published.min()) if len(published) else 0.0
+    if not period > 0:
+        raise CoverlayError("a rate needs at least two events, published at different times")
+    p50, p99 = (_percentile(run, percent) for percent in (50, 99))
+    control = _columns(run, "control")
+    meanwhile = (control["sent"] >= published.min()) & (control["sent"] <= published.max())
+    control = {name: values[meanwhile] for name, values in control.items()}
+    brokers = int(run.record["brokers"])
+
+    def total(rows: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+        """Per broker, in ms; whole units add up to the same in any order."""
+        units = in_units(np.nan_to_num(rows[name]), WORK_UNIT)
+        return np.bincount(rows["target"], units.astype(np.float64), brokers) * WORK_UNIT
+
+    busy = total(events, "service") + total(control, "service")
+    worst = int(busy.argmax())
+    served = sum(int((rows["target"] == worst).sum()) for rows in (events, control))
+    spent = {"covering": total(control, "on_covering")[worst]}
+    spent |= {name: total(events, f"on_{name}")[worst] for name in SHARES[1:]}
+    names = run.read("brokers").column("name").to_pylist()
+    shares = {}
+    if run.parameters["broker"]["service"]["kind"] == "work" and busy[worst]:
+        shares = {name: float(spent[name] / busy[worst]) for name in SHARES}
+        shares["serving"] = 1.0 - sum(shares.values())
+    dropped = run.read("faults").column("kind").to_pylist().count(QUEUE_FULL)
+    work, where = float(busy[worst]), str(names[worst])
+    on_link = _busiest_link(run, events, names, HEADER_BYTES + 8 * attributes)
+    if on_link is not None and on_link[0] > work:
+        (work, where, served), shares = on_link, {}
+    per_event = served / len(np.unique(events["event"]))
+    return Load(p50, p99, work / period, where, shares, per_event, work / max(served, 1), dropped, period)
+
+
+def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
+    found = run.read(table)
+    wanted = ("event", "source", "target", "sent", "published", "service", "on_covering", "on_tables", "on_matching")
+    return {name: found.column(name).to_numpy() for name in wanted if name in found.column_names}
+
+
+def _percentile(run: Run, percent: int) -> float:
+    """As analysis/spark/metrics/counts.py has it: of the smallest bucket that so many do not exceed."""
+    rows, rest = run.read("deliveries"), run.read("deliveries_rest")
+    buckets = np.concatenate([rows.column("latency_bucket").to_numpy(), rest.column("latency_bucket").to_numpy()])
+    if not len(buckets):
+        raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
+    counts = np.concatenate([np.ones(rows.num_rows, np.int64), rest.column("count").to_numpy()])
+    order = np.argsort(buckets, kind="stable")
+    reached = np.cumsum(counts[order])
+    return float(middle_of(buckets[order[np.searchsorted(100 * reached, percent * reached[-1])]]))
+
+
+def _busiest_link(
+    run: Run, events: dict[str, NDArray[Any]], names: list[str], size: int
+) -> tuple[float, str, int] | None:
+    """How long event messages occupy the link that has most of them, its name and their number, where they do."""
+    bandwidth = run.parameters["links"].get("bandwidth")
+    sent = events["source"] != CLIENT
+    if bandwidth is None or not sent.any():
+        return None
+    ends = np.stack([events["source"][sent], events["target"][sent]])
+    links, counts = np.unique(ends, axis=1, return_counts=True)
+    most = int(counts.argmax())
+    source, target = (names[broker] for broker in links[:, most])
+    return float(counts[most] * size / bandwidth), f"the link from {source} to {target}", int(counts[most])

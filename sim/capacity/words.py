@@ -1,0 +1,110 @@
+"""What a search for the highest rate found, in words and as a row per setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from analysis.report.summary import number_text, value_text
+from coverlay import CoverlayError
+from sim.capacity.load import SHARES, Load
+from sim.capacity.search import LOWEST, Search
+
+HEADERS = ["setting", "holds events/s", "not", "p50 ms", "p99 ms", "busiest", "its load", *SHARES, "serving"]
+LEAST_SHARE = 0.001  # that is worth naming
+LONG_ENOUGH = 10  # times the limit is how long events should come, for waits of that length to build up
+
+
+def setting(point: str) -> str:
+    values = json.loads(point)
+    return ", ".join(f"{key} = {value_text(value)}" for key, value in values.items()) or "as given"
+
+
+def row(point: str, search: Search) -> list[str]:
+    """As HEADERS: the rate that holds, the lowest that does not, and the busiest queue at the first."""
+    rate = search.rate
+    if rate is None:
+        return [setting(point), *["–"] * (len(HEADERS) - 1)]
+    here = worst(search.found[rate])
+    slowest = max(search.found[rate], key=lambda load: load.p99)
+    times = [number_text(slowest.p50, "ms"), number_text(slowest.p99, "ms")]
+    shares = [number_text(here.shares.get(name), "share") for name in (*SHARES, "serving")]
+    fails = "–" if search.too_high is None else f"{search.too_high:,g}"
+    return [setting(point), f"{rate:,g}", fails, *times, here.where, f"{here.load:.2f}", *shares]
+
+
+def worst(loads: Iterable[Load]) -> Load:
+    """Of several seeds the one with most to do."""
+    return max(loads, key=lambda load: (load.load, load.p99))
+
+
+def sentences(searches: Mapping[str, Search]) -> list[str]:
+    """One per setting, or a refusal where none has an answer."""
+    if not any(search.too_high is not None and search.rate is not None for search in searches.values()):
+        raise CoverlayError(sentence(next(iter(searches.values()))))
+    if len(searches) == 1:
+        return [sentence(search) for search in searches.values()]
+    return [f"With {setting(point)}: {sentence(search)}" for point, search in searches.items()]
+
+
+def sentence(search: Search) -> str:
+    """The answer for one setting."""
+    if search.rate is None:
+        return _none(search)
+    here = max(search.found[search.rate], key=lambda load: load.p99)
+    p50, p99 = number_text(here.p50, "ms"), number_text(here.p99, "ms")
+    if search.too_high is None:
+        return f"no limit was found up to {search.rate:,g} events/s, where p99 is {p99} ms and no queue grows"
+    fails = next(load for load in search.found[search.too_high] if not load.holds(search.limit))
+    return (
+        f"{search.rate:,g} events/s are held: half of the deliveries take at most {p50} ms, 99 % at most {p99} ms. "
+        f"{search.too_high:,g} events/s are not: {fails.why_not(search.limit)}. {saturates(search, search.too_high)}"
+    )
+
+
+def _none(search: Search) -> str:
+    here = search.found[LOWEST]
+    stuck = next((load for load in here if load.grows or load.dropped), None)
+    if stuck is not None:
+        return f"no rate is held: even at {LOWEST:g} event/s {stuck.why_not(search.limit)}"
+    least = number_text(max(load.p99 for load in here), "ms")
+    return (
+        f"--p99 {search.limit:g} is not above the latency of this network when it has nothing to do: at "
+        f"{LOWEST:g} event/s the 99th percentile is {least} ms already"
+    )
+
+
+def saturates(search: Search, rate: float) -> str:
+    """Whose queue is full first, and what its time goes into."""
+    load = worst(search.found[rate])
+    full = float(f"{rate / load.load:.3g}")  # what a message costs does not depend on the rate
+    return f"{load.where} saturates first, at {full:,g} events/s: {goes_into(load)}."
+
+
+def goes_into(load: Load) -> str:
+    what = f"it serves {load.messages:.3g} messages for each event, in {duration(load.took)} each"
+    if not load.shares:
+        return what
+    parts = sorted(((share, name) for name, share in load.shares.items() if share >= LEAST_SHARE), reverse=True)
+    words = [f"{number_text(share, 'share')} {'goes ' * (not i)}into {name}" for i, (share, name) in enumerate(parts)]
+    return f"{what}; of that time {', '.join(words)}"
+
+
+def duration(milliseconds: float) -> str:
+    return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.3g} µs"
+
+
+def hasty(searches: Mapping[str, Search]) -> list[str]:
+    """A note where the events of a run are over before a queue could grow to the limit."""
+    found = []
+    for search in searches.values():
+        if search.rate is None:
+            continue
+        period = min(load.period for load in search.found[search.rate])
+        if period < LONG_ENOUGH * search.limit:
+            needed = float(f"{LONG_ENOUGH * search.limit * search.rate / 1000:.2g}")
+            found.append(
+                f"at {search.rate:,g} events/s all events of a run are published within {period:.3g} ms: too short for "
+                f"queues to make latencies of {search.limit:g} ms; {needed:,.0f} events would do (workload.events)"
+            )
+    return found[:1]

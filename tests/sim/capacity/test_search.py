@@ -1,0 +1,109 @@
+"""The search for the highest rate: near the true one whatever the curve, and the criterion of a queue that grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coverlay import CoverlayError
+from sim.capacity.load import Load
+from sim.capacity.search import LOWEST, MOST, NARROW, Search
+from sim.capacity.words import hasty, row, sentence, sentences
+
+LIMIT = 40.0
+
+
+def load(p99: float = 10.0, load: float = 0.5, **changes: Any) -> Load:
+    known: dict[str, Any] = {"where": "b7", "shares": {}, "messages": 2.0, "took": 0.25, "dropped": 0, "period": 900.0}
+    return Load(p99 / 2, p99, load, **{**known, **changes})
+
+
+def searched(measure: Any, limit: float = LIMIT, seeds: int = 1) -> Search:
+    search = Search(limit)
+    for _ in range(60):
+        rates = search.ask()
+        if not rates:
+            return search
+        for rate in rates:
+            search.tell(rate, [measure(rate, seed) for seed in range(seeds)])
+    raise AssertionError("it never ends")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(2.0, 1e7), st.floats(0.05, 3.0))
+def test_the_rate_is_found_whichever_limit_is_met_first(full: float, beyond: float) -> None:
+    """A queue is full at `full`; latency reaches the limit at `beyond` times that rate."""
+    search = searched(lambda rate, _: load(LIMIT * rate / (full * beyond), rate / full))
+    true = full * min(beyond, 1.0)
+    if true <= LOWEST:
+        assert search.rate is None
+        return
+    assert search.rate is not None
+    assert search.too_high is not None
+    assert search.rate <= true <= search.too_high * (1 + 1e-12)
+    assert search.too_high - search.rate <= 1.1 * NARROW * search.rate, "narrow, but for the digits of a rate"
+    assert len(search.found) < 40
+
+
+def test_a_rate_holds_if_it_does_with_every_seed() -> None:
+    search = searched(lambda rate, seed: load(load=rate / (1000 - 300 * seed)), seeds=2)
+    assert search.rate == pytest.approx(700, rel=NARROW)
+
+
+def test_a_dip_beyond_a_failing_rate_is_not_the_answer() -> None:
+    search = searched(lambda rate, _: load(LIMIT if 100 <= rate < 130 else 1.0, rate / 1000))
+    assert search.rate is not None
+    assert search.rate < 100 or search.too_high is not None
+    assert all(search.holds(rate) for rate in search.rates if rate <= search.rate)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (load(p99=LIMIT), "--p99 40 is not above the latency of this network when it has nothing to do"),
+        (load(load=1.0), "no rate is held: even at 1 event/s b7 then has work for 100 % of the time"),
+        (load(dropped=3), "no rate is held: even at 1 event/s 3 copies of events then find a queue full"),
+    ],
+)
+def test_where_no_rate_holds_it_says_why(found: Load, words: str) -> None:
+    search = searched(lambda rate, _: found)
+    assert search.rate is None
+    assert words in sentence(search)
+    assert row("{}", search)[1:] == ["–"] * 10
+    with pytest.raises(CoverlayError, match=words[:20]):
+        sentences({"{}": search})
+
+
+def test_what_nothing_limits_is_said() -> None:
+    search = searched(lambda rate, _: load(load=0.0))
+    assert search.rate is not None
+    assert search.rate > MOST / 5
+    with pytest.raises(CoverlayError, match="no limit was found up to"):
+        sentences({"{}": search})
+
+
+@pytest.mark.parametrize(("measured", "holds"), [(0.999, True), (1.0, False), (1.2, False)])
+def test_a_queue_with_as_much_work_as_time_grows_however_short_the_latency(measured: float, holds: bool) -> None:
+    assert load(p99=1.0, load=measured).holds(LIMIT) is holds
+
+
+def test_the_answer_in_words() -> None:
+    shares = {"covering": 0.0, "tables": 0.2, "matching": 0.5, "serving": 0.3}
+    search = searched(lambda rate, _: load(load=rate / 1000, shares=shares))
+    assert sentence(search) == (
+        "988 events/s are held: half of the deliveries take at most 5 ms, 99 % at most 10 ms. 1,000 events/s are not: "
+        "b7 then has work for 100 % of the time, so that its queue grows without end. b7 saturates first, at 1,000 "
+        "events/s: it serves 2 messages for each event, in 250 µs each; of that time 50.0 % goes into matching, "
+        "30.0 % into serving, 20.0 % into tables."
+    )
+    assert sentences({'{"a": 1}': search, '{"a": 2}': search})[1].startswith("With a = 2: 988 events/s")
+    assert row("{}", search)[:3] == ["as given", "988", "1,000"]
+
+
+def test_events_that_are_over_at_once_are_noted() -> None:
+    search = searched(lambda rate, _: load(load=rate / 1000, period=2e5 / rate))
+    assert "workload.events" in hasty({"{}": search})[0]
+    assert not hasty({"{}": searched(lambda rate, _: load(load=rate / 1000, period=1e6 / rate))})
