@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import os
 import pickle
@@ -85,14 +86,17 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
         return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
+    options |= {"nogil": True, "no_cfunc_wrapper": True}
+    called = njit(no_cpython_wrapper=True, **options)(function)  # by kernels
+    called.get_call_template = partial(_with_plain_integers, called.get_call_template)
+    called._compiler._customize_flags = partial(_flags(), no_compile=True)
+    _only_for_kernels(called)
     if inner:
-        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled = njit(nogil=True, **options)(function)
-    compiled.get_call_template = partial(_with_plain_integers, compiled.get_call_template)
-    if inner:
-        _only_for_kernels(compiled)
-    else:
-        compiled._cache = _KernelCache(function)
+        return called
+    compiled = njit(**options)(function)
+    compiled._cache, compiled._compiler._customize_flags = _KernelCache(function), _flags()
+    compiled.compile = partial(_without_collector, compiled.compile)
+    compiled.get_call_template, compiled.get_overload = called.get_call_template, called.get_overload
     return compiled
 
 
@@ -107,12 +111,21 @@ def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
     return get_call_template(tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()})
 
 
+def _without_collector(compile: Any, signature: Any) -> Any:
+    """A compiler makes millions of objects that refer to each other; looking for garbage among them takes a twentieth
+    of the time, and what there is waits until the end.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return compile(signature)
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _only_for_kernels(compiled: Any) -> None:
     """Leave machine code to the callers, which optimise what they contain; a call from Python is an error."""
-
-    def without_machine_code(flags: Any) -> Any:
-        flags.no_compile = True
-        return flags
 
     def add_overload(result: Any) -> None:
         library, entry_point = result.library, object()  # the latter only has to differ from others
@@ -124,8 +137,36 @@ def _only_for_kernels(compiled: Any) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
 
-    compiled._compiler._customize_flags = without_machine_code
     compiled.add_overload, compiled._compile_for_args = add_overload, refuse
+
+
+@cache
+def _flags() -> Any:
+    """The class of the flags that kernels are compiled with.
+
+    numba files what it has compiled for a kernel (`max`, `np.empty`, …) under the kernel's flags, and compares all of
+    them at every lookup. These are equal where they ask for the same code, whoever is to call it, and soon compared.
+    """
+    from numba.core.compiler import Flags
+
+    class KernelFlags(Flags):
+        _who_calls = frozenset(("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper"))
+
+        def __init__(self, given: Any = None, no_compile: bool = False) -> None:
+            super().__init__(given)
+            if no_compile:
+                self.no_compile = True
+
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, KernelFlags) and self._code() == other._code()
+
+        def _code(self) -> dict[str, Any]:
+            return {name: value for name, value in self._values.items() if name not in self._who_calls}
+
+    return KernelFlags
 
 
 class _KernelCache:

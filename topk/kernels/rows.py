@@ -18,6 +18,32 @@ def copy(source: Any, target: Any) -> None:
         target[i] = source[i]
 
 
+@kernel(inner=True)
+def fill(target: Any, value: float) -> None:
+    """As target[:] = value."""
+    for i in range(len(target)):
+        target[i] = value
+
+
+@kernel(inner=True)
+def longer(source: Any, target: Any) -> Any:
+    """The target, which begins with the source now."""
+    copy(source, target)
+    return target
+
+
+@kernel(inner=True)
+def floats(count: int) -> Any:
+    """As np.empty(count), which numba compiles again for each constant and each kind of caller."""
+    return np.empty(count)
+
+
+@kernel(inner=True)
+def ints(count: int) -> Any:
+    """As np.empty(count, np.int64)."""
+    return np.empty(count, np.int64)
+
+
 def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     """Zeros that begin at a cache line, so that a record of one line is read from one."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize

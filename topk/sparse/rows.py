@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coverlay import kernel
+from coverlay import kernel, structure
 from topk.kernels.rows import fitted
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
@@ -36,6 +36,28 @@ class Rows(NamedTuple):
     weight: Floats
     exceptions: Ints  # (exceptions, 5): attribute, excluded?, first value, number of values, whether another follows
     values: Floats
+
+
+# What kernels that change an index pass on among themselves: one word instead of ten arrays. The fields are those of Rows.
+RowsInHandType, RowsInHand, _, _new = structure(
+    "RowsInHand",
+    __name__,
+    start=np.empty(0, np.int64),
+    length=np.empty(0, np.int32),
+    attribute=np.empty(0, np.int32),
+    lo=np.empty(0),
+    hi=np.empty(0),
+    weight=np.empty(0),
+)
+
+
+@kernel(inline="always")
+def rows_in_hand(rows: Rows) -> Any:
+    """The intervals and weights of the same rows, without ids and exceptions."""
+    h = _new()
+    h.start, h.length, h.attribute = rows.start, rows.length, rows.attribute
+    h.lo, h.hi, h.weight = rows.lo, rows.hi, rows.weight
+    return h
 
 
 @kernel(inline="always")

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import kernel
+from coverlay import kernel, structure
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
-from topk.kernels.rows import aligned, with_room
+from topk.kernels.rows import aligned, fill, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
-from topk.sparse.scores import Scoring
+from topk.sparse.scores import SCORES, Scoring
 
 LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
 SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
@@ -76,10 +76,11 @@ def _records(count: int, kind: Any) -> Any:
 
 
 def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring) -> Tree:
+    """A tree without nodes: the first insertion, even of no rows, makes its root."""
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
-    tree = Tree(
+    return Tree(
         _records(64, NODE),
         _records(64, BUCKET),
         np.zeros((64, 4, LEVELS)),
@@ -99,12 +100,28 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
         reference,
         scoring,
     )
-    new_bucket(tree, -1, -1, 0)
-    return tree
+
+
+# What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays, of which every
+# function would have to be handed all. The fields are those of Tree.
+_EXAMPLE = allocate(1, np.zeros(5), np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
+TreeInHandType, TreeInHand, _, _new = structure("TreeInHand", __name__, **_EXAMPLE._asdict())
+
+
+@kernel(inline="always")
+def in_hand(t: Tree) -> Any:
+    """The same tree, the same arrays."""
+    h = _new()
+    h.node, h.bucket, h.box, h.bucket_top = t.node, t.bucket, t.box, t.bucket_top
+    h.pnode, h.pnode_top = t.pnode, t.pnode_top
+    h.entries, h.needs, h.keys, h.values, h.meta, h.knobs = t.entries, t.needs, t.keys, t.values, t.meta, t.knobs
+    h.domain, h.work, h.tally, h.home, h.at = t.domain, t.work, t.tally, t.home, t.at
+    h.reference, h.scoring = t.reference, t.scoring
+    return h
 
 
 @kernel(inner=True)
-def has_room(t: Tree, buckets: int, pnodes: int, entries: int) -> bool:
+def has_room(t: Any, buckets: int, pnodes: int, entries: int) -> bool:
     """Whether there is room for these more, without counting what could be reused."""
     return (
         t.meta[BUCKETS] + buckets <= len(t.bucket)
@@ -140,12 +157,12 @@ def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
 
 
 @kernel(inner=True)
-def put_pnode(t: Tree, bucket: int, attribute: int, pnode: int) -> None:
+def put_pnode(t: Any, bucket: int, attribute: int, pnode: int) -> None:
     t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
 
 
-@kernel
-def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
+@kernel(inner=True)
+def new_bucket(t: Any, up: int, pnode: int, level: int) -> int:
     b = t.meta[FREE_BUCKET]
     if b >= 0:
         t.meta[FREE_BUCKET] = t.bucket[b].up
@@ -159,15 +176,16 @@ def new_bucket(t: Tree, up: int, pnode: int, level: int) -> int:
     bucket.up, bucket.pnode, bucket.level = up, pnode, level
     bucket.split = bucket.room = 0
     bucket.cap = np.int64(t.knobs[CAPACITY])
-    t.bucket_top[b, :] = 0
-    t.box[b, OWN_LO, :] = t.box[b, ALL_LO, :] = np.inf
-    t.box[b, OWN_HI, :] = t.box[b, ALL_HI, :] = -np.inf
+    fill(t.bucket_top[b], np.float32(0.0))
+    for k in range(LEVELS):
+        t.box[b, OWN_LO, k] = t.box[b, ALL_LO, k] = np.inf
+        t.box[b, OWN_HI, k] = t.box[b, ALL_HI, k] = -np.inf
     show_active(t, b, 0)
     return b
 
 
 @kernel(inline="always")
-def show_active(t: Tree, b: int, k: int) -> None:
+def show_active(t: Any, b: int, k: int) -> None:
     """Copy dimension k of a bucket's box to where searches read it."""
     node = t.node[b]
     node.own_lo, node.own_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
@@ -175,7 +193,7 @@ def show_active(t: Tree, b: int, k: int) -> None:
 
 
 @kernel(inner=True)
-def free_bucket(t: Tree, b: int) -> None:
+def free_bucket(t: Any, b: int) -> None:
     give_room(t, b)
     t.bucket[b].up = t.meta[FREE_BUCKET]
     t.bucket[b].level = -1
@@ -183,7 +201,7 @@ def free_bucket(t: Tree, b: int) -> None:
 
 
 @kernel(inner=True)
-def give_room(t: Tree, b: int) -> None:
+def give_room(t: Any, b: int) -> None:
     """Return the entry room of a bucket, kept by size."""
     node, bucket = t.node[b], t.bucket[b]
     if bucket.room:
@@ -211,7 +229,7 @@ def needed_bits(rows: Rows, row: int) -> Any:
 
 
 @kernel(inner=True)
-def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
+def put_row(t: Any, rows: Rows, b: int, row: int) -> None:
     """Append a row to an l-node."""
     node, bucket = t.node[b], t.bucket[b]
     if node.count == bucket.room:
@@ -240,7 +258,7 @@ def put_row(t: Tree, rows: Rows, b: int, row: int) -> None:
 
 
 @kernel(inner=True)
-def new_pnode(t: Tree, owner: int, attribute: int) -> int:
+def new_pnode(t: Any, owner: int, attribute: int) -> int:
     p = t.meta[FREE_PNODE]
     if p >= 0:
         t.meta[FREE_PNODE] = t.pnode[p].next
@@ -254,19 +272,19 @@ def new_pnode(t: Tree, owner: int, attribute: int) -> int:
     pnode.loss = pnode.seen = np.float32(0.0)
     t.node[owner].first = p
     t.node[owner].pcount += 1
-    t.pnode_top[p, :] = 0
+    fill(t.pnode_top[p], np.float32(0.0))
     put_pnode(t, owner, attribute, p)
     root = new_bucket(t, -1, p, t.bucket[owner].level + 1)
     pnode.root = root
     if t.knobs[RIGID]:  # the whole domain, whatever turns up later
-        t.box[root, OWN_LO, :] = -np.inf
-        t.box[root, OWN_HI, :] = np.inf
+        fill(t.box[root, OWN_LO], -np.inf)
+        fill(t.box[root, OWN_HI], np.inf)
         show_active(t, root, 0)
     return p
 
 
 @kernel(inner=True)
-def free_pnode(t: Tree, p: int) -> None:
+def free_pnode(t: Any, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
     owner = t.pnode[p].owner
     if t.node[owner].first == p:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.sparse.be.arena import ALL_HI, ALL_LO, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, SLOTS, Tree, show_active
-from topk.sparse.rows import Rows, usual_score
+from topk.kernels.rows import fill, floats, ints
+from topk.sparse.be.arena import ALL_HI, ALL_LO, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, SLOTS, show_active
+from topk.sparse.rows import usual_score
 from topk.sparse.scores import as_bound
 
 
 @kernel(inner=True)
-def position(rows: Rows, row: int, attribute: int) -> int:
+def position(rows: Any, row: int, attribute: int) -> int:
     """The row's predicate on an attribute, −1 if it has none."""
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
@@ -25,7 +26,7 @@ def position(rows: Rows, row: int, attribute: int) -> int:
 
 
 @kernel(inner=True)
-def path(t: Tree, b: int, attributes: Any) -> int:
+def path(t: Any, b: int, attributes: Any) -> int:
     """The attributes of the p-nodes above a bucket, outermost first; returns how many."""
     level = t.bucket[b].level
     for k in range(level - 1, -1, -1):
@@ -36,11 +37,11 @@ def path(t: Tree, b: int, attributes: Any) -> int:
 
 
 @kernel(inner=True)
-def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
+def widen(t: Any, rows: Any, b: int, row: int, sign: int) -> None:
     """Count the row (sign ±1) on the way from its bucket to the root; with +1 also widen boxes and weight bounds."""
-    attributes = np.empty(LEVELS, np.int64)
+    attributes = ints(LEVELS)
     level = path(t, b, attributes)
-    lo, hi = np.empty(LEVELS), np.empty(LEVELS)
+    lo, hi = floats(LEVELS), floats(LEVELS)
     for k in range(level):
         p = position(rows, row, attributes[k])
         lo[k], hi[k] = rows.lo[p], rows.hi[p]
@@ -74,7 +75,7 @@ def widen(t: Tree, rows: Rows, b: int, row: int, sign: int) -> None:
 
 
 @kernel(inner=True)
-def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> Any:
+def raise_top(t: Any, rows: Any, row: int, top: Any) -> Any:
     """Raise the upper bounds of a node to a row's weights; returns the row's usual score, rounded up."""
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
@@ -84,13 +85,13 @@ def raise_top(t: Tree, rows: Rows, row: int, top: Any) -> Any:
 
 
 @kernel(inner=True)
-def refresh(t: Tree, rows: Rows, b: int) -> None:
+def refresh(t: Any, rows: Any, b: int) -> None:
     """Recompute a bucket's boxes (from its rows, its p-nodes' buckets and its descendants) and weight bounds."""
     refresh_scores(t, rows, b)
     begin, size = t.node[b].start, t.node[b].count
     if t.knobs[RIGID]:
         return
-    attributes = np.empty(LEVELS, np.int64)
+    attributes = ints(LEVELS)
     level = path(t, b, attributes)
     for k in range(level):
         low, high = np.inf, -np.inf
@@ -113,9 +114,9 @@ def refresh(t: Tree, rows: Rows, b: int) -> None:
 
 
 @kernel(inner=True)
-def refresh_scores(t: Tree, rows: Rows, b: int) -> None:
+def refresh_scores(t: Any, rows: Any, b: int) -> None:
     """Recompute a bucket's weight bounds and its bounds of the usual score."""
-    t.bucket_top[b, :] = 0
+    fill(t.bucket_top[b], np.float32(0.0))
     leaf = np.float32(-np.inf)
     begin = t.node[b].start
     for i in range(begin, begin + t.node[b].count):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import floats, ints
 from topk.sparse.be.arena import (
     ALL_HI,
     ALL_LO,
@@ -23,7 +24,6 @@ from topk.sparse.be.arena import (
     RIGID,
     ROW,
     WORK,
-    Tree,
     give_room,
     has_room,
     new_bucket,
@@ -33,11 +33,10 @@ from topk.sparse.be.arena import (
 )
 from topk.sparse.be.bounds import path, position, raise_top, refresh, refresh_scores
 from topk.sparse.be.split import approximate, centre, exhaustive, halve
-from topk.sparse.rows import Rows
 
 
 @kernel(inner=True)
-def settle(t: Tree, rows: Rows) -> int:
+def settle(t: Any, rows: Any) -> int:
     """Split and partition until nothing overflows. −1 when done, else the size of the bucket that needs room."""
     while t.meta[WORK]:
         b = t.work[t.meta[WORK] - 1]
@@ -56,17 +55,26 @@ def settle(t: Tree, rows: Rows) -> int:
 
 
 @kernel(inner=True)
-def split(t: Tree, rows: Rows, b: int) -> None:
+def members_of(t: Any, b: int) -> Any:
+    """The rows of an l-node, a copy."""
+    start, rows = t.node[b].start, ints(t.node[b].count)
+    for i in range(len(rows)):
+        rows[i] = t.entries[start + i, ROW]
+    return rows
+
+
+@kernel(inner=True)
+def split(t: Any, rows: Any, b: int) -> None:
     """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
     k = t.bucket[b].level - 1
     size = np.int64(t.node[b].count)
     attribute = t.pnode[t.bucket[b].pnode].attr
-    members = t.entries[t.node[b].start : t.node[b].start + size, ROW].copy()
-    lo, hi = np.empty(size), np.empty(size)
+    members = members_of(t, b)
+    lo, hi = floats(size), floats(size)
     for i in range(size):
         p = position(rows, members[i], attribute)
         lo[i], hi[i] = rows.lo[p], rows.hi[p]
-    label = np.empty(size, np.int8)
+    label = ints(size)
     if t.knobs[RIGID]:
         cell_lo, cell_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
         if t.bucket[b].up < 0:
@@ -105,7 +113,7 @@ def split(t: Tree, rows: Rows, b: int) -> None:
 
 
 @kernel(inner=True)
-def set_cells(t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float) -> None:
+def set_cells(t: Any, b: int, left: int, right: int, k: int, cell_lo: float, middle: float, cell_hi: float) -> None:
     """Rigid cells: own range for searching (outermost cells are unbounded), whole range for halving."""
     outer_lo, outer_hi = t.box[b, OWN_LO, k], t.box[b, OWN_HI, k]
     if t.bucket[b].up < 0:
@@ -119,15 +127,15 @@ def set_cells(t: Tree, b: int, left: int, right: int, k: int, cell_lo: float, mi
 
 
 @kernel(inner=True)
-def partition(t: Tree, rows: Rows, b: int) -> None:
+def partition(t: Any, rows: Any, b: int) -> None:
     """Algorithm 4: new p-nodes for the most popular unused attributes until the l-node fits."""
-    attributes = np.empty(LEVELS, np.int64)
+    attributes = ints(LEVELS)
     level = path(t, b, attributes)
     if level == LEVELS:
         t.bucket[b].cap = 2 * t.node[b].count
         return
-    begin, size = t.node[b].start, t.node[b].count
-    members = t.entries[begin : begin + size, ROW].copy()
+    size = np.int64(t.node[b].count)
+    members = members_of(t, b)
     for row in members:
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
             t.tally[rows.attribute[p]] += 1
@@ -151,7 +159,7 @@ def partition(t: Tree, rows: Rows, b: int) -> None:
 
 
 @kernel(inner=True)
-def most_popular(t: Tree, rows: Rows, members: Any) -> int:
+def most_popular(t: Any, rows: Any, members: Any) -> int:
     best, count = -1, 0
     if 8 * len(members) > len(t.tally):
         for a in range(len(t.tally)):
@@ -167,7 +175,7 @@ def most_popular(t: Tree, rows: Rows, members: Any) -> int:
 
 
 @kernel(inner=True)
-def move_rows(t: Tree, rows: Rows, members: Any, count: int, p: int) -> int:
+def move_rows(t: Any, rows: Any, members: Any, count: int, p: int) -> int:
     """Move those of members[:count] that have p's attribute below p; returns how many stay, at the front."""
     attribute = t.pnode[p].attr
     target = t.pnode[p].root

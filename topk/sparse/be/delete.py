@@ -7,14 +7,15 @@ from __future__ import annotations
 import numpy as np
 
 from coverlay import kernel
-from topk.sparse.be.arena import ALPHA, BLOCK, CAPACITY, ROW, Tree, free_bucket, free_pnode, put_row
+from topk.sparse.be.arena import ALPHA, BLOCK, CAPACITY, ROW, Tree, free_bucket, free_pnode, in_hand, put_row
 from topk.sparse.be.bounds import refresh, widen
-from topk.sparse.rows import Rows
+from topk.sparse.rows import Rows, rows_in_hand
 
 
 @kernel
-def delete_row(t: Tree, rows: Rows, row: int) -> None:
+def delete_row(tree: Tree, columns: Rows, row: int) -> None:
     """Take a row out, shrink every box on the way up, merge what underflows, drop empty p-nodes."""
+    t, rows = in_hand(tree), rows_in_hand(columns)
     b = t.home[row]
     begin, size = t.node[b].start, t.node[b].count
     at = begin
@@ -43,7 +44,7 @@ def delete_row(t: Tree, rows: Rows, row: int) -> None:
 
 
 @kernel(inner=True)
-def merge(t: Tree, rows: Rows, b: int) -> None:
+def merge(t: Any, rows: Any, b: int) -> None:
     """Merge rule: descendants that are leaves return to b if b is open, one underflows and all fit."""
     left, right = t.node[b].left, t.node[b].right
     if t.node[b].first >= 0:
@@ -66,7 +67,7 @@ def merge(t: Tree, rows: Rows, b: int) -> None:
 
 
 @kernel(inner=True)
-def remove_buckets(t: Tree, p: int) -> None:
+def remove_buckets(t: Any, p: int) -> None:
     """Free all (empty) buckets of a c-directory."""
     b = t.pnode[p].root
     while b >= 0:

@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.hashing import lookup
 from topk.kernels.rows import copy
 from topk.sparse.be.arena import (
     ALL_HI,
     ALL_LO,
     BETA,
+    BUCKETS,
     LARGEST,
     OWN_HI,
     OWN_LO,
     RIGID,
     WORK,
     Tree,
-    find_pnode,
+    in_hand,
     has_room,
     new_bucket,
     put_row,
@@ -28,14 +30,17 @@ from topk.sparse.be.arena import (
 )
 from topk.sparse.be.bounds import position, widen
 from topk.sparse.be.cluster import settle
-from topk.sparse.rows import Rows
+from topk.sparse.rows import Rows, rows_in_hand
 
 
 @kernel
-def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> Any:
+def insert_rows(tree: Tree, columns: Rows, which: Any, begin: int) -> Any:
     """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
     what: the size of a bucket that is to be cut, −1 for further rows.
     """
+    t, rows = in_hand(tree), rows_in_hand(columns)
+    if t.meta[BUCKETS] == 0:
+        new_bucket(t, -1, -1, 0)  # the root
     needed = settle(t, rows)
     for i in range(begin, len(which)):
         if needed >= 0:
@@ -54,7 +59,7 @@ def insert_rows(t: Tree, rows: Rows, which: Any, begin: int) -> Any:
 
 
 @kernel(inner=True)
-def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
+def choose_bucket(t: Any, rows: Any, row: int) -> int:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
     b = 0
     while True:
@@ -62,7 +67,7 @@ def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
         if t.node[b].first >= 0:
             begin = rows.start[row]
             for i in range(begin, begin + rows.length[row]):
-                p = find_pnode(t, b, rows.attribute[i])
+                p = lookup(t.keys, t.values, b, rows.attribute[i])
                 if p >= 0:
                     rank = rank_of(t, p)
                     if rank > best_rank:
@@ -74,14 +79,14 @@ def choose_bucket(t: Tree, rows: Rows, row: int) -> int:
 
 
 @kernel(inline="always")
-def rank_of(t: Tree, p: int) -> Any:
+def rank_of(t: Any, p: int) -> Any:
     """gain − loss: expressions filed there, less the predicate evaluations an event wastes there (§V-B)."""
     seen = t.pnode[p].seen
     return t.pnode[p].count - (t.pnode[p].loss / seen if seen > 0.0 else 0.0)
 
 
 @kernel(inner=True)
-def descend(t: Tree, p: int, lo: float, hi: float) -> int:
+def descend(t: Any, p: int, lo: float, hi: float) -> int:
     """Algorithm 2 (InsertCDir): the bucket for [lo, hi] in the c-directory of p."""
     b = t.pnode[p].root
     k = t.bucket[b].level - 1
@@ -118,7 +123,7 @@ def descend(t: Tree, p: int, lo: float, hi: float) -> int:
 
 
 @kernel(inner=True)
-def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shorter: bool) -> bool:
+def goes_left(t: Any, left: int, right: int, k: int, lo: float, hi: float, shorter: bool) -> bool:
     """Where a range that meets neither goes: to the side it lies beyond, so that the sides keep repelling each other.
 
     Only between the two is there a choice; the `shorter` result wins. An empty side takes it first.
@@ -137,7 +142,7 @@ def goes_left(t: Tree, left: int, right: int, k: int, lo: float, hi: float, shor
 
 
 @kernel(inner=True)
-def expand_upwards(t: Tree, b: int) -> int:
+def expand_upwards(t: Any, b: int) -> int:
     """Bottom-up expansion: a new parent for b that hosts what is β times larger; its other descendant is empty."""
     up, p, level = t.bucket[b].up, t.bucket[b].pnode, t.bucket[b].level
     parent = new_bucket(t, up, p, level)

@@ -21,6 +21,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import in_order, offer, pop, push
+from topk.kernels.rows import floats, ints, longer
 from topk.sparse.be.arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
 from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
 from topk.sparse.contract import Workspace
@@ -66,8 +67,8 @@ def match(
         present |= attribute_bit(a)
     missing = ~present
     scores, found = best[:k], ids[:k]
-    keys, items, waiting = np.empty(64), np.empty(64, np.int64), 0  # keys are negated bounds
-    stack, depth = np.empty(256, np.int64), 1
+    keys, items, waiting = floats(64), ints(64), 0  # keys are negated bounds
+    stack, depth = ints(256), 1
     size, nodes = 0, 0
     rigid = t.knobs[RIGID] != 0.0
     usual = reach(columns, t.reference, score)
@@ -84,7 +85,7 @@ def match(
                     continue
                 if here.left >= 0:
                     if depth + 2 > len(stack):
-                        stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
+                        stack = longer(stack, ints(2 * len(stack)))
                     left, right = node[here.left], node[here.right]
                     stack[depth] = here.left
                     depth += worth(left, low, high, rigid, least_usual)
@@ -118,9 +119,8 @@ def match(
             if here.first < 0:
                 continue
             if waiting + max(len(attributes), here.pcount) > len(keys):
-                extra_room = len(keys) + here.pcount + len(attributes)
-                keys = np.concatenate((keys, np.empty(extra_room)))
-                items = np.concatenate((items, np.empty(extra_room, np.int64)))
+                more = 2 * len(keys) + here.pcount + len(attributes)
+                keys, items = longer(keys, floats(more)), longer(items, ints(more))
             # A short directory is walked, a long one is looked up.
             walked = here.pcount <= len(attributes)
             following = here.first

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.heaps import heapify, in_order
+from topk.kernels.rows import fill, floats, ints
 
 _TRY_ALL = 64
 _TRIES = 32
@@ -23,11 +25,22 @@ _FAR = 1e150  # in place of ±inf, so that lengths can be compared
 
 
 @kernel(inner=True)
+def ascending(values: Any, sign: float) -> Any:
+    """The order of sign · values. numba's sort of an array takes a second to compile, this heap is needed anyway."""
+    keys, order = floats(len(values)), ints(len(values))
+    for i in range(len(values)):
+        keys[i], order[i] = -sign * values[i], i
+    heapify(keys, order, len(values))
+    in_order(keys, order, len(values))
+    return order
+
+
+@kernel(inner=True)
 def exhaustive(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     """split_opt: best of Ω_up and Ω_low. False if no split satisfies α; `label` is then undefined."""
     n = len(lo)
     least = max(1, int(np.ceil(alpha * n)))
-    by_hi, by_lo = np.argsort(hi), np.argsort(-lo)
+    by_hi, by_lo = ascending(hi, 1.0), ascending(lo, -1.0)
     best_overlap, best_coverage, best_cut, best_side = np.inf, np.inf, 0.0, -1
     step = 1 if n <= _TRY_ALL else max(1, n // _TRIES)
     for side in range(2):
@@ -54,9 +67,10 @@ def _label(lo: float, hi: float, cut: float, side: int) -> Any:
 @kernel(inner=True)
 def _judge(lo: Any, hi: Any, cut: float, side: int, least: int) -> Any:
     """Whether left and right get enough, length of the overlapping bucket, length covered by the three."""
-    low = np.full(3, _FAR)
-    high = np.full(3, -_FAR)
-    count = np.zeros(3, np.int64)
+    low, high, count = floats(3), floats(3), ints(3)
+    fill(low, _FAR)
+    fill(high, -_FAR)
+    fill(count, 0)
     for i in range(len(lo)):
         which = _label(lo[i], hi[i], cut, side)
         count[which] += 1
@@ -77,8 +91,8 @@ def _judge(lo: Any, hi: Any, cut: float, side: int, least: int) -> Any:
 def approximate(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     """split_apx: leftmost to the left, rightmost to the right, in turns; what meets the other side overlaps."""
     n = len(lo)
-    by_hi, by_lo = np.argsort(hi), np.argsort(-lo)
-    label[:] = -1
+    by_hi, by_lo = ascending(hi, 1.0), ascending(lo, -1.0)
+    fill(label, -1)
     left_end, right_begin = -np.inf, np.inf
     lefts, rights = 0, 0
     for i in range(n):

@@ -81,7 +81,7 @@ class BETree(SparseIndex):
         self._tree = allocate(self.dimensions, knobs, domain, reference, self._codes.at, self._scoring)
         if batch:
             # All rows in the root's l-node, then one cascade of partitioning and clustering.
-            self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = max(self._store.used, 1)
+            self._tree.knobs[CAPACITY] = max(self._store.used, 1)
             self._insert_all(self._live())
             self._tree.knobs[CAPACITY] = self._tree.bucket[0].cap = size
             if self._tree.node[0].count > size:
