@@ -79,8 +79,8 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     What one kernel passes to another as an integer is passed as int64, be it a constant or a narrow column's element:
     numba would compile the called one again for each.
 
-    `inner=True` is for a function that only kernels call: compiled without what a call from Python needs, in half the
-    time, and kept only as part of its callers.
+    For the kernels that call it, a kernel is compiled without what a call from Python needs, in half the time, and kept
+    only as part of its callers. `inner=True` says that there are no other calls.
     """
     if function is None:
         return partial(kernel, inner=inner, **options)

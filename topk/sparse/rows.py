@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     values: Floats
 
 
-# What kernels that change an index pass on among themselves: one word instead of ten arrays. The fields are those of Rows.
+# What kernels that change an index pass on among themselves: one word instead of ten arrays; fields as in Rows.
 RowsInHandType, RowsInHand, _, _new = structure(
     "RowsInHand",
     __name__,

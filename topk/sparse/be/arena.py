@@ -102,8 +102,8 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
     )
 
 
-# What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays, of which every
-# function would have to be handed all. The fields are those of Tree.
+# What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays; fields as in
+# Tree.
 _EXAMPLE = allocate(1, np.zeros(5), np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
 TreeInHandType, TreeInHand, _, _new = structure("TreeInHand", __name__, **_EXAMPLE._asdict())
 

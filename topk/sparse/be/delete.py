@@ -4,6 +4,8 @@ bucket returns to its parent only if that has no p-directory, empty p-nodes go.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from coverlay import kernel
