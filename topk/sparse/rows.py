@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coverlay import kernel, structure
+from coverlay import kernel
 from topk.kernels.rows import fitted
+from topk.kernels.structures import structure
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
 
@@ -39,9 +40,8 @@ class Rows(NamedTuple):
 
 
 # What kernels that change an index pass on among themselves: one word instead of ten arrays; fields as in Rows.
-RowsInHandType, RowsInHand, _, _new = structure(
+RowsInHand, _ = structure(
     "RowsInHand",
-    __name__,
     start=np.empty(0, np.int64),
     length=np.empty(0, np.int32),
     attribute=np.empty(0, np.int32),
@@ -52,12 +52,10 @@ RowsInHandType, RowsInHand, _, _new = structure(
 
 
 @kernel(inline="always")
-def rows_in_hand(rows: Rows) -> Any:
-    """The intervals and weights of the same rows, without ids and exceptions."""
-    h = _new()
+def take_rows_in_hand(h: Any, rows: Rows) -> None:
+    """From now on `h` are the intervals and weights of the same rows; ids and exceptions are not part of it."""
     h.start, h.length, h.attribute = rows.start, rows.length, rows.attribute
     h.lo, h.hi, h.weight = rows.lo, rows.hi, rows.weight
-    return h
 
 
 @kernel(inline="always")

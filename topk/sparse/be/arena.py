@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import kernel, structure
+from coverlay import kernel
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
 from topk.kernels.rows import aligned, fill, with_room
+from topk.kernels.structures import structure
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
 from topk.sparse.scores import SCORES, Scoring
@@ -105,19 +106,17 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
 # What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays; fields as in
 # Tree.
 _EXAMPLE = allocate(1, np.zeros(5), np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
-TreeInHandType, TreeInHand, _, _new = structure("TreeInHand", __name__, **_EXAMPLE._asdict())
+TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
 
 
 @kernel(inline="always")
-def in_hand(t: Tree) -> Any:
-    """The same tree, the same arrays."""
-    h = _new()
+def take_in_hand(h: Any, t: Tree) -> None:
+    """From now on `h` is the same tree, the same arrays."""
     h.node, h.bucket, h.box, h.bucket_top = t.node, t.bucket, t.box, t.bucket_top
     h.pnode, h.pnode_top = t.pnode, t.pnode_top
     h.entries, h.needs, h.keys, h.values, h.meta, h.knobs = t.entries, t.needs, t.keys, t.values, t.meta, t.knobs
     h.domain, h.work, h.tally, h.home, h.at = t.domain, t.work, t.tally, t.home, t.at
     h.reference, h.scoring = t.reference, t.scoring
-    return h
 
 
 @kernel(inner=True)

@@ -23,22 +23,23 @@ from topk.sparse.be.arena import (
     WORK,
     Tree,
     has_room,
-    in_hand,
     new_bucket,
     put_row,
     show_active,
+    take_in_hand,
 )
 from topk.sparse.be.bounds import position, widen
 from topk.sparse.be.cluster import settle
-from topk.sparse.rows import Rows, rows_in_hand
+from topk.sparse.rows import Rows, take_rows_in_hand
 
 
 @kernel
-def insert_rows(tree: Tree, columns: Rows, which: Any, begin: int) -> Any:
+def insert_rows(t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin: int) -> Any:
     """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
     what: the size of a bucket that is to be cut, −1 for further rows.
     """
-    t, rows = in_hand(tree), rows_in_hand(columns)
+    take_in_hand(t, tree)
+    take_rows_in_hand(rows, columns)
     if t.meta[BUCKETS] == 0:
         new_bucket(t, -1, -1, 0)  # the root
     needed = settle(t, rows)

@@ -17,7 +17,7 @@ import numpy as np
 
 from coverlay import CoverlayError
 from topk.kernels.rows import fitted
-from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, allocate, grown
+from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, TreeInHand, allocate, grown
 from topk.sparse.be.check import check_tree
 from topk.sparse.be.delete import delete_row
 from topk.sparse.be.insert import insert_rows
@@ -27,7 +27,7 @@ from topk.sparse.blocks import Codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, columns_of
 from topk.sparse.event import Event
-from topk.sparse.rows import Rows
+from topk.sparse.rows import Rows, RowsInHand
 from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
@@ -108,7 +108,7 @@ class BETree(SparseIndex):
     def _insert_all(self, which: np.ndarray) -> None:
         rows, done = self._store.rows, 0
         while True:
-            done, needed = insert_rows(self._tree, rows, which, done)
+            done, needed = insert_rows(TreeInHand(), RowsInHand(), self._tree, rows, which, done)
             if needed >= 0:
                 fresh = min(needed, max(self.dimensions, 1)) + 1024
                 self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
@@ -133,7 +133,7 @@ class BETree(SparseIndex):
     def _take_out(self, row: int) -> None:
         # Merging may move up to a capacity of rows into a new run.
         self._tree = grown(self._tree, 0, 0, 4 * int(self._tree.knobs[CAPACITY]) + 64)
-        delete_row(self._tree, self._store.rows, row)
+        delete_row(TreeInHand(), RowsInHand(), self._tree, self._store.rows, row)
 
     # ---- queries ----------------------------------------------------------------------------------------
 
