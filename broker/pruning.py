@@ -42,6 +42,9 @@ class PrunedTable(LinkTable):
     def pruned(self) -> int:
         return len(self._ledger.suppressed)
 
+    def pruned_by(self) -> Mapping[int, tuple[int, ...]]:
+        return {subscription: coverers for subscription, (_, coverers) in self._ledger.suppressed.items()}
+
     def add(self, subscription: int, filter: Filter) -> None:
         self._known[subscription] = filter
         self._change_rows(self._ledger.subscribe(subscription, filter))

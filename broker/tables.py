@@ -97,6 +97,10 @@ class LinkTable:
         """Entries that the neighbour sent and no event is held against (see pruning.py)."""
         return 0
 
+    def pruned_by(self) -> Mapping[int, tuple[int, ...]]:
+        """Each of these, and the entries that cover it."""
+        return {}
+
     def best_score(self, score: Callable[[Filter], float | None]) -> float:
         """The highest score that any entry gets; −inf if none gets one."""
         return best_score(self._filters, score)

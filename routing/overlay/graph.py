@@ -76,15 +76,7 @@ class Overlay:
         return str(self.graph.nodes[broker]["name"])
 
     def called(self, given: object) -> int:
-        """The broker of that name or number; where a name is also the number of another broker, the name counts."""
-        named = self._numbers.get(str(given).strip())
-        if named is not None:
-            return named
-        text = str(given).strip().removesuffix(".0")  # tables with an empty cell hold whole numbers as floats
-        if text.isdecimal() and len(text) < MOST_DIGITS and int(text) < self.brokers:
-            return int(text)
-        allowed = f"brokers are called by number, 0 to {self.brokers - 1}, or by name, e.g. {quoted(self.name(0))}"
-        raise CoverlayError(f"there is no broker {quoted(given)}; {allowed}{did_you_mean(given, self._numbers)}")
+        return broker_called(given, self._numbers)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -110,6 +102,18 @@ class Overlay:
             assert u != v, "no broker is its own neighbour"
             assert np.isfinite(data["latency"]), "latencies are finite"
             assert data["latency"] >= 0, "latencies are not negative"
+
+
+def broker_called(given: object, numbers: Mapping[str, int]) -> int:
+    """The broker of that name or number; where a name is also the number of another broker, the name counts."""
+    named = numbers.get(str(given).strip())
+    if named is not None:
+        return named
+    text = str(given).strip().removesuffix(".0")  # tables with an empty cell hold whole numbers as floats
+    if text.isdecimal() and len(text) < MOST_DIGITS and int(text) < len(numbers):
+        return int(text)
+    allowed = f"brokers are called by number, 0 to {len(numbers) - 1}, or by name, e.g. {quoted(next(iter(numbers)))}"
+    raise CoverlayError(f"there is no broker {quoted(given)}; {allowed}{did_you_mean(given, numbers)}")
 
 
 def overlay_options(kind: str) -> tuple[str, ...]:

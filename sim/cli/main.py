@@ -34,12 +34,16 @@ capacity mine.toml --p99 50 --set arrivals.publishing=bursty --set arrivals.burs
 capacity mine.toml --p99 50 --set 'sweep."matching.method"=["scan", "auto"]'"""
 EXPLAIN_EXAMPLES = """explain out/demo --event 7
 explain out/demo --event 7 --subscription 42"""
+TABLES_EXAMPLES = """tables out/demo
+tables out/demo --broker b3 --at 500
+tables out/demo --subscription 42 --broker b3
+tables out/demo --out tables.parquet"""
 INIT_EXAMPLES = """init
 init --overlay star --brokers 20 --strategy merging --out mine.toml
 init --overlay net.graphml --subscriptions subs.csv --events events.csv"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
-COMPILING = ("demo", "run", "capacity", "reproduce", "bench", "calibrate")  # verbs that run kernels
+COMPILING = ("demo", "run", "capacity", "reproduce", "bench", "calibrate", "tables")  # verbs that run kernels
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -158,6 +162,13 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
     explain.add_argument("--subscription", type=int, metavar="S", help="follow the event towards this subscriber")
     explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
+
+    tables = verb("tables", "routing tables: which subscription is held where, and why", TABLES_EXAMPLES, folder=True)
+    tables.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
+    tables.add_argument("--broker", metavar="NAME", help="what one broker has (default: how much every broker has)")
+    tables.add_argument("--subscription", type=int, metavar="S", help="where a subscription is, and why not elsewhere")
+    tables.add_argument("--at", type=float, metavar="TIME", help="at this simulated time in ms (default: at the end)")
+    tables.add_argument("--out", type=Path, metavar="FILE", help="write them all, to a .csv or .parquet file")
     return top
 
 

@@ -25,6 +25,7 @@ from sim.experiment.reference import as_markdown, by_section, choose
 from sim.reproduce import DOCUMENTS, POINTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
+MOST_ROWS = 60  # of a routing table on the terminal
 PIPE_WIDTH = 240  # columns when the output is not a terminal: tables in files and logs stay unbroken
 
 _out = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
@@ -351,6 +352,39 @@ def explain(options: argparse.Namespace) -> int:
 
     for line in explain_event(options.folder, options.event, options.subscription, options.run):
         _say(line)
+    return 0
+
+
+def tables(options: argparse.Namespace) -> int:
+    from sim.tell.explain import RunTrace
+    from sim.tell.tables import find
+    from sim.tell.tables_in_words import at_broker, counts, frame_of, of_subscription, refuse_unwritable, shown, write
+
+    if options.out is not None:
+        refuse_unwritable(options.out)
+    trace = RunTrace(options.folder, options.run)
+    broker = None if options.broker is None else trace.called(options.broker)
+    with status("routing tables") as say:
+
+        def tell(share: float) -> None:
+            say(f"simulating again, {share:.0%}")
+
+        found = find(options.folder, trace, options.at, lambda said: _complain(f"note: {said}"), tell)
+    for line in shown(found):
+        _say(line)
+    frame = frame_of(found, broker, options.subscription)
+    if options.out is not None:
+        write(frame, options.out)
+        _say(f"{len(frame):,} rows: {options.out}")
+        return 0
+    if options.subscription is not None:
+        for line in of_subscription(found, options.subscription, broker):
+            _say(line)
+    picked = counts(frame) if broker is None and options.subscription is None else at_broker(frame)
+    if len(picked):
+        _print_table(list(picked.columns), picked.head(MOST_ROWS).astype(str).to_numpy().tolist())
+    if len(picked) > MOST_ROWS:
+        _say(f"… and {len(picked) - MOST_ROWS:,} more; --out FILE.csv writes all")
     return 0
 
 

@@ -40,6 +40,14 @@ def nobody(_: float) -> None:
 
 
 @dataclass(frozen=True)
+class Look:
+    """Stop a network at a time, what happens then included, and see it; at None when nothing is under way any more."""
+
+    at: float | None
+    see: Callable[[Network], None]
+
+
+@dataclass(frozen=True)
 class Ready:
     """All that an engine needs for a run."""
 
@@ -50,6 +58,7 @@ class Ready:
     settings: Settings
     stream: Stream
     tell: Tell = nobody  # hears how much of the simulated time has passed
+    look: Look | None = None  # of the reference engine only
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,13 @@ def run_simpy(ready: Ready) -> Ran:
     network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
+    if ready.look is not None and ready.look.at is not None:
+        just_after = float(np.nextafter(ready.look.at, np.inf))  # SimPy stops before what happens at its time
+        network.run(just_after)
+        ready.look.see(network)
     network.run()
+    if ready.look is not None and ready.look.at is None:
+        ready.look.see(network)
     network.finish()
     simple = _simple_entries(network.trees.values(), [len(broker.local) for broker in network.brokers])
     tables, links = network.recorder.tables(), len(network.links)

@@ -33,6 +33,7 @@ from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous, swept_key
 from sim.experiment.shipped import shipped
 
+EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
 RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
 
 

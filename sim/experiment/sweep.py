@@ -29,7 +29,7 @@ from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
 from sim.experiment.engines import Tell, nobody
-from sim.experiment.plan import Plan, PlannedRun, to_toml, toml_value
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, to_toml, toml_value
 from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
@@ -314,5 +314,5 @@ def _writing(out: Path) -> AbstractContextManager[None]:
 def _write_experiment(plan: Plan, out: Path) -> None:
     """The experiment as it is run; the report shows this file, notes included."""
     notes = "".join(f"# note: {note}\n" for note in plan.notes)
-    with _writing(out), replaced_file(out / "experiment.toml") as unfinished:
+    with _writing(out), replaced_file(out / EXPERIMENT) as unfinished:
         unfinished.write_text(notes + to_toml(plan.data), encoding="utf-8")

@@ -1,6 +1,7 @@
 """Runs in words: what happened to an event, and why.
 
 explain   why an event did or did not reach a subscriber, hop by hop (`coverlay explain`)
+tables    which subscription is held where and why (`coverlay tables`); tables_in_words: for people and files
 story     a few events of a run, told after `coverlay run`
 as_text   subscriptions and events of a workload in the language that clients write
 """

@@ -9,12 +9,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
 from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DOWN, QUEUE_FULL
 from coverlay import CoverlayError, quoted
-from routing.overlay.graph import Overlay
+from routing.overlay.graph import Overlay, broker_called
 from routing.overlay.trees import SHARED, shortest_paths
 
 # What happened to a lost copy of an event, in words.
@@ -44,9 +45,25 @@ class RunTrace:
     def read(self, table: str) -> pd.DataFrame:
         return self._run.read(table).to_pandas()
 
+    def arrow(self, *tables: str) -> list[pa.Table]:
+        return [self._run.read(table) for table in tables]
+
     @property
     def record(self) -> Mapping[str, Any]:
         return self._run.record
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return self._run.parameters
+
+    def called(self, given: str) -> int:
+        """The broker of that name or number."""
+        return broker_called(given, {name: broker for broker, name in self.names.items()})
+
+    @property
+    def which(self) -> str:
+        others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
+        return f"run {self.run_id}{others}"
 
     def refuse_left_out(self, table: str, number: int) -> None:
         """Where a table was sampled, the rows of this subscription or event may be missing."""
@@ -74,7 +91,6 @@ class RunTrace:
 def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
     """Sentences, one per hop."""
     trace = RunTrace(folder, run_id)
-    others = f" (one of {trace.others + 1}; choose with --run)" if trace.others else ""
     hops = trace.read("publications")
     hops = hops[hops["event"] == event]
     if hops.empty:
@@ -86,7 +102,7 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         trace.refuse_left_out("decisions", subscription)
     deliveries = trace.read("deliveries")
     deliveries = deliveries[deliveries["event"] == event]
-    yield f"run {trace.run_id}{others}"
+    yield trace.which
     if subscription is None:
         yield from _walk_event(trace, event, hops, deliveries)
     else:

@@ -1,0 +1,194 @@
+"""Routing tables told from a trace are those that the brokers have, at the end and at any time before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker.trace.schema import CLIENT
+from coverlay import CoverlayError
+from sim.cli.main import main
+from sim.experiment.config import parse
+from sim.experiment.engines import Look, run_simpy
+from sim.experiment.plan import load, plan
+from sim.experiment.runner import overlay_of, ready_of, workload_of
+from sim.experiment.sweep import run_sweep
+from sim.random_streams import streams
+from sim.tell.explain import RunTrace
+from sim.tell.tables import HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
+
+ROUTINGS = [
+    {"strategy": "simple"},
+    {"strategy": "identity", "mode": "active"},
+    {"strategy": "covering"},
+    {"strategy": "covering", "mode": "active"},
+    {"strategy": "covering", "cover": "union"},
+    {"strategy": "covering", "cover": "union", "mode": "active"},
+    {"strategy": "covering", "advertisements": "covering"},
+    {"strategy": "covering", "trees": "per-source"},
+    {"strategy": "merging", "merge_waste": 0.3},
+    {"strategy": "merging", "merge_waste": 0.1, "advertisements": "simple"},
+    {"strategy": "hierarchical", "mode": "active"},
+    {"strategy": "flooding"},
+]
+ARRIVALS = [
+    {"kind": "churn", "lifetime": 15.0},
+    {"kind": "static", "unsubscribe": 0.6, "settle": 5.0},
+    {"kind": "bursty", "lifetime": 20.0, "burst": 8.0, "spread": 0.0},
+]
+FAULTS = [{}, {"cut_fraction": 0.4, "downtime": 10.0}, {"crash_fraction": 0.4, "downtime": 10.0, "state": "kept"}]
+
+
+@st.composite
+def experiments(draw: Any) -> dict[str, Any]:
+    routing = draw(st.sampled_from(ROUTINGS))
+    latency = draw(st.sampled_from([{"kind": "uniform", "low": 1.0, "high": 9.0}, {"kind": "constant", "value": 2.0}]))
+    service = draw(st.sampled_from([{"kind": "none"}, {"kind": "constant", "value": 0.3}]))
+    return {
+        "name": "tables",
+        "overlay": {"kind": draw(st.sampled_from(["random-tree", "ring"])), "brokers": 6, "latency": latency},
+        "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 40, "events": 6},
+        "arrivals": draw(st.sampled_from(ARRIVALS)),
+        "routing": routing,
+        "broker": {"service": service},
+        "faults": draw(st.sampled_from(FAULTS)),
+        "run": {"samples": 0},
+    }
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=experiments(), seed=st.integers(1, 1000), share=st.floats(0.0, 1.0))
+def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(data, seed, share):
+    experiment, stream = parse(data, "test"), streams(seed)
+    assert missing(experiment.parameters(), crashed=True) is None or not data["faults"].get("crash_fraction")
+    ready = ready_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
+    at, seen = share * float(ready.timeline.time[-1]), []
+
+    def see(network):
+        seen.extend([network, list(of_network(network).rows())])
+
+    ran = run_simpy(replace(ready, look=Look(at, see)))
+    control, decisions = ran.tables["control"], ran.tables["decisions"]
+    assert list(of_trace(control, decisions, at).rows()) == seen[1]
+    end = list(of_trace(control, decisions, ran.finished).rows())
+    assert end == list(of_network(seen[0]).rows())
+    sizes = Counter((b, n) for b, n, _, _, state, _ in end if state in (HELD, LEAVING))
+    final = ran.tables["tables"].filter(ran.tables["tables"].column("final")).to_pylist()
+    assert {(r["broker"], r["neighbour"]): r["entries"] for r in final if r["entries"]} == sizes
+    assert sizes[0, CLIENT] <= ran.active
+    assert not any(state == PRUNED for *_, state, _ in end)
+
+
+BASE = {
+    "name": "small",
+    "overlay": {"kind": "line", "brokers": 4, "latency": {"kind": "constant", "value": 1.0}},
+    "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 60, "events": 10},
+    "arrivals": {"kind": "static", "unsubscribe": 0.3},
+}
+NOT_IN_TRACE = {
+    "preloaded": {"arrivals.kind": "preloaded", "arrivals.share": 0.7},
+    "prune": {"routing.mode": "prune"},
+    "sampled": {"run.sample_decisions": 0.2},
+    "lost memory": {"faults.crash_fraction": 0.5, "faults.downtime": 3.0},
+}
+
+
+def kept(folder, settings_=None, base=BASE):
+    result = run_sweep(plan(base, settings=settings_ or {}), folder)
+    assert not result.failures
+    return RunTrace(folder, None)
+
+
+@pytest.mark.parametrize("what", NOT_IN_TRACE)
+def test_what_a_trace_does_not_tell_is_simulated_again_and_its_hash_compared(what, tmp_path):
+    trace = kept(tmp_path, NOT_IN_TRACE[what])
+    found = find(tmp_path, trace, None)
+    assert found.said.startswith(f"simulated again, with the recorded trace hash {trace.record['trace_hash']}")
+    sizes = Counter((b, n) for b, n, _, _, state, _ in found.tables.rows() if state in (HELD, LEAVING))
+    final = trace.read("tables").query("final and entries > 0")
+    assert {(row.broker, row.neighbour): row.entries for row in final.itertuples()} == sizes
+    pruned = sum(state == PRUNED for *_, state, _ in found.tables.rows())
+    assert pruned == trace.read("tables").query("final")["pruned"].sum()
+    assert (pruned > 0) == (what == "prune")
+    assert list(find(tmp_path, trace, 2.0).tables.rows()) != list(found.tables.rows())
+
+
+def test_a_run_that_comes_out_otherwise_is_not_told(tmp_path, monkeypatch):
+    trace = kept(tmp_path, NOT_IN_TRACE["preloaded"])
+    monkeypatch.setattr("sim.tell.tables.trace_hash", lambda tables: "other")
+    with pytest.raises(CoverlayError, match="has the trace hash other instead of"):
+        find(tmp_path, trace, None)
+
+
+def test_a_run_whose_input_changed_is_not_told(tmp_path):
+    (tmp_path / "net.gml").write_text(NET)
+    settings_ = {"overlay": {"file": str(tmp_path / "net.gml")}, "arrivals.kind": "preloaded"}
+    trace = kept(tmp_path / "out", settings_)
+    assert find(tmp_path / "out", trace, None).tables.local
+    (tmp_path / "net.gml").write_text(NET.replace("hub", "pub"))
+    with pytest.raises(CoverlayError, match="it or an input file has changed"):
+        find(tmp_path / "out", trace, None)
+
+
+NET = 'graph [ node [ id 0 label "hub" ] node [ id 1 label "leaf" ] node [ id 2 label "far" ] \
+edge [ source 0 target 1 ] edge [ source 1 target 2 ] ]'
+SUBSCRIPTIONS = "broker,time,price_lo,price_hi\nhub,0,0,90\nhub,10,20,30\nfar,20,0,100\n"
+
+
+def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp_path, capsys):
+    (tmp_path / "net.gml").write_text(NET)
+    (tmp_path / "subs.csv").write_text(SUBSCRIPTIONS)
+    (tmp_path / "mine.toml").write_text(
+        'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
+        'workload.subscriptions_file = "subs.csv"\n'
+    )
+    out = tmp_path / "out"
+    assert not run_sweep(load(str(tmp_path / "mine.toml")), out).failures
+
+    def told(*words):
+        assert main(["tables", str(out), *words]) == 0
+        return capsys.readouterr().out
+
+    said = told("--subscription", "1", "--broker", "far")
+    assert "subscription 1 of a client of hub: held by 1 of 3 brokers" in said
+    assert "hub → leaf: 1 is not sent, because 0, which was sent, covers it" in said
+    assert "far has 0, which stands for it" in said
+    assert "from its trace" in said
+    rows = [line.split() for line in told("--broker", "leaf").splitlines()[2:]]
+    assert ["leaf", "hub", "0", "held"] in rows
+    assert ["leaf", "hub", "1", "suppressed", "0"] in rows
+    assert ["leaf", "far", "2", "held"] in rows
+    earlier = [line.split() for line in told("--broker", "1", "--at", "20.5").splitlines()]
+    assert ["leaf", "far", "2", "under", "way"] in earlier
+    assert told().splitlines()[1].split() == ["broker", "from", "held", "suppressed"]
+    for name, reader in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
+        told("--out", str(tmp_path / name))
+        frame = reader(tmp_path / name)
+        assert set(frame["from"]) == {"its clients", "hub", "leaf", "far"}
+        assert list(frame.query("state == 'suppressed'")["because of"].astype(int)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--run", "none"], "there is no run 'none'"),
+        (["--broker", "b9"], "there is no broker 'b9'; brokers are called by number, 0 to 3"),
+        (["--at", "-1"], "--at -1 is outside of run"),
+        (["--at", "nan"], "--at nan is outside of run"),
+        (["--at", "1e9"], "--at 1e+09 is outside of run"),
+        (["--subscription", "60"], "subscription 60 had not been made"),
+        (["--out", "tables.xls"], "--out 'tables.xls' ends in none of: .csv, .parquet"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(words, said, tmp_path, capsys):
+    kept(tmp_path)
+    assert main(["tables", str(tmp_path), *words]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
