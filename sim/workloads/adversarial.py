@@ -9,8 +9,11 @@ search that are large are empty.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from coverlay import Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Generator, Workload, boxes
 from sim.workloads.options import Share
@@ -19,8 +22,10 @@ UNEVEN = 1.0  # how far proportions differ: the standard deviation of the logari
 INSIDE = 0.9  # of the width of the large box around it
 
 
-def adversarial(*, width: Share = 0.2) -> Generator:
-    """`width` is the geometric mean of a large box's widths; they are kept below 1, which only widens others."""
+def adversarial(
+    *, width: Annotated[Share, Key("geometric mean of a large box's widths, as a fraction of the domain")] = 0.2
+) -> Generator:
+    """Widths are kept below 1, which only widens others."""
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
         shape = (subscriptions, attributes)
