@@ -325,6 +325,11 @@ def load(out: Path) -> Summary:
     if not out.is_dir():
         raise CoverlayError(f"there is no folder {out}: `coverlay run … --out {out}` makes it")
     folder = out / "results"
+    missing = [f"{file}.parquet" for file in FILES.values() if not (folder / f"{file}.parquet").is_file()]
+    if missing:
+        part = len(missing) < len(FILES)  # an earlier version knew fewer tables
+        lacks = f", or by another version: {folder} lacks {', '.join(missing)}; " if part else ": "
+        raise CoverlayError(f"{out} has not been analysed yet{lacks}run `coverlay analyze {out}` first")
     try:
         frames = {
             name: pd.read_parquet(folder / f"{file}.parquet", page_checksum_verification=True)
@@ -335,8 +340,6 @@ def load(out: Path) -> Summary:
         if lacking:
             raise ValueError(f"another version wrote it, without {min(lacking)}")
         return Summary(out, **frames, warnings=tuple(notes["warnings"]))
-    except FileNotFoundError as error:
-        raise CoverlayError(f"{out} has not been analysed yet: run `coverlay analyze {out}` first") from error
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         why = f"{folder} cannot be read ({error})"
         raise CoverlayError(f"{why}; run `coverlay analyze {out}` again") from error

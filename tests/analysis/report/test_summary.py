@@ -12,9 +12,10 @@ import pytest
 
 from analysis.report.page import _truth_card
 from analysis.report.sentences import brief
-from analysis.report.summary import Summary, number_text, point_title, table, value_text
+from analysis.report.summary import FILES, Summary, load, number_text, point_title, table, value_text
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
+from coverlay import CoverlayError
 
 NAN = float("nan")
 
@@ -161,3 +162,14 @@ def test_simple_routing_is_compared_within_its_own_trees() -> None:
     assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
     alone = brief(with_counts(make([covered, elsewhere])))[0]
     assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone
+
+
+def test_results_that_lack_a_table_are_not_analysed_yet(tmp_path: Path) -> None:
+    with pytest.raises(CoverlayError, match=r"has not been analysed yet: run `coverlay analyze"):
+        load(tmp_path)
+    (tmp_path / "results").mkdir()
+    for name in FILES.values():
+        (tmp_path / "results" / f"{name}.parquet").touch()
+    (tmp_path / "results" / "broker_times.parquet").unlink()
+    with pytest.raises(CoverlayError, match=r"yet, or by another version: .* lacks broker_times\.parquet"):
+        load(tmp_path)
