@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from routing.filter import Filter
 from routing.ledger import Kind
 
+Key = tuple[float, int]  # (−score, subscription): the smaller one ranks higher
+Winner = tuple[int, Key]  # its rank in the network, or 0 while that is not known
 HEADER_BYTES = 32  # ids, kind, sequence number; only matters where links have a bandwidth
+RESULT_BYTES = 16  # a subscription and its score
 
 
 @dataclass(slots=True)
@@ -64,10 +67,30 @@ class Publication:
     parent: int  # trace row of the hop before, −1 at the publisher
     tree: int
     weights: NDArray[np.float64] | None = None  # how much each attribute counts, where the event says so
+    # Where the k best of the whole network are served, see ranked_visit.py.
+    asks: bool = True  # whoever gets it is to answer with the best behind it
+    limit: Key | None = None  # the k-th best that is known so far
+    winners: tuple[Winner, ...] = ()  # behind the receiver, or there
 
     @property
     def size(self) -> int:
-        return HEADER_BYTES + self.values.nbytes
+        return HEADER_BYTES + self.values.nbytes + RESULT_BYTES * ((self.limit is not None) + len(self.winners))
 
 
-Message = Control | Sync | Publication
+@dataclass(slots=True)
+class Reply:
+    """About an event that the receiver has: the best behind the sender, or winners behind the receiver."""
+
+    kind: str  # answer | award
+    event: int
+    found: tuple[Winner, ...]
+    source: int
+    sent: float
+    tree: int
+
+    @property
+    def size(self) -> int:
+        return HEADER_BYTES + RESULT_BYTES * len(self.found)
+
+
+Message = Control | Sync | Publication | Reply

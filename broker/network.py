@@ -24,6 +24,7 @@ from broker.filter_rows import FilterRows
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
+from broker.ranked_visit import RankedRouting
 from broker.ranking import Ranking, make_ranking
 from broker.trace.recorder import Recorder
 from broker.trace.schema import CLIENT, NOBODY, PUBLISHER_DOWN
@@ -38,6 +39,7 @@ from routing.ledger import Kind
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 from routing.strategies import STRATEGIES
+from routing.strategies.ranked import EXACT_SCAN
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Settings:
     place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
     max_distance: float | None = None  # degrees at which nearness ends; None: the diagonal of the map
     k: int | None = None
+    ranked: RankedRouting | None = None  # the k best of the whole network are served; None: of each broker
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     queue_capacity: int | None = None
     overflow: Literal["drop", "shed", "hold"] = "drop"  # what a full queue does to events
@@ -75,7 +78,8 @@ class Settings:
         """What work costs, where service takes what its work costs."""
         if self.service.get("kind", "none") != WORK:
             return None
-        methods = searches_of(self.strategy, self.mode, self.routing.method, self.advertisements)
+        method = self.routing.method if self.routing.skyband is None else EXACT_SCAN
+        methods = searches_of(self.strategy, self.mode, method, self.advertisements)
         return load_profile(self.service["profile"]).prices(methods, self.kind, self.ranking.method)
 
     @property
@@ -144,6 +148,8 @@ class Network:
         self._mergers = 0
         self.loading = False  # while subscriptions spread that exist before time 0, untraced
         self.under_way = 0  # control messages sent and not yet processed or lost
+        self._copies: dict[int, int] = {}  # event → its messages likewise, where brokers remember events
+        self._visited: dict[int, list[int]] = {}  # event → brokers that remember it
         self._operations: list[_Operation] = []
         self._home: dict[int, tuple[int, Filter]] = {}
         self._advertised: dict[int, tuple[int, Filter]] = {}
@@ -236,6 +242,7 @@ class Network:
         self, broker: int, event: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> None:
         now = self.env.now
+        self.event_sends(event)
         self._offer(broker, Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker), weights))
 
     def _offer(self, broker: int, message: Publication) -> None:
@@ -243,6 +250,7 @@ class Network:
         server = self.brokers[broker].server
         if not self.outages.is_up(broker):
             self.outages.record(PUBLISHER_DOWN, broker, CLIENT, message.event)
+            self.event_processed(message.event)
         elif not server.arrive(message):
             server.wait(partial(self._offer, broker, message))
 
@@ -288,6 +296,32 @@ class Network:
         if self.under_way == 0:
             self.outages.note_progress()
 
+    def event_sends(self, event: int) -> None:
+        if self.settings.ranked is not None:
+            self._copies[event] = self._copies.get(event, 0) + 1
+
+    def event_lost(self, event: int) -> None:
+        if self.settings.ranked is not None:
+            self._copies[event] -= 1
+
+    def event_processed(self, event: int) -> None:
+        """A message about the event was processed, or will never be, and whoever waits for more knows."""
+        if self.settings.ranked is not None:
+            self.event_lost(event)
+            self.close_if_over(event)
+
+    def opened(self, event: int, broker: int) -> None:
+        self._visited.setdefault(event, []).append(broker)
+
+    def close_if_over(self, event: int) -> None:
+        """Brokers forget an event that is over. The simulation knows when; a real broker would wait for some time."""
+        if self._copies.get(event) == 0:
+            del self._copies[event]
+            for broker in self._visited.pop(event, ()):
+                visits = self.brokers[broker].visits
+                visit = None if visits is None else visits.open.pop(event, None)
+                assert visit is None or not visit.waiting, f"broker {broker} still waits for answers to event {event}"
+
     # ── running ────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, until: float | None = None) -> None:
@@ -319,6 +353,7 @@ class Network:
 
     def check(self) -> None:
         """At a quiet moment without faults: every broker is consistent, and both ends of each link agree."""
+        assert not self._copies, "an event is under way although nothing is"
         for broker in self.brokers:
             broker.check()
 

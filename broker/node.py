@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from broker.messages import Control, Message, Publication, Sync
+from broker.messages import Control, Message, Publication, Reply, Sync
+from broker.ranked_visit import Visits
 from broker.tables import LocalTable
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
 from broker.transport import Link, Server, service_model
@@ -43,6 +44,7 @@ class Broker:
         self._processing = False
         self._outbox: list[tuple[int, Message]] = []
         self._row = 0  # of the trace, of the event in service
+        self.visits = None if settings.ranked is None else Visits(self, settings.ranked)
         self.server: Server[Message] = Server(
             network.env,
             self.begin,
@@ -72,7 +74,13 @@ class Broker:
     def begin(self, message: Message) -> float:
         """Process a message, all but sending what it causes; how long its service takes."""
         self._processing, self._searching = True, 0.0
-        took = self._publication(message) if isinstance(message, Publication) else self._request(message)
+        if isinstance(message, Control | Sync):
+            took = self._request(message)
+        elif self.visits is None:
+            assert isinstance(message, Publication)
+            took = self._publication(message)
+        else:
+            took = self.visits.reply(message) if isinstance(message, Reply) else self.visits.event(message)
         self._processing = False
         return took
 
@@ -81,8 +89,12 @@ class Broker:
         outbox, self._outbox = self._outbox, []
         for neighbour, caused in outbox:
             self._hand_over(neighbour, caused)
-        if not isinstance(message, Publication):
+        if isinstance(message, Control | Sync):
             self.network.operation_processed(message.operation)
+        else:
+            if self.visits is not None:
+                self.visits.end()
+            self.network.event_processed(message.event)
 
     def send(self, neighbour: int, message: Message) -> None:
         """While a message is processed, what it causes waits for the end of its service; anything else leaves now."""
@@ -94,9 +106,11 @@ class Broker:
     def _hand_over(self, neighbour: int, message: Message) -> None:
         link = self.links[neighbour]
         message.sent = self.network.env.now
-        if not isinstance(message, Publication):
+        if isinstance(message, Control | Sync):
             message.sequence = link.sent
             self.network.operation_sends(message.operation)
+        else:
+            self.network.event_sends(message.event)
         link.send(message)
 
     def crash(self) -> list[Message]:
@@ -104,6 +118,8 @@ class Broker:
         if isinstance(self.server.served, Publication):
             self.network.recorder.cut_off.append(self._row)
         self._outbox.clear()
+        if self.visits is not None:
+            self.visits.crash()
         return self.server.clear()
 
     def charge(self, search: Search) -> float:
@@ -114,7 +130,18 @@ class Broker:
         self._searching += took
         return took
 
-    def _took(self) -> float:
+    @property
+    def outgoing_bytes(self) -> int:
+        """Of what the message in hand has caused so far."""
+        return sum(caused.size for _, caused in self._outbox)
+
+    @property
+    def outgoing_events(self) -> int:
+        """Likewise, copies of events."""
+        return sum(isinstance(caused, Publication) for _, caused in self._outbox)
+
+    def took(self) -> float:
+        """How long a message is served, where that does not depend on its work."""
         return 0.0 if self._service is None else self._service()
 
     # ── requests and recovery ──────────────────────────────────────────────────────────────────────────
@@ -128,10 +155,9 @@ class Broker:
         else:
             self._sync(message)
             what = message.kind, NOBODY, 0
-        if self._prices is None:
-            took = self._took()
-        else:
-            took = control_time(self._prices, self._searching, sum(caused.size for _, caused in self._outbox))
+        took = self.took()
+        if self._prices is not None:
+            took = control_time(self._prices, self._searching, self.outgoing_bytes)
         self._record_control(message, step, *what, took)
         return took
 
@@ -188,7 +214,7 @@ class Broker:
         network, now = self.network, self.network.env.now
         ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
         interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
-        took, on_tables, on_matching = self._took(), 0.0, 0.0
+        took, on_tables, on_matching = self.took(), 0.0, 0.0
         if self._prices is not None:
             on_tables = tables_time(self._prices, asked, compared)
             on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
@@ -197,29 +223,9 @@ class Broker:
             served_at = now + took
             latency = served_at - message.published
             network.recorder.delivered((message.event, self.number, served_at, message.hop, latency), ids, scores)
-        self._row = number = network.recorder.publication(
-            (
-                network.recorder.step(),
-                message.event,
-                now,
-                message.sent,
-                message.source,
-                self.number,
-                message.hop,
-                message.published,
-                self._waited(message),
-                len(ids),
-                len(interested),
-                entries,
-                nodes,
-                asked,
-                compared,
-                took,
-                on_tables,
-                on_matching,
-            ),
-            message.parent,
-        )
+        counts = (entries, nodes, asked, compared)
+        times = (took, on_tables, on_matching)
+        number = self.record_publication(message, len(ids), len(interested), counts, times)
         for neighbour in interested:
             self.send(
                 neighbour,
@@ -236,6 +242,59 @@ class Broker:
                 ),
             )
         return took
+
+    def record_publication(
+        self,
+        message: Publication,
+        served: int,
+        forwarded: int,
+        counts: tuple[int, int, int, int],
+        times: tuple[float, float, float],
+    ) -> int:
+        """Write down that an event came; the number of the row. `counts` and `times` as in the schema."""
+        recorder = self.network.recorder
+        self._row = recorder.publication(
+            (
+                recorder.step(),
+                message.event,
+                self.network.env.now,
+                message.sent,
+                message.source,
+                self.number,
+                message.hop,
+                message.published,
+                self._waited(message),
+                served,
+                forwarded,
+                *counts,
+                *times,
+            ),
+            message.parent,
+        )
+        return self._row
+
+    def record_ranked(self, message: Publication | Reply, kind: str, took: float) -> None:
+        """Write down a message about the k best of the whole network."""
+        recorder, carries = self.network.recorder, isinstance(message, Publication)
+        step = recorder.steps - 1 if carries else recorder.step()
+        limit = message.limit if isinstance(message, Publication) else None
+        recorder.rows["ranked"].append(
+            (
+                step,
+                message.event,
+                self.network.env.now,
+                message.sent,
+                message.source,
+                self.number,
+                kind,
+                carries,
+                len(message.winners if isinstance(message, Publication) else message.found),
+                None if limit is None else -limit[0],
+                message.size,
+                self._waited(message),
+                took,
+            )
+        )
 
     def _waited(self, message: Message) -> float:
         """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
@@ -258,6 +317,9 @@ class Broker:
     def _drop(self, message: Message) -> None:
         assert isinstance(message, Publication)
         self.network.outages.record(QUEUE_FULL, self.number, message.source, message.event)
+        if self.visits is not None:
+            self.visits.refuse(message)
+        self.network.event_processed(message.event)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

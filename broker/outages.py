@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.messages import Control, Message, Publication
+from broker.messages import Control, Message, Sync
 from broker.recovery import start_marker
 from broker.trace.schema import CLIENT, CONVERGED, CRASH, CRASHED, CUT, HEAL, LINK_DOWN, NOBODY, RESTART
 from coverlay import CoverlayError
@@ -98,10 +98,11 @@ class Outages:
         self._repeat.setdefault(broker, []).append(message)
 
     def lost_on_link(self, broker: int, neighbour: int, message: Message) -> None:
-        if isinstance(message, Publication):
-            self.record(LINK_DOWN, broker, neighbour, message.event)
-        else:
+        if isinstance(message, Control | Sync):
             self.network.operation_processed(message.operation)
+        else:
+            self.record(LINK_DOWN, broker, neighbour, message.event)
+            self.network.event_lost(message.event)
 
     def note_progress(self) -> None:
         """Called when the last message under way was processed: are we whole again?"""
@@ -110,8 +111,9 @@ class Outages:
             self.record(CONVERGED, NOBODY, NOBODY)
 
     def _lost_in_crash(self, broker: int, message: Message) -> None:
-        if isinstance(message, Publication):
+        if not isinstance(message, Control | Sync):
             self.record(CRASHED, broker, message.source, message.event)
+            self.network.event_processed(message.event)
         elif isinstance(message, Control) and message.source == CLIENT:
             self.repeat_later(broker, message)
         else:
@@ -140,6 +142,9 @@ class Outages:
             for name in shared:
                 here.planes[name].recovery.link_down(neighbour)
                 there.planes[name].recovery.link_down(broker)
+            without = [(end.visits, other) for end, other in ((here, neighbour), (there, broker)) if end.visits]
+            for event in [event for visits, other in without for event in visits.link_down(other)]:
+                network.close_if_over(event)
             self._tell(broker)  # what waited for the lost neighbour waits no more
             self._tell(neighbour)
             return

@@ -28,6 +28,7 @@ from broker.filter_rows import FilterRows
 from broker.matchers import IndexMatcher, Matcher, RowMatcher
 from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
+from routing.rank import shares
 from topk.places import located
 from topk.sparse import Event, from_csr
 
@@ -257,11 +258,3 @@ def sparse_event(event: Floats, weights: Floats | None) -> Event:
     named = np.flatnonzero(~np.isnan(event))
     values = event[named]
     return Event(named.astype(np.int32), values, values, np.ones(len(named)) if weights is None else weights[named])
-
-
-def shares(weights: Floats) -> Floats:
-    """Weights divided by their sum, which is added in attribute order: all of us get the same floats."""
-    total = 0.0
-    for weight in weights.tolist():
-        total += weight
-    return weights / total if total > 0 else weights

@@ -173,6 +173,31 @@ class LinkTable:
         link_rows.check(self._rows, [self._filters.get(subscription) for subscription in self._ids[: self._built]])
 
 
+class RankedTable(LinkTable):
+    """A neighbour's entries that also answers "which k of them match best?", for the k best of the whole network."""
+
+    def __init__(self, semantics: str, domain: Floats, store: FilterRows, ranking: Ranking) -> None:
+        super().__init__(semantics, domain, store)
+        self._matcher = ranking.new_matcher(store.residues)
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        super().add(subscription, filter)
+        self._matcher.add(subscription, filter)
+
+    def remove(self, subscription: int) -> Filter:
+        self._matcher.remove(subscription)
+        return super().remove(subscription)
+
+    def top(self, event: Floats, k: int, weights: Floats | None) -> tuple[Ints, Floats, int, int]:
+        """As that of a LocalTable."""
+        return self._matcher.top(event, k, weights)
+
+    def check(self) -> None:
+        super().check()
+        self._matcher.check()
+        assert len(self._matcher) == len(self)
+
+
 class LocalTable:
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
-from broker.tables import LinkTable
+from broker.tables import LinkTable, RankedTable
 from broker.trace.schema import CLIENT, NOBODY
 from broker.work import MOST
 from routing.advertisements import AdvertTable
@@ -143,6 +143,9 @@ class Plane:
         network, settings = self.broker.network, self.broker.network.settings
         if settings.mode == "prune":
             return PrunedTable(settings.pruning, network.filter_rows, self._charge)
+        if settings.ranked is not None and settings.ranked.rank != "none":
+            routing = settings.routing
+            return RankedTable(routing.semantics, routing.domain, network.filter_rows, settings.ranking)
         return LinkTable(settings.routing.semantics, settings.routing.domain, network.filter_rows)
 
     def _ledger(self, neighbour: int) -> LinkLedger:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routing.filter import Filter
+from routing.rank import Rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class RoutingOptions:
     integral: tuple[bool, ...] | None = None  # attributes with whole values only: more residues imply each other
     cover: Literal["single", "union"] = "single"  # union: several sent ones together hold a subscription back too
     merge_waste: float = 0.0  # imperfect merging: the share of a merger that nobody may have asked for
+    rank: Rank | None = None  # who holds another back must outrank it, see routing/rank.py
+    skyband: int | None = None  # with a rank: how many it takes to hold one back; None: one
 
 
 class LinkStrategy(ABC):
@@ -91,4 +94,5 @@ def group_of(options: RoutingOptions, filter: Filter) -> object:
     Exact matching: one group. Relaxed matching: a wider range on an attribute helps only if the cover has a
     predicate on that attribute at all, so covers are looked for among the same set of mentioned attributes.
     """
-    return None if options.semantics == "exact" else filter.mentioned
+    group = None if options.semantics == "exact" else filter.mentioned
+    return group if options.rank is None else (group, options.rank.group(filter))

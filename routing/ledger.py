@@ -132,8 +132,8 @@ class LinkLedger:
             self.dormant[subscription] = filter
             self._record(subscription, "dormant", Search(None, volume=0.0), None)
             return []
-        search = self.strategy.find_cover(filter)
-        exact = self._exact_answer(filter, search)
+        search = self._find_cover(self.strategy, subscription, filter)
+        exact = self._exact_answer(subscription, filter, search)
         if search.witness is not None:
             self._suppress(subscription, filter, (search.witness, *search.others))
             self._record(subscription, "suppressed", search, exact)
@@ -147,7 +147,7 @@ class LinkLedger:
     ) -> list[Message]:
         covered: list[int] = []
         if self.active:
-            covered = self.strategy.find_covered(filter)
+            covered = self._find_covered(subscription, filter)
             search = replace(search, held=(*search.held, *self.strategy.held()))
         self.sent[subscription] = filter
         self._structures_add(subscription, filter)
@@ -181,12 +181,22 @@ class LinkLedger:
                 del self._dependants[coverer]
         return filter
 
-    def _exact_answer(self, filter: Filter, search: Search) -> bool | None:
+    def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
+        return strategy.find_cover(filter)
+
+    def _find_covered(self, subscription: int, filter: Filter) -> list[int]:
+        return self.strategy.find_covered(filter)
+
+    def _stand_for(self, coverers: tuple[int, ...], subscription: int, filter: Filter) -> bool:
+        """May these sent ones hold a subscription back?"""
+        return contain_together([self.sent[c] for c in coverers], filter, self.strategy.options.integral)
+
+    def _exact_answer(self, subscription: int, filter: Filter, search: Search) -> bool | None:
         if search.witness is not None or not self.strategy.approximate:
             return search.witness is not None  # hits are verified, and an exact strategy speaks for itself
         if self.exact_twin is None:
             return None
-        return self.exact_twin.find_cover(filter).witness is not None
+        return self._find_cover(self.exact_twin, subscription, filter).witness is not None
 
     def _structures_add(self, subscription: int, filter: Filter) -> None:
         self.strategy.add(subscription, filter)
@@ -220,8 +230,7 @@ class LinkLedger:
             for coverer in coverers:
                 assert coverer in self.sent, f"{subscription} is suppressed by {coverer}, which was not sent"
                 assert subscription in self._dependants[coverer]
-            contained = contain_together([self.sent[c] for c in coverers], filter, self.strategy.options.integral)
-            assert contained, f"{coverers} do not contain {subscription}"
+            assert self._stand_for(coverers, subscription, filter), f"{coverers} do not contain {subscription}"
         listed = sum(len(dependants) for dependants in self._dependants.values())
         stored = sum(len(coverers) for _, coverers in self.suppressed.values())
         assert listed == stored, "a dependant is listed that is not suppressed"

@@ -29,13 +29,14 @@ class Recorder:
     """One list of fresh rows per trace table, in schema order but for buckets; older rows are in columns."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.SCHEMAS}
-        self._columns = {name: _Columns(name) for name in trace.SCHEMAS}
-        self._delivered: list[tuple[tuple[Any, ...], Any, Any]] = []  # by message, not by row
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.ALL}
+        self._columns = {name: _Columns(name) for name in trace.ALL}
+        self._delivered: list[tuple[tuple[Any, ...], Any, Any, Any]] = []  # by message, not by row
         self._deliveries = 0  # rows in these
         self._parents = np.empty(BATCH_ROWS, dtype=np.int64)
         self._published = 0
         self.steps = 0
+        self._followed: list[tuple[int, int, int]] = []  # event message; whom it served and was sent to later
         self.cut_off: list[int] = []  # event messages whose service a crash ended: nothing was sent or served
 
     def step(self) -> int:
@@ -57,13 +58,34 @@ class Recorder:
 
     def delivered(self, message: tuple[Any, ...], ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         """Write down whom an event message served, best first; `message`: event, broker, time, hops, latency."""
-        self._delivered.append((message, ids, scores))
+        self._delivered.append((message, ids, scores, np.arange(1, len(ids) + 1)))
         self._deliveries += len(ids)
+
+    def awarded(self, message: tuple[Any, ...], winners: list[tuple[int, tuple[float, int]]]) -> None:
+        """The same where ranks are those of the whole network; `winners`: rank, −score and subscription."""
+        ranks, keys = zip(*winners, strict=True)
+        ids, scores = [id for _, id in keys], [-key for key, _ in keys]
+        self._delivered.append((message, np.array(ids), np.array(scores), np.array(ranks)))
+        self._deliveries += len(ids)
+
+    @property
+    def next_publication(self) -> int:
+        """The number that the next event message gets."""
+        return self._published
+
+    def follow_up(self, row: int, served: int, forwarded: int) -> None:
+        """An event message served or was sent on after its own service."""
+        if served or forwarded:
+            self._followed.append((row, served, forwarded))
 
     def tables(self) -> dict[str, pa.Table]:
         """Everything but the run record, as Arrow tables."""
         self._compact(0)
         tables = {name: columns.table() for name, columns in self._columns.items() if name != "run"}
+        if not tables["ranked"].num_rows:
+            del tables["ranked"]
+        if self._followed:
+            tables["publications"] = _followed_up(tables["publications"], self._followed)
         if self.cut_off:
             tables.update(_undone(tables["publications"], tables["deliveries"], self.cut_off))
         publications = tables["publications"]
@@ -96,6 +118,17 @@ class Recorder:
         return useful
 
 
+def _followed_up(publications: pa.Table, later: list[tuple[int, int, int]]) -> pa.Table:
+    """Add to event messages what they led to after their own service."""
+    rows, *added = (np.array(column) for column in zip(*later, strict=True))
+    for name, more in zip(("served", "forwarded"), added, strict=True):
+        values = publications.column(name).to_numpy().copy()
+        np.add.at(values, rows, more)
+        at = publications.schema.get_field_index(name)
+        publications = publications.set_column(at, publications.schema.field(at), pa.array(values))
+    return publications
+
+
 def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) -> dict[str, pa.Table]:
     """Rows are written when a service begins; take back what a crash before its end undid."""
     for name in ("served", "forwarded"):
@@ -110,17 +143,16 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
     return {"publications": publications, "deliveries": deliveries.filter(kept)}
 
 
-def _delivery_columns(messages: list[tuple[tuple[Any, ...], Any, Any]]) -> dict[str, NDArray[Any]]:
+def _delivery_columns(messages: list[tuple[tuple[Any, ...], Any, Any, Any]]) -> dict[str, NDArray[Any]]:
     """A row per delivery from what `delivered` was told per message."""
-    counts = np.array([len(ids) for _, ids, _ in messages])
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    counts = np.array([len(ids) for _, ids, *_ in messages])
     names = ("event", "broker", "time", "hops", "latency")
-    told = zip(names, zip(*(message for message, _, _ in messages), strict=True), strict=True)
+    told = zip(names, zip(*(message for message, *_ in messages), strict=True), strict=True)
     return {
         **{name: np.repeat(np.array(values), counts) for name, values in told},
-        "subscription": np.concatenate([ids for _, ids, _ in messages]),
-        "rank": np.arange(1, len(starts) + 1) - starts,
-        "score": np.concatenate([scores for _, _, scores in messages]),
+        "subscription": np.concatenate([ids for _, ids, *_ in messages]),
+        "rank": np.concatenate([ranks for *_, ranks in messages]),
+        "score": np.concatenate([scores for _, _, scores, _ in messages]),
     }
 
 
@@ -129,7 +161,7 @@ class _Columns:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._recorded = [c for c in trace.SCHEMAS[name].names if (name, c) not in trace.BUCKETED]
+        self._recorded = [c for c in trace.ALL[name].names if (name, c) not in trace.BUCKETED]
         self._batches: list[pa.RecordBatch] = []
         self.nbytes = 0
         self._file: IO[bytes] | None = None
@@ -150,7 +182,7 @@ class _Columns:
             if self._writer is None:
                 # Without a name: it is gone with the process, however that ends.
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115
-                self._writer = pa.ipc.new_stream(self._file, trace.SCHEMAS[self._name])
+                self._writer = pa.ipc.new_stream(self._file, trace.ALL[self._name])
             for batch in self._batches:
                 self._writer.write_batch(batch)
         self._batches, self.nbytes = [], 0
@@ -158,7 +190,7 @@ class _Columns:
     def table(self) -> pa.Table:
         batches = [*self._spilled(), *self._batches]
         # Labels are numbered per batch; one numbering for all is what files and readers expect.
-        return pa.Table.from_batches(batches, trace.SCHEMAS[self._name]).unify_dictionaries()
+        return pa.Table.from_batches(batches, trace.ALL[self._name]).unify_dictionaries()
 
     def _spilled(self) -> list[pa.RecordBatch]:
         if self._writer is None or self._file is None:

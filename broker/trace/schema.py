@@ -50,8 +50,8 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
 
 
 # Unknown when nobody asked what exact covering would have said; where tables are older than the trace; until the files
-# are written.
-_NULLABLE = {"exact", "strays", digests.COLUMN}
+# are written; while fewer than k are known.
+_NULLABLE = {"exact", "strays", digests.COLUMN, "limit"}
 
 SCHEMAS: dict[str, pa.Schema] = {
     # Every control message, one row per hop, in the order the brokers processed them.
@@ -230,6 +230,27 @@ SCHEMAS: dict[str, pa.Schema] = {
         file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
     ),
 }
+# Tables that a run has only if there is something to put into them.
+SPECIAL: dict[str, pa.Schema] = {
+    # Where the k best of the whole network are served: every message about an event, one row per hop, in order.
+    "ranked": _schema(
+        step=pa.int64(),
+        event=pa.int64(),
+        time=pa.float64(),  # when the target began to serve it
+        sent=pa.float64(),
+        source=pa.int32(),  # CLIENT at the publisher's own broker
+        target=pa.int32(),
+        # query: who matches best behind you? answer: these. award: these have won. A query may bring awards too.
+        kind=_label,
+        carries=pa.bool_(),  # the event itself; then it is in `publications` too
+        results=pa.int32(),  # subscriptions that it names
+        limit=pa.float64(),  # of a query: score of the k-th best known so far; null: fewer are known
+        bytes=pa.int64(),
+        waited=pa.float64(),
+        service=pa.float64(),
+    ),
+}
+ALL = {**SCHEMAS, **SPECIAL}
 # Columns that traces of earlier versions lack.
 _LATER = (
     digests.COLUMN,
@@ -268,7 +289,7 @@ BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
 
 def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
     """An Arrow table with the schema of `name`, from one sequence per column; buckets are worked out here."""
-    schema = SCHEMAS[name]
+    schema = ALL[name]
     arrays = []
     for field in schema:
         sources = BUCKETED.get((name, field.name))
@@ -288,16 +309,16 @@ def _buckets(sources: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def empty(name: str) -> pa.Table:
-    return SCHEMAS[name].empty_table()
+    return ALL[name].empty_table()
 
 
 def trace_hash(tables: Mapping[str, pa.Table]) -> str:
     """A digest of every value of every hashed table, in schema order, however the columns are cut into chunks."""
     digest = hashlib.blake2b(digest_size=16)
-    for name in HASHED:
+    for name in (*HASHED, *(name for name in SPECIAL if name in tables)):
         table = tables[name]
         digest.update(f"{name}:{table.num_rows};".encode())
-        for field in SCHEMAS[name]:
+        for field in ALL[name]:
             column = table.column(field.name)
             if pa.types.is_dictionary(field.type):
                 column = column.cast(pa.string())
@@ -327,7 +348,7 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     # Spark and run listings do not look at the hidden name that the folder has meanwhile.
     with replaced_folder(folder) as unfinished:
         kept: dict[str, Any] = {}
-        for name in HASHED:
+        for name in (*HASHED, *(name for name in SPECIAL if name in tables)):
             path = unfinished / f"{name}.parquet"
             write_table(name, tables[name], path, mark)
             kept[name] = digests.digests_of(path)
@@ -349,6 +370,6 @@ def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:
         write_page_checksum=True,
         compression="zstd",
         row_group_size=ROW_GROUP,
-        use_dictionary=[f.name for f in SCHEMAS[name] if f.name not in _SPREAD],
-        column_encoding=dict.fromkeys(_RISING & set(SCHEMAS[name].names), "DELTA_BINARY_PACKED"),
+        use_dictionary=[f.name for f in ALL[name] if f.name not in _SPREAD],
+        column_encoding=dict.fromkeys(_RISING & set(ALL[name].names), "DELTA_BINARY_PACKED"),
     )

@@ -35,6 +35,8 @@ def unsupported(experiment: Experiment) -> str | None:
         return f"matching.kind = {experiment.matching.kind!r}"
     if experiment.matching.method not in MATCHERS:
         return f"matching.method = {experiment.matching.method!r}"
+    if experiment.network_wide:
+        return f"matching.scope = {experiment.matching.scope!r}"
     for option, value in experiment.matching.options.items():
         return f"matching.{option} = {value!r}"
     if routing.strategy in ("covering", "hierarchical"):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 import covering
 from broker.network import Settings, searches_of
+from broker.ranked_visit import RankedRouting
 from broker.ranking import at_work, kind_of, make_ranking
 from broker.transport import WORK, LinkModel, service_model
 from broker.work import DEFAULT, load_profile
@@ -28,6 +29,7 @@ from routing.overlay.graph import overlay_options
 from routing.overlay.latency import latency_model
 from routing.overlay.map import read_map
 from routing.strategies import STRATEGIES
+from routing.strategies.ranked import EXACT_SCAN
 from sim import workloads
 from sim.experiment import reasons
 from sim.experiment.effects import INPUT_FILE, PROFILE, NoEffect
@@ -231,6 +233,22 @@ class RoutingSection(Section):
     root: Annotated[
         Count | None, NoEffect(reasons.no_root), Key("broker at the root of the hierarchy; absent: the tree's middle")
     ] = None
+    rank: Annotated[
+        Literal["none", "cover", "skyband"],
+        NoEffect(reasons.ranked_by_broker, unless="none"),
+        Key("of scope network: tables tell nothing of scores, bound what is behind, or have all possible winners"),
+    ] = RankedRouting.rank
+    visit: Annotated[
+        Literal["parallel", "best-first", "waves"],
+        NoEffect(reasons.nothing_asked),
+        Key("of rank cover: ask all neighbours that may hide a winner at once, one by one, or in waves"),
+    ] = "parallel"
+    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours that are asked at a time")] = 2
+    threshold: Annotated[
+        bool,
+        NoEffect(reasons.nothing_asked, unless=True),
+        Key("of rank cover: skip neighbours whose bound does not beat the k-th best known"),
+    ] = RankedRouting.threshold
     merge_waste: Annotated[
         Share, NoEffect(reasons.no_merging, unless=0.0), Key("share of a merger that nobody may have asked for")
     ] = RoutingOptions.merge_waste
@@ -250,13 +268,34 @@ class RoutingSection(Section):
             raise CoverlayError('mode = "prune" is for covering and hierarchical: mergers are retracted, not pruned')
         if self.trees == "per-source" and self.strategy == "hierarchical":
             raise CoverlayError('trees = "per-source" has one root per source: it cannot be combined with hierarchical')
+        if self.rank != "none":
+            self._rank_fits()
         return self
+
+    def _rank_fits(self) -> None:
+        """Ranks are for strategies that send subscriptions as they are, everywhere."""
+        modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
+        allowed = {
+            "strategy": ("simple", "covering"),
+            "mode": modes,
+            "cover": ("single",),
+            "advertisements": ("none",),
+        }
+        for key, values in allowed.items():
+            if (given := getattr(self, key)) not in values:
+                listed = " or ".join(f'"{value}"' for value in values)
+                raise CoverlayError(f'rank = "{self.rank}" goes with {key} = {listed}, not with "{given}"')
+
+    @property
+    def at_a_time(self) -> int | None:
+        """Neighbours that an event asks at a time; None: all at once."""
+        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
 
 
 class CoveringSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_search)}
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_method)}
     method: Annotated[
-        str, NoEffect(reasons.no_search), Key("how a cover is searched; coverlay list covering has the methods")
+        str, NoEffect(reasons.no_method), Key("how a cover is searched; coverlay list covering has the methods")
     ] = RoutingOptions.method
     epsilon: Annotated[
         Share,
@@ -309,6 +348,11 @@ class MatchingSection(OpenSection):
         Literal["exact", "relaxed"], Key("all predicates hold, or one of them and the others add to the score")
     ] = RoutingOptions.semantics
     k: Annotated[Positive | None, Key("each broker serves its k best; absent: all that match")] = Settings.k
+    scope: Annotated[
+        Literal["broker", "network"],
+        NoEffect(reasons.no_k, unless="broker"),
+        Key("whose k best are served: of each broker, or of the whole network (SimPy only; docs/ranked.md)"),
+    ] = "broker"
     max_distance: Annotated[
         Annotated[float, Field(gt=0)] | None,
         NoEffect(reasons.no_places),
@@ -410,13 +454,19 @@ class Experiment(Section):
     faults: FaultsSection = Field(default_factory=FaultsSection)
     run: RunSection = Field(default_factory=RunSection)
 
+    @property
+    def network_wide(self) -> bool:
+        """The k best of the whole network are served."""
+        return self.matching.scope == "network" and self.matching.k is not None
+
     @model_validator(mode="after")
     def _priced(self) -> Experiment:
         """A profile has the coefficients of everything that this experiment searches and matches by."""
         profile = self.broker.service.profile
         if profile is not None:
             routing = self.routing
-            methods = searches_of(routing.strategy, routing.mode, self.covering.method, routing.advertisements)
+            method = EXACT_SCAN if self.network_wide and routing.rank == "skyband" else self.covering.method
+            methods = searches_of(routing.strategy, routing.mode, method, routing.advertisements)
             load_profile(profile).prices(methods, self.matching.kind, at_work(self.matching.kind, self.matching.method))
         return self
 

@@ -15,6 +15,8 @@ processed. A coverer may be younger: a later, wider request can overtake a subsc
 back there while the coverer itself still travels. Coverers have coverers, so this is a closure. From then on
 make-before-break keeps a representative in every table, whatever joins or leaves.
 
+Where the k best of the whole network are served, oracle_network.py says who must be.
+
 Who is reached is in oracle_truth.py, the loop over events and brokers in oracle_events.py, what is judged of the way of
 an event, hop by hop, in oracle_paths.py. Events are judged in parts of bounded size, on all cores. Where events times
 subscriptions exceed JUDGED_PAIRS only a share of the events is judged, chosen by their numbers like the samples of a
@@ -35,7 +37,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from broker.trace.sampling import is_kept
-from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL
+from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL, empty
+from sim.experiment import oracle_network
 from sim.experiment.oracle_events import (
     A_COPY_DROPPED,
     A_COPY_LOST,
@@ -46,6 +49,7 @@ from sim.experiment.oracle_events import (
     judge_events,
     order_by_event,
 )
+from sim.experiment.oracle_network import Subscriptions
 from sim.experiment.oracle_paths import (
     NEVER,
     Ways,
@@ -66,6 +70,7 @@ __all__ = ["Truth", "Verdict", "judge", "judged_share"]
 JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being asked: seconds, and deliveries fit in memory
 PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
 HOPS = ("event", "source", "target", "step", "time", "published", "hop", "sent", "waited", "service")
+RANKED = ("event", "source", "target", "time", "sent", "waited", "service")
 DELIVERIES = ("event", "broker", "subscription", "rank", "hops", "latency", "time")
 
 
@@ -101,14 +106,15 @@ def judge(
     root: int | None = None,
     instant: bool = False,
     share: float = 1.0,
+    network: bool = False,
 ) -> Verdict:
-    """Compare a finished run with what it must be; `kind` says what the k best are.
+    """Compare a finished run with what it must be; `kind` says what the k best are, `network` that they are of all.
 
     `strategy` and `root` tell where events go without being asked for, `instant` that nothing can wait. `share`: of the
     events; deliveries of others need not be in the tables.
     """
     numbers = np.flatnonzero(is_kept(np.arange(len(workload.events)), share))
-    judging = _Judging(workload, tables, semantics, kind, max_distance, strategy, root, instant, k, numbers)
+    judging = _Judging(workload, tables, semantics, kind, max_distance, strategy, root, instant, k, numbers, network)
     counts = judging.counts()
     verdict = Verdict(**dict(zip((*COUNTED, "wrong_times"), counts.tolist(), strict=True)))
     judged = len(numbers) / max(len(workload.events), 1) if share < 1.0 else 1.0
@@ -130,6 +136,7 @@ class _Judging:
         instant: bool,
         k: int | None,
         numbers: Ints,
+        network: bool,
     ) -> None:
         self._tables, self._instant, self._numbers = tables, instant, numbers
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
@@ -146,28 +153,61 @@ class _Judging:
         weights = workload.event_weights
         self._weights = np.ones((1, self._values.shape[1])) if weights is None else np.array(weights)
         faults = tables["faults"].to_pandas()
+        self._everywhere = None
+        if network and k is not None:
+            self._everywhere = Subscriptions.of(self._terms, self._lives, _finished_leaving(tables, count))
         self._happened, self._broken = _happened(faults, len(workload.events)), _broken_times(faults)
 
     def counts(self) -> Ints:
         """Counts as in COUNTED, then wrong times."""
         hops = _Rows(self._tables["publications"], HOPS, self._numbers, len(self._values))
         served = _Rows(self._tables["deliveries"], DELIVERIES, self._numbers, len(self._values))
+        said = _Rows(self._tables.get("ranked", empty("ranked")), RANKED, self._numbers, len(self._values))
         pairs, workers = len(self._numbers) * len(self._lives.number), os.cpu_count() or 1
         parts = max(-(-(len(hops) + len(served)) // PART_ROWS), 4 * workers if pairs > PART_ROWS else 1)
         edges = np.unique(np.linspace(0, len(self._numbers), parts + 1).astype(np.int64))
 
         def judged(begin: int, end: int) -> Ints:
-            return self._part(self._numbers[begin:end], hops.part(begin, end), served.part(begin, end))
+            numbers, its_hops, its_served = self._numbers[begin:end], hops.part(begin, end), served.part(begin, end)
+            if self._everywhere is not None:
+                return self._network_part(self._everywhere, numbers, its_hops, said.part(begin, end), its_served)
+            return self._part(numbers, its_hops, its_served)
 
         with ThreadPoolExecutor(workers) as pool:
             counts = sum(pool.map(judged, edges[:-1], edges[1:]), np.zeros(len(COUNTED) + 1, np.int64))
         counts[-1] += hops.foreign + served.foreign
         return counts
 
+    def _network_part(self, everywhere: Subscriptions, numbers: Ints, hops: _Part, said: _Part, served: _Part) -> Ints:
+        """The k best of the whole network; the way of events is judged as ever, as if nobody had to be served."""
+        nobody = _Part(np.zeros_like(served.first), {name: c[:0] for name, c in served.columns.items()})
+        alike = np.isin(COUNTED, ("duplicates", "strays"))
+        counted = np.where(alike, self._counted(numbers, hops, nobody), 0)
+        others, sound = oracle_network.judge_events(
+            everywhere,
+            numbers,
+            (hops.first, hops.columns),
+            (said.first, said.columns),
+            (served.first, served.columns),
+            self._values,
+            self._weights,
+            self._happened,
+            self._broken,
+            self._k,
+        )
+        links, s = self._tables["links"], served.columns
+        wrong = oracle_network.wrong_times(said.columns, sound, s, links, self._brokers, self._instant)
+        return np.append(counted + others, wrong)
+
     def _part(self, numbers: Ints, hops: _Part, served: _Part) -> Ints:
         h, s = hops.columns, served.columns
+        times = wrong_times(h, s, self._tables["links"], self._brokers, self._instant)
+        return np.append(self._counted(numbers, hops, served), times)
+
+    def _counted(self, numbers: Ints, hops: _Part, served: _Part) -> Ints:
+        h, s = hops.columns, served.columns
         link = self._ways.links_of(h["source"], h["target"])
-        counted = judge_events(
+        counts: Ints = judge_events(
             self._terms,
             self._lives,
             self._ways.entries,
@@ -180,7 +220,7 @@ class _Judging:
             self._broken,
             self._k,
         )
-        return np.append(counted, wrong_times(h, s, self._tables["links"], self._brokers, self._instant))
+        return counts
 
 
 @dataclass(frozen=True)
@@ -262,6 +302,16 @@ def _lives(
     first = np.searchsorted(home[order], np.arange(brokers + 1))
     times = asked[order], settled[order], asked_to_leave[order]
     return Lives(first, order, came[order], left[order], *times), order
+
+
+def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
+    """When the messages of each end of a subscription had been processed; inf where it stayed."""
+    operations = tables["operations"]
+    leaving = is_kind(operations, "kind", "unsubscribe")
+    subscription, finished = columns(operations, "subscription", "finished")
+    gone = np.full(count, np.inf)
+    gone[subscription[leaving]] = finished[leaving]
+    return gone
 
 
 def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Floats:

@@ -203,7 +203,7 @@ def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, i
     first = source == CLIENT
     before = _positions(place, event * brokers + source)  # the hop that it came from
     orphan = (before < 0) & ~first
-    total = waited + np.where(first, 0.0, _latencies(links, brokers, source, target))
+    total = waited + np.where(first, 0.0, latencies(links, brokers, source, target))
     total[orphan] = np.nan  # what came from nowhere is wrong, and so is what followed from it
     left = time + service
     sent_before = np.where(first, published, left[before])
@@ -228,7 +228,7 @@ def _positions(places: Ints, wanted: Ints) -> Ints:
     return np.where(places[order][found] == wanted, order[found], -1)
 
 
-def _latencies(links: pa.Table, brokers: int, source: Ints, target: Ints) -> Floats:
+def latencies(links: pa.Table, brokers: int, source: Ints, target: Ints) -> Floats:
     """The latency of each link source → target, NaN where there is none."""
     one, other, latency = columns(links, "broker", "neighbour", "latency")
     if not len(one):

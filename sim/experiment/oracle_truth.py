@@ -159,6 +159,10 @@ class Truth:
 
     def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
         """The score of every subscription for one event; NaN where the event does not reach it."""
-        weights = np.ones(len(values)) if weights is None else weights
-        found: Floats = _scores(self._terms, np.array(values), np.array(weights))  # copies: never read-only
-        return found
+        return scores_of(self._terms, values, np.ones(len(values)) if weights is None else weights)
+
+
+def scores_of(terms: Terms, values: Floats, weights: Floats) -> Floats:
+    """The score of every row for one event; NaN where the event does not reach it."""
+    found: Floats = _scores(terms, np.array(values), np.array(weights))  # copies: never read-only
+    return found

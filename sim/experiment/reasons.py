@@ -50,9 +50,33 @@ def no_search(e: Experiment) -> str | None:
     return f"routing.strategy = {e.routing.strategy!r} looks for no covers"
 
 
+def no_method(e: Experiment) -> str | None:
+    if e.network_wide and e.routing.rank == "skyband":
+        return no_search(e) or "routing.rank = 'skyband' counts who holds a subscription back by an exact scan"
+    return no_search(e)
+
+
+def no_k(e: Experiment) -> str | None:
+    return "without matching.k all matches are served" if e.matching.k is None else None
+
+
+def ranked_by_broker(e: Experiment) -> str | None:
+    return None if e.network_wide else (no_k(e) or "matching.scope = 'broker' ranks at each broker alone")
+
+
+def nothing_asked(e: Experiment) -> str | None:
+    if e.routing.rank == "skyband":
+        return ranked_by_broker(e) or "routing.rank = 'skyband' knows all winners without asking"
+    return ranked_by_broker(e) or (None if e.routing.rank == "cover" else "routing.rank = 'none' knows no bounds")
+
+
+def no_waves(e: Experiment) -> str | None:
+    return nothing_asked(e) or (None if e.routing.visit == "waves" else f"routing.visit = {e.routing.visit!r}")
+
+
 def exact_search(e: Experiment) -> str | None:
-    if no_search(e) or covering.METHODS[e.covering.method].takes_epsilon:
-        return no_search(e)
+    if no_method(e) or covering.METHODS[e.covering.method].takes_epsilon:
+        return no_method(e)
     approximate = ", ".join(name for name, method in covering.METHODS.items() if method.takes_epsilon)
     return f"covering.method = {e.covering.method!r} is exact; ε is for: {approximate}"
 
@@ -62,7 +86,7 @@ def epsilon_by_level(e: Experiment) -> str | None:
 
 
 def nothing_missed(e: Experiment) -> str | None:
-    return no_search(e) or (None if e.covering.approximate else "the search is exact")
+    return no_method(e) or (None if e.covering.approximate else "the search is exact")
 
 
 def no_merging(e: Experiment) -> str | None:

@@ -16,14 +16,16 @@ import pyarrow as pa
 
 from broker import trace
 from broker.network import Network, Settings
+from broker.ranked_visit import RankedRouting
 from broker.trace.disk import writing
 from broker.trace.sampling import thin
 from broker.transport import LinkModel
 from coverlay import CoverlayError, __version__
 from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay
+from routing.rank import Rank
 from sim.experiment import oracle
-from sim.experiment.config import Experiment
+from sim.experiment.config import Experiment, MatchingSection
 from sim.experiment.effects import idle, input_digests
 from sim.experiment.engines import ENGINES, Ready, Tell, engine_for, nobody
 from sim.experiment.faults import check_faults, read_faults
@@ -86,6 +88,9 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         experiment.matching,
         experiment.broker,
     )
+    ranked = None
+    if experiment.network_wide and matching.k is not None:
+        ranked = RankedRouting(matching.k, routing.rank, routing.at_a_time, routing.threshold)
     options = RoutingOptions(
         workload.schema.domain,
         matching.semantics,
@@ -95,6 +100,8 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         workload.schema.integral,
         routing.cover,
         routing.merge_waste,
+        None if ranked is None or ranked.rank == "none" else _rank(matching, workload),
+        ranked.k if ranked is not None and ranked.rank == "skyband" else None,
     )
     return Settings(
         routing=options,
@@ -112,11 +119,18 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         matcher=matching.method,
         matcher_options=matching.options,
         k=matching.k,
+        ranked=ranked,
         service=broker.service.spec,
         queue_capacity=broker.queue,
         overflow=broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),
     )
+
+
+def _rank(matching: MatchingSection, workload: Workload) -> Rank:
+    """What outranks what among the subscriptions of a workload."""
+    given = matching.kind == "boxes" and matching.semantics == "exact"
+    return Rank.of(workload.scores, workload.weights, given, matching.kind == "places")
 
 
 def refuse_oversized(
@@ -226,6 +240,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         root=settings.root,
         instant=settings.instant,
         share=oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events)),
+        network=experiment.network_wide,
     )
     delivered = tables["deliveries"].num_rows + int(tables["deliveries_rest"].column("count").to_numpy().sum())
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)

@@ -22,6 +22,7 @@ TINY: dict[str, Any] = {
     "overlay": {"kind": "line", "brokers": 3},
     "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 10, "events": 5},
 }
+NETWORK = {"k": 3, "scope": "network"}
 CURVE = {"covering.method": "zorder-emulated"}
 
 
@@ -100,6 +101,12 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("arrivals", {"kind": "churn", "lifetime": 9.0}, TIMED),
     ("routing.mode", "active", {"routing": {"strategy": "identity"}}),
     ("routing.cover", "union", {"routing": {"strategy": "identity"}}),
+    ("routing.rank", "cover", {"matching": {"k": 3}}),
+    ("routing.visit", "best-first", {"routing": {"rank": "skyband"}, "matching": NETWORK}),
+    ("routing.wave", 3, {"routing": {"rank": "cover", "visit": "best-first"}, "matching": NETWORK}),
+    ("routing.threshold", False, {"matching": NETWORK}),
+    ("matching.scope", "network", {}),
+    ("covering.method", "scan", {"routing": {"rank": "skyband"}, "matching": NETWORK}),
     ("routing.root", 1, {}),
     ("routing.merge_waste", 0.1, {}),
     ("covering.method", "scan", {"routing": {"strategy": "simple"}}),

@@ -1,0 +1,300 @@
+"""The k best in the whole network (`matching.scope = "network"`): how one broker looks for them, and serves them.
+
+An event is *asked* through the overlay, *answers* come back, and *awards* go to those who won:
+
+- Asked for an event, a broker knows candidates: the best of its own clients, and with ranked tables the best entries of
+  each neighbour, which are subscriptions too. The best entry of a neighbour bounds what is hidden behind it: whatever
+  was held back has an entry in front of it that contains and outranks it (routing/rank.py).
+- It asks the neighbours behind which a winner may be hidden, best bound first, all at once or some at a time. A
+  neighbour whose bound does not beat the k-th best known, here or where the event came from, is skipped.
+- When all that it asked have answered, it answers with the k best behind it.
+- The publisher's broker awards a candidate once nothing hidden can outrank it any more. An award goes hop by hop to the
+  winner's broker, which serves. It brings the event along where the event has not been.
+
+What is asked of whom, by `routing.rank`: `none`, everybody whom plain routing sends the event to, because nothing is
+known about scores; `cover`, as above; `skyband`, nobody, because all possible winners are in the tables.
+
+A key is (−score, id): the smaller one is better, and no two are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from broker.messages import Key, Publication, Reply, Winner
+from broker.tables import RankedTable
+from broker.trace.schema import CLIENT
+from broker.work import event_time, matching_time, tables_time
+
+if TYPE_CHECKING:
+    from broker.node import Broker
+
+ANYTHING: Key = (-math.inf, -1)  # bounds what is not known at all
+NOTHING: Key = (math.inf, -1)  # nothing is worse
+
+
+@dataclass(frozen=True)
+class RankedRouting:
+    """How a network finds its k best."""
+
+    k: int
+    rank: Literal["none", "cover", "skyband"] = "none"  # what tables tell about scores
+    wave: int | None = None  # neighbours asked at a time, the best bounds first; None: all at once
+    threshold: bool = True  # skip neighbours whose bound does not beat the k-th best known
+
+
+@dataclass(slots=True)
+class Work:
+    """What looking for candidates cost, as the trace has it."""
+
+    entries: int = 0
+    nodes: int = 0
+    asked: int = 0
+    compared: int = 0
+
+
+@dataclass(slots=True)
+class Visit:
+    """What a broker knows about one event."""
+
+    message: Publication  # the copy that came here
+    row: int = -1  # of it in the trace
+    candidates: list[Key] = field(default_factory=list)  # the best known here that are not awarded, best first
+    awarded: set[Key] = field(default_factory=set)
+    way: dict[int, int] = field(default_factory=dict)  # candidate → neighbour, or CLIENT
+    bounds: dict[int, Key] = field(default_factory=dict)  # neighbour → the best that can be behind it
+    ahead: list[int] = field(default_factory=list)  # neighbours to ask, best bound first
+    waiting: set[int] = field(default_factory=set)  # neighbours asked that have not answered
+    told: set[int] = field(default_factory=set)  # neighbours that have the event
+    answered: bool = False
+
+    @property
+    def at_publisher(self) -> bool:
+        return self.message.source == CLIENT
+
+
+class Visits:
+    """The events that are under way at one broker."""
+
+    def __init__(self, broker: Broker, settings: RankedRouting) -> None:
+        self.broker = broker
+        self.settings = settings
+        self.open: dict[int, Visit] = {}
+        self._due: list[tuple[Visit, list[Winner], float]] = []  # who is served when the service ends
+
+    # ── messages ───────────────────────────────────────────────────────────────────────────────────────
+
+    def event(self, message: Publication) -> float:
+        """A copy of an event comes: it asks, or brings awards, or both. How long its service takes."""
+        broker, now = self.broker, self.broker.network.env.now
+        visit = self.open[message.event] = Visit(message)
+        broker.network.opened(message.event, broker.number)
+        work = self._look(visit) if message.asks else Work()
+        visit.row = broker.network.recorder.next_publication
+        served = self._proceed(visit, message.winners)
+        took, on_tables, on_matching = broker.took(), 0.0, 0.0
+        if (prices := broker.network.settings.prices) is not None:
+            on_tables = tables_time(prices, work.asked, work.compared)
+            on_matching = matching_time(prices, work.entries, work.nodes) if message.asks and len(broker.local) else 0.0
+            took = event_time(prices, on_tables, on_matching, len(served), broker.outgoing_bytes)
+        counts = (work.entries, work.nodes, work.asked, work.compared)
+        broker.record_publication(message, len(served), broker.outgoing_events, counts, (took, on_tables, on_matching))
+        broker.record_ranked(message, "query" if message.asks else "award", took)
+        self._due = [(visit, served, now + took)]
+        return took
+
+    def reply(self, message: Reply) -> float:
+        """An answer or an award comes; what it says of an event that is over here is late and means nothing."""
+        broker, now, served = self.broker, self.broker.network.env.now, list[Winner]()
+        visit = self.open.get(message.event)
+        if visit is not None and message.kind == "award":
+            served = self._proceed(visit, message.found)
+        elif visit is not None and message.source in visit.waiting:
+            visit.waiting.remove(message.source)
+            for _, key in message.found:
+                visit.way[key[1]] = message.source
+            self._learn(visit, (key for _, key in message.found))
+            served = self._proceed(visit)
+        took = broker.took()
+        if (prices := broker.network.settings.prices) is not None:
+            took = event_time(prices, 0.0, 0.0, len(served), broker.outgoing_bytes)
+        broker.record_ranked(message, message.kind, took)
+        if visit is not None:
+            broker.network.recorder.follow_up(visit.row, len(served), broker.outgoing_events)
+            self._due = [(visit, served, now + took)]
+        return took
+
+    def end(self) -> None:
+        """A service ends: serve."""
+        due, self._due = self._due, []
+        for visit, winners, when in due:
+            self._serve(visit, winners, when)
+
+    def crash(self) -> None:
+        """Forget all events, and whoever was about to be served."""
+        self.open.clear()
+        self._due.clear()
+
+    def link_down(self, neighbour: int) -> list[int]:
+        """A neighbour cannot answer any more: go on without it. The events that may be over now."""
+        for visit in self.open.values():
+            if neighbour in visit.waiting:
+                visit.waiting.remove(neighbour)
+                served = self._proceed(visit)
+                self.broker.network.recorder.follow_up(visit.row, len(served), 0)
+                self._serve(visit, served, self.broker.network.env.now)
+        return list(self.open)
+
+    def refuse(self, message: Publication) -> None:
+        """There is no room for an event: whoever asks learns that nobody here will answer."""
+        if message.asks and message.source != CLIENT:
+            self._answer(message, ())
+
+    # ── candidates ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _look(self, visit: Visit) -> Work:
+        """Find the candidates that are known here, and the neighbours that may hide more."""
+        message, k, broker = visit.message, self.settings.k, self.broker
+        plane, work = broker.planes[message.tree], Work()
+        ids, scores, work.entries, work.nodes = broker.local.top(message.values, k, message.weights)
+        found = [(CLIENT, ids, scores)]
+        if self.settings.rank == "none":
+            interested, work.asked, work.compared = plane.wants(message.source, message.values)
+            visit.bounds = dict.fromkeys(interested, ANYTHING)
+        else:
+            for neighbour in plane.neighbours:
+                table = plane.tables[neighbour]
+                if neighbour != message.source and len(table):
+                    assert isinstance(table, RankedTable)
+                    ids, scores, entries, nodes = table.top(message.values, k, message.weights)
+                    work.asked, work.compared = work.asked + 1, work.compared + entries + nodes
+                    if len(ids):
+                        found.append((neighbour, ids, scores))
+                        visit.bounds[neighbour] = (-float(scores[0]), int(ids[0]))
+        for where, ids, scores in found:
+            keys = [(-score, id) for id, score in zip(ids.tolist(), scores.tolist(), strict=True)]
+            visit.way.update((id, where) for _, id in keys)
+            self._learn(visit, keys)
+        if self.settings.rank != "skyband":
+            visit.ahead = sorted(visit.bounds, key=lambda n: (visit.bounds[n], n))
+        return work
+
+    def _learn(self, visit: Visit, keys: Iterable[Key]) -> None:
+        known = {*visit.candidates, *keys} - visit.awarded
+        visit.candidates = sorted(known)[: self.settings.k - len(visit.awarded)]
+
+    def _limit(self, visit: Visit) -> Key:
+        """The k-th best known: here, or when the event was sent here."""
+        known = visit.awarded.union(visit.candidates)
+        here = max(known) if len(known) == self.settings.k else NOTHING
+        return min(here, visit.message.limit or NOTHING)
+
+    # ── what follows ───────────────────────────────────────────────────────────────────────────────────
+
+    def _proceed(self, visit: Visit, winners: Iterable[Winner] = ()) -> list[Winner]:
+        """Ask on, award, answer: whatever is due now. Those who are to be served here."""
+        asking = self._ask(visit)
+        awards = [*winners, *(self._sure(visit) if visit.at_publisher else ())]
+        served = self._send(visit, asking, awards)
+        over = not visit.waiting and not visit.ahead
+        if over and visit.message.asks and not visit.at_publisher and not visit.answered:
+            visit.answered = True
+            limit = visit.message.limit or NOTHING
+            self._answer(visit.message, tuple((0, key) for key in visit.candidates if key < limit))
+        return served
+
+    def _ask(self, visit: Visit) -> list[int]:
+        """The neighbours to ask now: the next wave, once the last one has answered."""
+        asking: list[int] = []
+        while visit.ahead and not visit.waiting:
+            limit = self._limit(visit) if self.settings.threshold else NOTHING
+            visit.ahead = [n for n in visit.ahead if visit.bounds[n] < limit]
+            wave, visit.ahead = visit.ahead[: self.settings.wave], visit.ahead[len(visit.ahead[: self.settings.wave]) :]
+            asking += wave
+            visit.waiting.update(n for n in wave if self.broker.links[n].up)  # the others will not answer
+        return asking
+
+    def _sure(self, visit: Visit) -> list[Winner]:
+        """Candidates that nothing hidden can outrank; the hidden come after the bound of their neighbour."""
+        bound = min((visit.bounds[n] for n in (*visit.waiting, *visit.ahead)), default=NOTHING)
+        sure = [key for key in visit.candidates if key <= bound]
+        visit.candidates = visit.candidates[len(sure) :]
+        winners = [(len(visit.awarded) + place, key) for place, key in enumerate(sure, 1)]
+        visit.awarded.update(sure)
+        return winners
+
+    def _send(self, visit: Visit, asking: list[int], winners: list[Winner]) -> list[Winner]:
+        """Send the event and awards on, one message to a neighbour; those who are to be served here."""
+        served: list[Winner] = []
+        onward: dict[int, list[Winner]] = {n: [] for n in asking}
+        for winner in winners:
+            if winner[1][1] in self.broker.local:
+                served.append(winner)
+                continue
+            for neighbour in self._ways(visit, winner[1]):
+                onward.setdefault(neighbour, []).append(winner)
+        for neighbour, awards in onward.items():
+            if neighbour in visit.ahead:  # it gets the event for an award whose way is not known: ask with that
+                visit.ahead.remove(neighbour)
+                visit.waiting.add(neighbour)
+                asking = [*asking, neighbour]
+            self._pass_on(visit, neighbour, neighbour in asking, tuple(awards))
+        return served
+
+    def _pass_on(self, visit: Visit, neighbour: int, asks: bool, winners: tuple[Winner, ...]) -> None:
+        message, broker = visit.message, self.broker
+        now = broker.network.env.now
+        if neighbour in visit.told:
+            assert not asks, "a neighbour is asked once"
+            reply = Reply("award", message.event, winners, broker.number, now, message.tree)
+            broker.send(neighbour, reply)
+            return
+        visit.told.add(neighbour)
+        limit = self._limit(visit) if asks and self.settings.threshold and self.settings.rank != "none" else NOTHING
+        copy = Publication(
+            message.event,
+            message.values,
+            message.published,
+            broker.number,
+            now,
+            message.hop + 1,
+            visit.row,
+            message.tree,
+            message.weights,
+            asks,
+            limit if limit < NOTHING else None,
+            winners,
+        )
+        broker.send(neighbour, copy)
+
+    def _ways(self, visit: Visit, key: Key) -> list[int]:
+        """Where a winner is: behind the neighbour that named it, or has it in its table.
+
+        A table may have lost it while the award was under way, because a wider one stands for it now. Then it is behind
+        one of the neighbours with an entry that outranks it.
+        """
+        subscription, plane = key[1], self.broker.planes[visit.message.tree]
+        others = [n for n in plane.neighbours if n != visit.message.source]
+        if visit.way.get(subscription, CLIENT) != CLIENT:
+            return [visit.way[subscription]]
+        for neighbour in others:
+            if subscription in plane.tables[neighbour]:
+                return [neighbour]
+        if not visit.message.asks and not visit.bounds:
+            self._look(visit)
+            visit.ahead, visit.candidates = [], []
+        return [n for n in others if visit.bounds.get(n, NOTHING) < key]
+
+    def _answer(self, message: Publication, found: tuple[Winner, ...]) -> None:
+        now = self.broker.network.env.now
+        reply = Reply("answer", message.event, found, self.broker.number, now, message.tree)
+        self.broker.send(message.source, reply)
+
+    def _serve(self, visit: Visit, winners: list[Winner], when: float) -> None:
+        if winners:
+            message, broker = visit.message, self.broker
+            about = (message.event, broker.number, when, message.hop, when - message.published)
+            broker.network.recorder.awarded(about, winners)

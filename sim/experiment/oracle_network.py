@@ -1,0 +1,164 @@
+"""The truth where the k best of the whole network are served: worked out centrally, event by event.
+
+Who is *there* for an event: subscriptions that it reaches, whose clients asked for them before it was over, and whose
+end had not reached every broker when it was published. Of these, *firm* are those that had settled when it was
+published and stayed until it was over. About the others brokers may differ while the event is under way. So
+
+- a firm one that fewer than k of those who are there outrank must be served: else it is *missed*;
+- whoever is served must be there, at home, and outranked by fewer than k firm ones: else it is *spurious*. Nobody
+  twice, not more than k; where all are firm, ranks are 1, 2, 3, … in the order of scores, ties by id;
+- what is lacking beyond that, up to k of those in force when it was published, is *transient*. A fault or a full queue
+  may cost any winner, and lets those be served who would be next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.trace.schema import CLIENT
+from sim.experiment.oracle_events import (
+    A_COPY_DROPPED,
+    A_COPY_LOST,
+    COUNTED,
+    DROPPED,
+    DUPLICATES,
+    FAULT,
+    MISSED,
+    SPURIOUS,
+    TRANSIENT,
+    Lives,
+)
+from sim.experiment.oracle_paths import ROUNDING, latencies
+from sim.experiment.oracle_truth import Floats, Ints, Terms, scores_of
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Subscriptions:
+    """Per row of the terms that are subscriptions."""
+
+    terms: Terms
+    lives: Lives
+    home: Ints
+    gone: Floats  # when the messages of its end had been processed, inf if it stayed
+
+    @staticmethod
+    def of(terms: Terms, lives: Lives, finished_leaving: Floats) -> Subscriptions:
+        home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
+        return Subscriptions(terms, lives, home, finished_leaving[lives.number])
+
+
+@dataclass(frozen=True)
+class Under:
+    """What an event was under way through."""
+
+    published: float
+    ended: float
+    faulty: bool
+    dropped: bool
+
+    @staticmethod
+    def way(published: float, ended: float, happened: int, broken: Floats) -> Under:
+        faulty = bool(happened & A_COPY_LOST) or bool(((broken[:, 0] <= ended) & (published <= broken[:, 1])).any())
+        return Under(published, ended, faulty, bool(happened & A_COPY_DROPPED))
+
+
+def judge_event(
+    known: Subscriptions, values: Floats, weights: Floats, under: Under, served: Columns, k: int, counts: Ints
+) -> None:
+    """Add to the counts of COUNTED; `served`: the deliveries of one event."""
+    lives = known.lives
+    count = len(lives.number)
+    scores = scores_of(known.terms, values, weights)[:count]
+    there = ~np.isnan(scores) & (lives.asked <= under.ended) & (known.gone > under.published)
+    firm = there & (lives.settled <= under.published) & (lives.asked_to_leave > under.ended)
+    rows = np.flatnonzero(there)
+    rows = rows[np.lexsort((lives.number[rows], -scores[rows]))]  # best first
+    outranked = np.full(count, count)
+    outranked[rows] = np.cumsum(firm[rows]) - firm[rows]  # by how many firm ones
+    required = rows[:k][firm[rows[:k]]]
+
+    row_of = dict(zip(lives.number.tolist(), range(count), strict=True)) if len(served["subscription"]) else {}
+    got = [row_of.get(s, -1) for s in served["subscription"].tolist()]
+    unique = np.array(sorted(set(got)), dtype=np.int64)
+    at_home = {(r, b) for r, b in zip(got, served["broker"].tolist(), strict=True) if r >= 0 and known.home[r] == b}
+    right = np.array([r for r in unique.tolist() if r >= 0 and (r, int(known.home[r])) in at_home], dtype=np.int64)
+    right = right[outranked[right] < k]
+    counts[DUPLICATES] += len(got) - len(unique)
+    missed = len(np.setdiff1d(required, right))
+    in_force = (lives.asked[rows] <= under.published) & (lives.asked_to_leave[rows] > under.published)
+    lacking = max(0, min(k, int(in_force.sum())) - len(right) - missed)
+    if under.faulty or under.dropped:
+        counts[FAULT if under.faulty else DROPPED] += missed + lacking
+        return
+    counts[MISSED] += missed
+    counts[TRANSIENT] += lacking
+    extra = len(unique) - len(right) + max(0, len(right) - k)
+    counts[SPURIOUS] += extra
+    if not extra and firm[rows].all() and len(got) == len(unique):
+        by_rank = np.argsort(served["rank"], kind="stable")
+        in_order = np.array(got, dtype=np.int64)[by_rank].tolist() == rows[: len(got)].tolist()
+        ranks = served["rank"][by_rank].tolist() == list(range(1, len(got) + 1))
+        counts[SPURIOUS] += not (in_order and ranks) and not missed  # the right ones in the wrong order
+
+
+def judge_events(
+    known: Subscriptions,
+    numbers: Ints,
+    hops: tuple[Ints, Columns],
+    said: tuple[Ints, Columns],
+    served: tuple[Ints, Columns],
+    values: Floats,
+    weights: Floats,
+    happened: Ints,
+    broken: Floats,
+    k: int,
+) -> tuple[Ints, Ints]:
+    """Counts as in COUNTED of events `numbers`, and which rows of `said` are about events that lost no copy.
+
+    `hops`, `said` and `served`: publications, ranked messages and deliveries, each with where those of an event begin.
+    """
+    counts, sound = np.zeros(len(COUNTED), np.int64), [np.empty(0, np.int64)]
+    for place, number in enumerate(numbers.tolist()):
+        of_hops, of_said, of_served = (slice(first[place], first[place + 1]) for first, _ in (hops, said, served))
+        if of_hops.start == of_hops.stop:
+            continue  # never published in this run
+        published = float(hops[1]["published"][of_hops.start])
+        ended = float((said[1]["time"][of_said] + said[1]["service"][of_said]).max(initial=published))
+        under = Under.way(published, ended, int(happened[number]), broken)
+        rows = {name: column[of_served] for name, column in served[1].items()}
+        judge_event(known, values[number], weights[min(number, len(weights) - 1)], under, rows, k, counts)
+        if not (under.faulty or under.dropped):
+            sound.append(np.arange(of_said.start, of_said.stop))
+    return counts, np.concatenate(sound)
+
+
+def wrong_times(said: Columns, sound: Ints, served: Columns, links: Any, brokers: int, instant: bool) -> int:
+    """Messages and deliveries whose recorded times do not follow from their links, waits and services.
+
+    A message leaves when a message about the same event was served at its source, and so does a delivery. `sound`: the
+    rows of `said` to judge. Where something failed or was refused, brokers go on when they notice, and no message
+    says when that was.
+    """
+    said = {name: column[sound] for name, column in said.items()}
+    first = said["source"] == CLIENT
+    wire = np.where(first, 0.0, latencies(links, brokers, said["source"], said["target"]))
+    slack = ROUNDING * (1.0 + np.abs(said["time"]))
+    right = np.abs(said["time"] - said["sent"] - wire - said["waited"]) <= slack
+    right &= (said["waited"] >= 0.0) & (said["service"] >= 0.0)
+    if instant:
+        right &= (said["waited"] <= slack) & (said["service"] == 0.0)
+    left = said["time"] + said["service"]
+    ends = set(zip(said["event"].tolist(), said["target"].tolist(), left.tolist(), strict=True))
+    begins = zip(said["event"].tolist(), said["source"].tolist(), said["sent"].tolist(), strict=True)
+    caused = np.array([begin in ends for begin in begins], dtype=bool)
+    judged = set(said["event"].tolist())
+    wrong = int((~right).sum() + (~caused & ~first).sum())
+    deliveries = zip(served["event"].tolist(), served["broker"].tolist(), served["time"].tolist(), strict=True)
+    return wrong + sum(delivery[0] in judged and delivery not in ends for delivery in deliveries)

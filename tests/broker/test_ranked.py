@@ -1,0 +1,129 @@
+"""The k best of the whole network: served are exactly those that brute force finds, whatever the mode, none twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.network import Network, Settings
+from broker.ranked_visit import RankedRouting
+from broker.transport import LinkModel
+from covering.residue import EMPTY, Residue
+from routing.contract import RoutingOptions
+from routing.filter import Filter
+from routing.overlay.graph import build_overlay
+from routing.rank import Rank
+from sim.random_streams import streams
+
+DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0], [0.0, 8.0]])
+PLACE = (0, 1)
+KINDS = [("boxes", "exact"), ("boxes", "relaxed"), ("predicates", "exact"), ("places", "exact"), ("places", "relaxed")]
+# Strategy, rank, neighbours asked at a time, threshold, mode.
+WAYS = [
+    ("flooding", "none", None, True, "lazy"),
+    ("covering", "none", None, True, "prune"),
+    ("merging", "none", None, True, "lazy"),
+    ("simple", "cover", None, True, "lazy"),
+    ("covering", "cover", None, False, "lazy"),
+    ("covering", "cover", None, True, "active"),
+    ("covering", "cover", 1, True, "lazy"),
+    ("covering", "cover", 2, True, "active"),
+    ("covering", "skyband", None, True, "lazy"),
+]
+
+
+@st.composite
+def filters(draw):
+    low = np.array([draw(st.integers(0, 7)) for _ in range(3)], dtype=float)
+    high = low + [draw(st.integers(0, 8)) for _ in range(3)]
+    box = np.column_stack([low, high])
+    box[draw(st.integers(0, 3)) :] = [-np.inf, np.inf]
+    residue = Residue.of(excluded={0: (3.0,)}) if draw(st.integers(0, 5)) == 0 else EMPTY
+    weights = np.array([draw(st.sampled_from([0.0, 1.0, 2.0, 3.0])) for _ in range(3)])
+    made = Filter.of_box(box, residue, weights, score=float(draw(st.integers(0, 3))))
+    if draw(st.booleans()):
+        place = (float(draw(st.integers(0, 1))), 4.0, draw(st.sampled_from([0.0, 0.5])))
+        made = Filter(made.box, made.residue, made.mentioned, made.weights, made.score, place)
+    return made
+
+
+def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, options=None, links=None, service=None):
+    strategy, rank, wave, threshold, mode = way
+    ranked = None
+    if rank != "none":
+        weights = np.array([f.weights for f in known]).reshape(-1, 3)
+        scores = np.array([f.score for f in known])
+        ranked = Rank.of(scores, weights, kind == ("boxes", "exact"), kind[0] == "places")
+    routing = RoutingOptions(
+        DOMAIN,
+        kind[1],
+        method,
+        epsilon,
+        options or {},
+        rank=ranked,
+        skyband=k if rank == "skyband" else None,
+    )
+    chosen = Settings(
+        routing=routing,
+        strategy=strategy,
+        mode=mode,
+        kind=kind[0],
+        matcher="auto" if kind[0] == "boxes" else "scan",
+        place=PLACE if kind[0] == "places" else None,
+        k=k,
+        ranked=RankedRouting(k, rank, wave, threshold),
+        links=links or LinkModel(),
+        service=service or {"kind": "none"},
+    )
+    overlay = build_overlay("random-tree", brokers, streams(brokers)("overlay"), {"kind": "constant", "value": 1.0})
+    return Network(overlay, chosen, streams(7))
+
+
+def best_of(network, in_force, event, weights, k):
+    """By brute force: rank, subscription and score of the k best."""
+    score = network.settings.ranking.score
+    found = [(score(filter, event, weights), s) for s, filter in in_force.items()]
+    keys = sorted((-value, s) for value, s in found if value is not None)[:k]
+    return [(rank, s, -key) for rank, (key, s) in enumerate(keys, 1)]
+
+
+def served_by(network, event):
+    rows = network.recorder.tables()["deliveries"].to_pylist()
+    return sorted((row["rank"], row["subscription"], row["score"]) for row in rows if row["event"] == event)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way)))
+def test_served_are_the_k_best_of_all_brokers_at_every_quiet_moment(way, data):
+    brokers, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    kind = data.draw(st.sampled_from(KINDS))
+    known = data.draw(st.lists(filters(), min_size=1, max_size=14))
+    method, epsilon = "auto", 0.0
+    if way[:2] == ("covering", "cover"):
+        method, epsilon = data.draw(st.sampled_from([("auto", 0.0), ("zorder-emulated", 0.2), ("kdtree", 0.4)]))
+    network = network_of(brokers, way, kind, k, known, method, epsilon)
+    at = st.integers(0, brokers - 1)
+    in_force: dict[int, Filter] = {}
+    waiting = dict(enumerate(known))
+    for event in range(data.draw(st.integers(1, 5))):
+        for subscription in data.draw(st.lists(st.sampled_from([*waiting, -1]), unique=True)):
+            if subscription >= 0:
+                in_force[subscription] = waiting.pop(subscription)
+                network.subscribe(data.draw(at), subscription, in_force[subscription])
+        if not event:
+            network.run()
+        for subscription in data.draw(st.lists(st.sampled_from([*in_force, -1]), unique=True)):
+            if subscription >= 0 and subscription in in_force and event:
+                del in_force[subscription]
+                network.unsubscribe(subscription)
+        network.run()
+        network.check()
+        values = np.array([data.draw(st.sampled_from([*map(float, range(9)), np.nan])) for _ in range(3)])
+        weights = np.array([1.0, 0.0, 2.0]) if kind[0] == "predicates" and data.draw(st.booleans()) else None
+        network.publish(data.draw(at), event, values, weights)
+        network.run()
+        network.check()
+        assert served_by(network, event) == best_of(network, in_force, values, weights, k)
