@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker.trace import digests
-from broker.trace.schema import CHECKED, HASHED, MARK, OPTIONAL, SCHEMAS
+from broker.trace.schema import ALL, CHECKED, HASHED, MARK, OPTIONAL, SCHEMAS, SPECIAL
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
@@ -69,9 +69,11 @@ class Run:
     def read(self, table: str) -> pa.Table:
         """One whole table, for what looks at a single run; sweeps are read with Spark."""
         path = self.folder / f"{table}.parquet"
+        if table in SPECIAL and not path.is_file():
+            return SPECIAL[table].empty_table()
         later = {name for of, name in OPTIONAL if of == table}  # columns that an earlier version did not write
         have = set(pq.read_schema(path).names) if later else set()
-        return _read_table(path, [name for name in SCHEMAS[table].names if name not in later or name in have])
+        return _read_table(path, [name for name in ALL[table].names if name not in later or name in have])
 
     def read_first(self, table: str) -> pa.Table:
         """The first rows of a table, at most one row group: for examples out of a run of any size."""
@@ -139,12 +141,14 @@ def open_run(folder: Path) -> Run:
     if missing:
         raise CoverlayError(f"{folder} is not a complete run: {missing[0]} is missing; {remedy(folder)}")
     run = read_record(folder)
-    for name in HASHED:
+    for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
+        if not path.is_file():
+            raise CoverlayError(f"{folder} is not a complete run: {path.name} is missing; {remedy(folder)}")
         # Before the footer is used for anything.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
             raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
-        _check_table(path, SCHEMAS[name])
+        _check_table(path, ALL[name])
     if _check_marks(folder) and not run.digests:
         raise CoverlayError(f"{folder / 'run.parquet'} is damaged (it has lost its digests); {remedy(folder)}")
     return run
@@ -305,7 +309,7 @@ def spark_schema(table: str) -> str:
 
     It is given rather than inferred: inference opens every file, and takes a run called 1e4 for a number.
     """
-    columns = [f"`{column.name}` {_SPARK_TYPES[_plain(column.type)]}" for column in SCHEMAS[table]]
+    columns = [f"`{column.name}` {_SPARK_TYPES[_plain(column.type)]}" for column in ALL[table]]
     return ", ".join([*columns, "run string"])
 
 
@@ -313,7 +317,10 @@ def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
     """One table of every run of the sweep; column `run` says which."""
     base = str(sweep.base.resolve())
     # An explicit scheme: on a cluster the default file system may be another one.
-    paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in sweep.runs]
+    runs = [run for run in sweep.runs if table in SCHEMAS or table in run.digests]
+    if not runs:
+        return spark.createDataFrame([], spark_schema(table))
+    paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in runs]
     reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
     reader = reader.option(_VERIFY_PAGES, "true")
     return reader.parquet(*paths)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from analysis.spark.traces import Run, missing_tables, open_run, read_record, remedy, run_folders
 from broker.trace import digests
-from broker.trace.schema import HASHED, SCHEMAS, trace_hash
+from broker.trace.schema import HASHED, SCHEMAS, SPECIAL, trace_hash
 from coverlay import CoverlayError
 
 
@@ -67,7 +67,8 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
 
 
 def _files(run: Run) -> list[str]:
-    return [f"{name}.parquet" for name in HASHED] if run.digests else []
+    special = [name for name in SPECIAL if name in run.digests]
+    return [f"{name}.parquet" for name in (*HASHED, *special)] if run.digests else []
 
 
 def _changed(path: Path, run: Run) -> bool:
@@ -86,6 +87,9 @@ class _OnDisk(dict[str, pa.Table]):
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.run = run
+
+    def __contains__(self, table: object) -> bool:
+        return table in SCHEMAS or table in self.run.digests
 
     def __missing__(self, table: str) -> pa.Table:
         return self.run.read(table)

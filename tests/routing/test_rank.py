@@ -1,0 +1,109 @@
+"""Who holds whom back where the k best of the whole network count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import covering
+from routing.contract import RoutingOptions
+from routing.filter import Filter
+from routing.ledger import Kind
+from routing.rank import Rank
+from routing.strategies import make_ledger
+
+DOMAIN = np.array([[0.0, 10.0], [0.0, 10.0]])
+# Subscription → low and high of both attributes, score.
+WIDE_LOW, WIDE_HIGH, NARROW = ((0.0, 9.0), 1.0), ((0.0, 8.0), 5.0), ((2.0, 3.0), 3.0)
+
+
+def made(bounds, score, weights=None, near=None):
+    plain = Filter.of_box(np.array([bounds, bounds]), weights=None if weights is None else np.array(weights))
+    return Filter(plain.box, plain.residue, plain.mentioned, plain.weights, score, near)
+
+
+def ledger_of(filters, way="cover", k=2, by_score=True, semantics="exact", active=False, method="scan"):
+    scores, weights = np.array([f.score for f in filters]), np.array([f.weights for f in filters])
+    rank = Rank.of(scores, weights, by_score, False)
+    options = RoutingOptions(DOMAIN, semantics, method, rank=rank, skyband=k if way == "skyband" else None)
+    return make_ledger("covering", options, None, lambda: -2, active=active)
+
+
+def sent(ledger, filters):
+    return [number for number, f in enumerate(filters) if ledger.subscribe(number, f)]
+
+
+@pytest.mark.parametrize("method", covering.methods())
+def test_one_that_contains_and_does_not_outscore_holds_nothing_back(method):
+    filters = [made(*WIDE_LOW), made(*NARROW), made(*WIDE_HIGH), made(*NARROW)]
+    ledger = ledger_of(filters, method=method)
+    assert sent(ledger, filters)[:3] == [0, 1, 2]
+    ledger.check()
+
+
+def test_one_that_contains_and_outscores_does():
+    filters = [made(*WIDE_HIGH), made(*NARROW), made((0.0, 9.0), 4.0)]
+    ledger = ledger_of(filters)
+    assert sent(ledger, filters) == [0, 2]
+    assert ledger.suppressed[1][1] == (0,)
+    assert [(kind, number) for kind, number, _ in ledger.unsubscribe(0)] == [(Kind.UNSUBSCRIBE, 0)]
+    assert ledger.suppressed[1][1] == (2,)  # the other one holds it back now
+    assert [(kind, number) for kind, number, _ in ledger.unsubscribe(2)] == [
+        (Kind.SUBSCRIBE, 1),  # make before break
+        (Kind.UNSUBSCRIBE, 2),
+    ]
+
+
+def test_equal_scores_are_decided_by_id():
+    late, early = made((0.0, 9.0), 3.0), made(*NARROW)
+    ledger = ledger_of([early, late])
+    assert ledger.subscribe(1, late)
+    assert ledger.subscribe(0, early), "the wide one has the larger id"
+    ledger.check()
+    ledger = ledger_of([early, late])
+    assert ledger.subscribe(0, late)
+    assert not ledger.subscribe(1, early)
+
+
+def test_a_tie_that_does_not_count_does_not_hide_a_higher_score():
+    filters = [made(*NARROW), made((0.0, 9.0), 3.0), made((0.0, 9.0), 4.0)]
+    ledger = ledger_of(filters)
+    ledger.subscribe(1, filters[1])
+    ledger.subscribe(2, filters[2])
+    assert not ledger.subscribe(0, filters[0])
+    assert ledger.suppressed[0][1] == (2,)
+
+
+def test_active_mode_retracts_only_what_the_new_one_outranks():
+    filters = [made((2.0, 3.0), 4.0), made((2.0, 3.0), 1.0), made((0.0, 9.0), 2.0)]
+    ledger = ledger_of(filters, active=True)
+    ledger.subscribe(0, filters[0])
+    ledger.subscribe(1, filters[1])  # held back by 0
+    messages = ledger.subscribe(2, filters[2])
+    assert [(kind, number) for kind, number, _ in messages] == [(Kind.SUBSCRIBE, 2)]
+    ledger.check()
+
+
+def test_a_skyband_takes_k_to_hold_one_back():
+    filters = [made((0.0, 9.0), 5.0), made((0.0, 8.0), 4.0), made((1.0, 4.0), 3.0), made((2.0, 3.0), 3.5)]
+    ledger = ledger_of(filters, "skyband", k=2)
+    assert sent(ledger, filters) == [0, 1]
+    assert {s: coverers for s, (_, coverers) in ledger.suppressed.items()} == {2: (0, 1), 3: (0, 1)}
+    ledger.check()
+    exposed = [(kind, number) for kind, number, _ in ledger.unsubscribe(1)]
+    assert exposed == [(Kind.SUBSCRIBE, 2), (Kind.SUBSCRIBE, 3), (Kind.UNSUBSCRIBE, 1)]
+    ledger.check()
+
+
+def test_where_scores_depend_on_the_event_every_weight_and_the_place_count():
+    def held_back(first, second):
+        ledger = ledger_of([first, second], by_score=False, semantics="relaxed")
+        assert ledger.subscribe(0, first)
+        return not ledger.subscribe(1, second)
+
+    one = made((0.0, 9.0), 1.0, weights=[2.0, 2.0])
+    assert held_back(one, made((2.0, 3.0), 9.0, weights=[2.0, 1.0]))
+    assert not held_back(one, made((2.0, 3.0), 0.0, weights=[3.0, 1.0]))
+    here = made((2.0, 3.0), 1.0, weights=[1.0, 1.0], near=(1.0, 1.0, 0.5))
+    assert not held_back(one, here)
+    assert held_back(made((0.0, 9.0), 1.0, weights=[2.0, 2.0], near=(1.0, 1.0, 0.5)), here)
