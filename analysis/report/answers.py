@@ -28,6 +28,7 @@ from analysis.report.findings import (
     sentences,
     span,
 )
+from analysis.report.ranks import of_ranks
 from analysis.report.sentences import (
     about_latency,
     about_search,
@@ -406,6 +407,7 @@ def in_general(findings: Findings) -> Answer:
 ANSWERS: tuple[Callable[[Findings], Answer | None], ...] = (
     of_capacity,
     after_failures,
+    of_ranks,
     of_epsilon,
     of_load,
     of_matchers,

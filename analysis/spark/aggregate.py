@@ -113,7 +113,8 @@ def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
 
 
 def _tables(spark: SparkSession, sweep: Sweep) -> dict[str, DataFrame]:
-    return {name: read(spark, sweep, name) for name in sorted({name for job in JOBS for name in job.tables})}
+    asked = {name for job in JOBS for name in job.tables}
+    return {name: read(spark, sweep, name) for name in sorted(asked) if sweep.has(name)}
 
 
 def metric_values(spark: SparkSession, sweep: Sweep) -> pd.DataFrame:
@@ -126,7 +127,8 @@ def metric_values(spark: SparkSession, sweep: Sweep) -> pd.DataFrame:
 def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.DataFrame:
     """Every metric of every run, by one Spark query per job: run, point, seed, metric, value.
 
-    A run without rows for a metric has the value that the catalogue gives for that case.
+    A run without rows for a metric has the value that the catalogue gives for that case. A job about a table that no
+    run has is not run.
     """
     keys = pd.DataFrame(
         [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs],
@@ -134,6 +136,8 @@ def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.
     )
 
     def found(job: Job) -> pd.DataFrame:
+        if not all(name in tables for name in job.tables):
+            return pd.DataFrame(columns=["run", *(metric.name for metric in job.metrics)])
         return job.compute(*(tables[name] for name in job.tables)).toPandas()
 
     parts = []

@@ -97,6 +97,10 @@ class Sweep:
     def base(self) -> Path:
         return self.out / "runs"
 
+    def has(self, table: str) -> bool:
+        """Does any run have this table? Most are in every run."""
+        return table in SCHEMAS or any(table in run.digests for run in self.runs)
+
     @property
     def nbytes(self) -> int:
         """The size of all tables on disk."""
@@ -318,8 +322,6 @@ def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
     base = str(sweep.base.resolve())
     # An explicit scheme: on a cluster the default file system may be another one.
     runs = [run for run in sweep.runs if table in SCHEMAS or table in run.digests]
-    if not runs:
-        return spark.createDataFrame([], spark_schema(table))
     paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in runs]
     reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
     reader = reader.option(_VERIFY_PAGES, "true")

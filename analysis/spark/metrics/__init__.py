@@ -6,7 +6,7 @@ To add one, write a function from trace DataFrames to (run, value) in a module h
 
 from __future__ import annotations
 
-from analysis.spark.metrics import convergence, covering, delivery, load, service, table_size, traffic, truth
+from analysis.spark.metrics import convergence, covering, delivery, load, ranked, service, table_size, traffic, truth
 from analysis.spark.metrics.definition import Job, Metric
 from coverlay import unknown_name
 
@@ -19,6 +19,7 @@ JOBS: tuple[Job, ...] = (
     delivery.TOP_K_JOB,
     delivery.WAITING_JOB,
     load.JOB,
+    ranked.JOB,
     service.JOB,
     convergence.JOB,
     convergence.REPAIR_JOB,
