@@ -17,6 +17,7 @@ from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DO
 from coverlay import CoverlayError, quoted
 from routing.overlay.graph import Overlay, broker_called
 from routing.overlay.trees import SHARED, shortest_paths
+from sim.tell import explain_ranked
 
 # What happened to a lost copy of an event, in words.
 FAULTS = {
@@ -47,6 +48,13 @@ class RunTrace:
 
     def arrow(self, *tables: str) -> list[pa.Table]:
         return [self._run.read(table) for table in tables]
+
+    @property
+    def network_wide(self) -> int | None:
+        """k, where the k best of the whole network were served."""
+        matching = self._run.parameters.get("matching", {})
+        k: int | None = matching.get("k") if matching.get("scope") == "network" else None
+        return k
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -103,7 +111,20 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
     deliveries = trace.read("deliveries")
     deliveries = deliveries[deliveries["event"] == event]
     yield trace.which
-    if subscription is None:
+    k = trace.network_wide
+    ranked = trace.read("ranked")
+    ranked = ranked[ranked["event"] == event]
+    if k is not None and subscription is None:
+        yield f"event {event} published at {trace.names[hops.iloc[0].target]} at {hops.iloc[0].published:.3f} ms"
+        yield from explain_ranked.conversation(trace.names, ranked)
+        yield from _losses(trace, event)
+        yield from explain_ranked.winners(trace.names, deliveries, k)
+    elif k is not None and subscription is not None:
+        home = _home(trace, subscription)
+        yield f"subscription {subscription} lives at {trace.names[home]}"
+        asked = bool(((ranked["target"] == home) & (ranked["kind"] == "query")).any())
+        yield f"  {explain_ranked.verdict(trace.names, subscription, deliveries, k, asked)}"
+    elif subscription is None:
         yield from _walk_event(trace, event, hops, deliveries)
     else:
         yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
@@ -120,8 +141,20 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}{_spent(hop)}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
         )
+    yield from _losses(trace, event)
+
+
+def _losses(trace: RunTrace, event: int) -> Iterator[str]:
     for time, broker, kind in _faults(trace, event)[["time", "broker", "kind"]].to_numpy().tolist():
         yield f"  {time:10.3f} ms  {trace.names[broker]}: {FAULTS[kind]}"
+
+
+def _home(trace: RunTrace, subscription: int) -> int:
+    operations = trace.read("operations")
+    mine = operations[operations["subscription"] == subscription]
+    if mine.empty:
+        raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
+    return int(mine.iloc[0].broker)
 
 
 def _spent(hop: Any) -> str:

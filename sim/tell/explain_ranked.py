@@ -1,0 +1,57 @@
+"""Why a subscription was or was not among the k best of the whole network: who was asked, who answered, who won."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from broker.trace.schema import CLIENT
+
+
+def winners(names: Mapping[int, str], deliveries: pd.DataFrame, k: int) -> Iterator[str]:
+    """Whom an event won, best first."""
+    best = deliveries.sort_values("rank")
+    fewer = "" if len(best) == k else ": no more matched, or could be served"
+    yield f"served {len(best)} of the {k} best of the whole network{fewer}"
+    rows: list[Any] = list(best.itertuples())
+    for row in rows:
+        yield f"  rank {row.rank:3}  {row.subscription} at {names[row.broker]}, score {row.score:g}, {row.time:.3f} ms"
+
+
+def conversation(names: Mapping[int, str], ranked: pd.DataFrame) -> Iterator[str]:
+    """Who asked whom, who answered and who was told of winners, in order."""
+    rows: list[Any] = list(ranked[ranked["source"] != CLIENT].itertuples())
+    for row in rows:
+        source, target = names[row.source], names[row.target]
+        yield f"  {row.time:10.3f} ms  {_said(row, source, target)}"
+
+
+def _said(row: Any, source: str, target: str) -> str:
+    if row.kind == "answer":
+        return f"{source} answered {target}: {row.results} that may win"
+    if row.kind == "award":
+        with_event = ", with the event" if row.carries else ""
+        return f"{source} told {target} of {row.results} winners there or beyond{with_event}"
+    known = "" if row.limit != row.limit else f" for better than {row.limit:g}"
+    also = f", and told of {row.results} winners" if row.results else ""
+    return f"{source} asked {target}{known}{also}"
+
+
+def verdict(names: Mapping[int, str], subscription: int, deliveries: pd.DataFrame, k: int, asked: bool) -> str:
+    """One sentence about one subscription; `asked`: its broker was asked for its best."""
+    best = deliveries.sort_values("rank")
+    mine = best[best["subscription"] == subscription]
+    if len(mine):
+        row = mine.iloc[0]
+        return (
+            f"it is number {int(row['rank'])} of the {k} best of the whole network, with score {row.score:g}; its "
+            f"broker was told and served it at {row.time:.3f} ms"
+        )
+    if len(best) < k:
+        return f"only {len(best)} of {k} places were taken, so it does not match the event, or was not in force"
+    last = best.iloc[-1]
+    beaten = f"number {k}, {int(last.subscription)} at {names[int(last.broker)]}, has score {last.score:g}"
+    why = "its broker was asked and named none better" if asked else "its broker was not asked"
+    return f"it is not among the {k} best of the whole network ({beaten}), or does not match the event; {why}"
