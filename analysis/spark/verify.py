@@ -54,6 +54,8 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
         if missing_tables(folder):
             open_run(folder)  # says which
         run = read_record(folder)
+        if not all((folder / name).is_file() for name in _files(run)):
+            open_run(folder)
         changed = [path for path in map(folder.joinpath, _files(run)) if _changed(path, run)]
         for path in changed:
             yield f"{path} is damaged (its digest is not that of the file that was written); {remedy(folder)}"

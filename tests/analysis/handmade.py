@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker.trace.schema import SCHEMAS, empty, to_table, write_run
+from broker.trace.schema import ALL, SCHEMAS, empty, to_table, write_run
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -30,7 +30,7 @@ def _default(name: str, kind: pa.DataType) -> Any:
 def rows_to_table(name: str, rows: Rows) -> pa.Table:
     """A trace table from rows that give only the columns they care about."""
     columns = {
-        field.name: [row.get(field.name, _default(field.name, field.type)) for row in rows] for field in SCHEMAS[name]
+        field.name: [row.get(field.name, _default(field.name, field.type)) for row in rows] for field in ALL[name]
     }
     return to_table(name, columns)
 

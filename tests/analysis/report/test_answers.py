@@ -44,6 +44,10 @@ SWEEPS: dict[str, list[tuple[dict[str, Any], dict[str, float]]]] = {
         ({"arrivals.kind": "churn"}, {**CHURN, "convergence_p95": 3.0}),
         ({"arrivals.kind": "bursty"}, {**CHURN, "convergence_p95": 9.0}),
     ],
+    "of_ranks": [
+        ({"routing.rank": rank}, {"messages_per_event": messages, "reduction": saved})
+        for rank, messages, saved in (("none", 90.0, 0.8), ("cover", 60.0, 0.6), ("skyband", 20.0, 0.2))
+    ],
     "of_trees": [({TREES: "spanning"}, {"entries": 10.0}), ({TREES: "per-source"}, {"entries": 30.0})],
     "of_topology": [({"overlay.kind": kind}, {"hops": hops}) for kind, hops in (("line", 5.0), ("star", 2.0))],
     "of_growth": [({"workload.subscriptions": n}, {"entries": float(n)}) for n in (10, 20, 40)],
@@ -65,6 +69,12 @@ def test_what_is_swept_chooses_the_answer(kind: str, points: list[Any]) -> None:
     assert all(found.sentences), "no empty sentence"
     assert found.sentences
     assert found.pictures
+
+
+def test_ranks_say_what_they_keep_of_the_saving_of_covering() -> None:
+    words = answer(Findings(sweep(*SWEEPS["of_ranks"]))).sentences
+    assert any("20 messages" in sentence and "90 messages" in sentence for sentence in words)
+    assert any("75.0 % with rank cover and 25.0 % with rank skyband" in sentence for sentence in words), words
 
 
 def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes() -> None:

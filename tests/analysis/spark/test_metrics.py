@@ -17,13 +17,14 @@ from analysis.spark.metrics import (
     load,
     metric,
     over_time,
+    ranked,
     service,
     table_size,
     traffic,
     truth,
 )
 from broker.trace.buckets import RELATIVE_ERROR, bucket_of, middle_of
-from broker.trace.schema import CLIENT, SCHEMAS
+from broker.trace.schema import ALL, CLIENT
 from coverlay import CoverlayError
 from tests.analysis import handmade
 
@@ -254,6 +255,15 @@ def test_drops_count_lost_copies_only(spark: Any, frame: Any) -> None:
     assertDataFrameEqual(truth.drops(faults), expect(spark, "dropped", ("a", 2.0)))
 
 
+def test_ranked_messages_are_counted_per_event_over_links(spark: Any, frame: Any) -> None:
+    said = [(0, -1, True, 48), (0, 2, True, 64), (0, 3, False, 40), (1, -1, True, 48)]
+    rows = [{"event": e, "source": s, "carries": c, "bytes": b, "kind": "query"} for e, s, c, b in said]
+    served = [{"event": e, "latency": latency} for e, latency in ((0, 3.0), (0, 9.0), (1, 1.0))]
+    found = ranked.ranked(frame("ranked", rows), frame("deliveries", served))
+    columns = "messages_per_event bytes_per_event brokers_visited last_winner_mean"
+    assertDataFrameEqual(found, expect(spark, columns, ("a", 1.0, 52.0, 1.5, 5.0)))
+
+
 def test_the_catalogue_describes_what_the_jobs_compute(frame: Any) -> None:
     for job in JOBS:
         found = job.compute(*(frame(table, []) for table in job.tables))
@@ -262,7 +272,7 @@ def test_the_catalogue_describes_what_the_jobs_compute(frame: Any) -> None:
             assert {column.split(".")[0] for column in described.columns} <= set(job.tables), described.name
             for column in described.columns:
                 table, _, name = column.partition(".")
-                assert name in SCHEMAS[table].names, column
+                assert name in ALL[table].names, column
     assert len(CATALOGUE) == sum(len(job.metrics) for job in JOBS), "two metrics share a name"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from analysis.spark.verify import damages
+from broker import trace
 from coverlay import CoverlayError
 from sim.experiment import oracle
 from sim.experiment.config import parse
@@ -12,6 +14,7 @@ from sim.experiment.effects import idle
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate, workload_of
 from sim.random_streams import streams
+from sim.tell.explain import explain
 
 DATA = {
     "name": "ranked",
@@ -151,6 +154,38 @@ def test_a_message_without_a_cause_is_a_wrong_time(finished):
     place = ranked.index[ranked["kind"] == "answer"][0]
     ranked.loc[place, ["sent", "time"]] += 0.25
     assert judged(finished, ranked=pa.Table.from_pandas(ranked)).wrong_times >= 1
+
+
+# ── telling ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_explain_tells_who_was_asked_who_won_and_why_another_did_not(tmp_path, finished):
+    tables = finished[1]
+    name = tables["run"].column("run_id")[0].as_py()
+    trace.write_run(tmp_path / "runs" / f"run={name}", tables)
+    counts = tables["deliveries"].to_pandas().groupby("event").size()
+    event = int(counts[counts == 4].index[0])
+    words = list(explain(tmp_path, event, None))
+    assert any("asked" in line for line in words)
+    assert any("answered" in line for line in words)
+    assert sum(line.startswith("  rank") for line in words) == 4
+    deliveries = tables["deliveries"].to_pandas()
+    winner = deliveries[(deliveries["event"] == event) & (deliveries["rank"] == 2)].iloc[0]
+    assert "number 2 of the 4 best" in list(explain(tmp_path, event, int(winner.subscription)))[-1]
+    others = set(range(300)) - set(deliveries[deliveries["event"] == event]["subscription"])
+    assert "not among the 4 best" in list(explain(tmp_path, event, min(others)))[-1]
+
+
+def test_a_damaged_or_lost_table_of_ranked_messages_is_noticed(tmp_path, finished):
+    tables = finished[1]
+    folder = tmp_path / "runs" / f"run={tables['run'].column('run_id')[0].as_py()}"
+    trace.write_run(folder, tables)
+    assert not list(damages(folder, rehash=True))
+    file = folder / "ranked.parquet"
+    file.write_bytes(file.read_bytes()[:100] + b"x" + file.read_bytes()[101:])
+    assert any("ranked.parquet is damaged" in sentence for sentence in damages(folder))
+    file.unlink()
+    assert any("ranked.parquet is missing" in sentence for sentence in damages(folder))
 
 
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────────
