@@ -48,6 +48,8 @@ def refused(run: PlannedRun) -> str | None:
         return "matching.kind"
     if experiment.matching.method not in ("scan", "auto"):
         return "matching.method"
+    if experiment.matching.scope == "network":
+        return "matching.scope = 'network'"
     if experiment.routing.strategy in ("flooding", "simple"):
         return None
     search = experiment.covering
