@@ -178,7 +178,7 @@ class RankedTable(LinkTable):
 
     def __init__(self, semantics: str, domain: Floats, store: FilterRows, ranking: Ranking) -> None:
         super().__init__(semantics, domain, store)
-        self._matcher = ranking.new_matcher(store.residues)
+        self._matcher = ranking.new_matcher(store)
 
     def add(self, subscription: int, filter: Filter) -> None:
         super().add(subscription, filter)
