@@ -167,10 +167,10 @@ VISIT = r"""
   entry.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   await wait(() => opacities().join() !== before);
   seen.legend = opacities().join() !== before;
-  const axis = () => at("chart-2").querySelector(".role-axis").parentElement.textContent;
-  const scale = axis(), box = at("chart-2").querySelector("svg").getBoundingClientRect();
+  const axis = () => at("chart-3").querySelector(".role-axis").parentElement.textContent;
+  const scale = axis(), box = at("chart-3").querySelector("svg").getBoundingClientRect();
   const middle = { bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
-  at("chart-2").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
+  at("chart-3").querySelector("svg .background").dispatchEvent(new WheelEvent("wheel", { ...middle, deltaY: -500 }));
   await wait(() => axis() !== scale);
   seen.zoom = axis() !== scale;
   const mark = at("chart-0").querySelector(".mark-symbol.role-mark path");
@@ -210,7 +210,7 @@ VISIT = r"""
   const big = document.querySelector("#summary .scroll");
   seen.sideways = (big.scrollWidth > big.clientWidth + 1) !== document.querySelector(".sideways").hidden;
   const fills = (id) => [...at(id).querySelectorAll(".role-legend-symbol path")].map((e) => e.getAttribute("fill"));
-  seen.colours = Object.fromEntries(["chart-0", "chart-2"].map((id) => [id, fills(id)]));
+  seen.colours = Object.fromEntries(["chart-0", "chart-3"].map((id) => [id, fills(id)]));
 
   // The file behind a picture.
   let file = null;
@@ -286,7 +286,7 @@ def test_a_visit_in_a_real_browser(path: Path, tmp_path: Path, width: int) -> No
     assert seen["playing"] == "Pause"
     assert seen["end"].startswith("Step 2 of 2.")
     assert seen["trail"] == 2
-    assert set(seen["colours"]["chart-2"]) <= set(seen["colours"]["chart-0"])
+    assert set(seen["colours"]["chart-3"]) <= set(seen["colours"]["chart-0"])
     assert "mean ± 95 %" in seen["hover"]
     assert seen["csv"].splitlines()[0] == "series,ε,metric,mean,95 % low,95 % high,seeds"
     assert len(seen["csv"].splitlines()) == 1 + seen["rows"]
