@@ -31,25 +31,17 @@ def _keys(scores: Any, index_bits: int, keys: Any) -> None:
 
 
 @kernel
-def _repair(keys: Any, index_bits: int, scores: Any, ids: Any, order: Any) -> None:
-    """Rows out of sorted keys; where the upper bits tie, by score and ascending id."""
+def _rows(keys: Any, index_bits: int, scores: Any, ids: Any, order: Any) -> bool:
+    """Rows out of sorted keys; whether the order is right also where the upper bits tie."""
     shift = np.uint64(index_bits)
     low = (np.uint64(1) << shift) - np.uint64(1)
+    right, row = True, np.int64(0)
     for t in range(len(keys)):
-        order[t] = np.int64(keys[t] & low)
-    begin = 0
-    while begin < len(order):
-        end = begin + 1
-        sorted_already = True
-        while end < len(order) and keys[end] >> shift == keys[begin] >> shift:
-            a, b = order[end - 1], order[end]
-            sorted_already &= scores[a] > scores[b] or (scores[a] == scores[b] and ids[a] < ids[b])
-            end += 1
-        if not sorted_already:
-            run = order[begin:end]
-            run = run[np.argsort(ids[run])]
-            order[begin:end] = run[np.argsort(-scores[run], kind="mergesort")]
-        begin = end
+        before, row = row, np.int64(keys[t] & low)
+        order[t] = row
+        if t > 0 and keys[t] >> shift == keys[t - 1] >> shift:
+            right &= scores[before] > scores[row] or (scores[before] == scores[row] and ids[before] < ids[row])
+    return right
 
 
 def ranked_order(scores: Floats, ids: Ints) -> Ints:
@@ -59,7 +51,8 @@ def ranked_order(scores: Floats, ids: Ints) -> Ints:
     _keys(scores, index_bits, keys)
     words = keys.view(np.uint64)
     words.sort()
-    _repair(words, index_bits, scores, ids, order)
+    if not _rows(words, index_bits, scores, ids, order):  # rare: equal scores whose ids descend, or nearly equal ones
+        order = np.lexsort((ids, -scores))
     return order
 
 

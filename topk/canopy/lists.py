@@ -58,12 +58,21 @@ def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -
             words[cell_of[b]] = CUT
 
 
+@kernel(inner=True)
+def _all_open(cells: int) -> Any:
+    """For `open_from`."""
+    following = np.empty(cells + 1, np.int32)
+    for cell in range(cells + 1):
+        following[cell] = cell
+    return following
+
+
 @kernel
 def count(spans: Any, depth: int, words: Any, part: Any) -> None:
     """The words of the lists of the cells part[0] … part[1]−1."""
     begin, stop = part[0], part[1]
     covers = np.zeros(stop, np.int32)
-    following = np.arange(stop + 1).astype(np.int32)
+    following = _all_open(stop)
     for t in range(len(spans)):
         first, last = spans[t, 0], spans[t, 1]
         if first >= stop or last < begin:
@@ -95,10 +104,11 @@ def offsets_of(words: Any, offsets: Any) -> None:
 def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
     """The ranks into the lists of their cells, best first, until a list has its length."""
     begin, stop = part[0], part[1]
-    place = offsets[:stop] + 1
-    following = np.arange(stop + 1).astype(np.int32)
+    place = np.empty(stop, np.int32)
+    following = _all_open(stop)
     for c in range(begin, stop):
         lists[offsets[c]] = words[c]
+        place[c] = offsets[c] + 1
     for t in range(len(spans)):
         first, last = spans[t, 0], spans[t, 1]
         if first >= stop or last < begin:
@@ -122,7 +132,9 @@ def lay_whole(tallies: Any, depth: int, words: Any, offsets: Any, lists: Any, pl
     places[w, c] is then where share w of the ranks begins in the list of cell c. False: nothing was done.
     """
     cells, shares = len(words), len(tallies)
-    running = tallies[:, 0, 0].copy()
+    running = np.empty(shares, np.int64)
+    for w in range(shares):
+        running[w] = tallies[w, 0, 0]
     for c in range(cells):
         covering = 0  # at most: what begins and ends here is counted once
         begun, ended = 0, 0
