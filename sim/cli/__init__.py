@@ -1,1 +1,1 @@
-"""The `coverlay` command: main (arguments), verbs (what each does), lists (`coverlay list`), compiling (a notice)."""
+"""The `coverlay` command: main (arguments), verbs and looking (what each does), lists, terminal, compiling."""

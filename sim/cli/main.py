@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coverlay import CoverlayError, __version__
-from sim.cli import verbs
+from sim.cli import looking, verbs
 from sim.cli.lists import LISTS
 
 START = """start here:
@@ -67,7 +67,8 @@ def parser() -> argparse.ArgumentParser:
         said = f"{help[0].upper()}{help[1:]}."
         epilog = "examples:\n" + "\n".join(f"  coverlay {line}" for line in examples.split("\n"))
         made = commands.add_parser(name, help=help, description=said, epilog=epilog, formatter_class=_Help)
-        made.set_defaults(verb_function=getattr(verbs, VERBS.get(name, name)))
+        called = VERBS.get(name, name)
+        made.set_defaults(verb_function=getattr(verbs, called, None) or getattr(looking, called))
         if folder:
             made.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
         return made

@@ -1,7 +1,9 @@
-"""How long things take, on standard error: a bar on a terminal or in a notebook, a line every ten seconds elsewhere."""
+"""What is said on standard output; and how long things take, on standard error: a bar on a terminal or in a notebook,
+a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,9 +11,33 @@ from contextlib import contextmanager
 
 from rich import progress as bars
 from rich.console import Console
+from rich.table import Table
 
 EVERY = 10.0  # seconds between two lines where there is no terminal
+PIPE_WIDTH = 240  # columns when the output is not a terminal: tables in files and logs stay unbroken
+OUT = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
 ERR = Console(stderr=True, soft_wrap=True)
+
+
+def say(line: str) -> None:
+    OUT.print(line, markup=False, highlight=False)
+
+
+def complain(line: str, style: str | None = None) -> None:
+    ERR.print(line, style=style, markup=False, highlight=False)
+
+
+def print_table(headers: list[str], rows: list[list[str]]) -> None:
+    table = Table(*headers, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(cell(value).replace("[", "\\[") for value in row))
+    OUT.print(table)
+
+
+def cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class _Lines(threading.Thread):
