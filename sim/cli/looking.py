@@ -44,18 +44,27 @@ def keys(options: argparse.Namespace) -> int:
 
 def init(options: argparse.Namespace) -> int:
     from sim.experiment.plan import parse_setting
-    from sim.experiment.start import QUESTIONS, asked, compose, write
+    from sim.experiment.start import QUESTIONS, asked, compose, refuse_existing, write
 
+    refuse_existing(options.out, options.force)
     flags = {name: getattr(options, name) for name in (*QUESTIONS, "workload", "epsilon")}
     settings = dict(map(parse_setting, options.settings))
     if sys.stdin.isatty() and sys.stdout.isatty() and not settings and set(flags.values()) == {None}:
-        flags = asked(flags, lambda question, default: input(f"{question} [{default}]: "))
+        flags = asked(flags, _ask)
     data = compose(flags, settings, options.out.parent, options.out.stem)
     made = write(data, options.out, options.force)
     for note in made.notes:
         complain(f"note: {note}")
     say(f"{options.out} has {len(made.runs)} runs; coverlay run {options.out} runs them")
     return 0
+
+
+def _ask(question: str, default: str) -> str:
+    try:
+        return input(f"{question} [{default}]: ")
+    except EOFError:  # Ctrl-D: the default, and for what follows too
+        say("")
+        return ""
 
 
 def verify(options: argparse.Namespace) -> int:

@@ -92,10 +92,15 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
     return {**data, "schema": schema} if schema else data
 
 
-def write(data: dict[str, Any], out: Path, force: bool) -> Plan:
-    """Check the experiment and write it, commented."""
+def refuse_existing(out: Path, force: bool) -> None:
+    """Before anything is asked, so that no answer is lost."""
     if out.exists() and not force:
         raise CoverlayError(f"{out} exists already; --force replaces it, --out FILE writes another")
+
+
+def write(data: dict[str, Any], out: Path, force: bool) -> Plan:
+    """Check the experiment and write it, commented."""
+    refuse_existing(out, force)
     made = plan(data, str(out), folder=out.parent)
     check_files(made.runs)
     text = commented(data, made.runs[0].experiment, out)

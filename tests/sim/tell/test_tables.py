@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from broker.trace.schema import CLIENT
@@ -62,7 +62,13 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Without shrinking, which takes minutes: a run is small as it is.
+@settings(
+    max_examples=40,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(data=experiments(), seed=st.integers(1, 1000), share=st.floats(0.0, 1.0))
 def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(data, seed, share):
     experiment, stream = parse(data, "test"), streams(seed)
