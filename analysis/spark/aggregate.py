@@ -146,9 +146,10 @@ def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.
             say(f"{job.name.replace('_', ' ')} ({number} of {len(JOBS)})")
             wide = keys.merge(values, "left", "run")
             for metric in job.metrics:
-                part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=wide[metric.name])
+                value = wide[metric.name].astype("float64")  # a metric that no run has comes as a column of objects
+                part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=value)
                 parts.append(part if metric.empty is None else part.fillna({"value": metric.empty}))
-    return pd.concat(parts, ignore_index=True).astype({"value": "float64"})
+    return pd.concat(parts, ignore_index=True)
 
 
 def labels(run: Run) -> dict[str, Any]:
