@@ -198,7 +198,8 @@ class Plane:
 
     def _charge(self, decision: Decision) -> None:
         """A search that is no decision about a link, and takes time like one."""
-        self.broker.charge(decision.search)
+        if not self.broker.network.loading:
+            self.broker.charge(decision.search)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""

@@ -27,13 +27,15 @@ BLOCK = 1 << 16  # rows of a table of the trace that are taken away at once: the
 
 @inlined
 def _take_sample(w: Any) -> None:
-    """The present size of every table: the clients' of each broker, then by wire."""
+    """The present size of every table: the clients' of each broker, then by wire, then what is pruned by wire."""
     run, brokers, wires = w.run[0], w.brokers, w.wires
     w.sampled_at[run.sampled] = run.now
     for b in range(len(brokers)):
         w.samples[run.sampled, b] = brokers[b].local
     for wire in range(len(wires)):
         w.samples[run.sampled, len(brokers) + wire] = wires[wire].entries
+        if run.prunes:
+            w.samples[run.sampled, len(brokers) + len(wires) + wire] = wires[wire].known - wires[wire].entries
     run.sampled += 1
 
 

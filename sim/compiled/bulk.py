@@ -29,12 +29,19 @@ Ints = NDArray[np.int64]
 CLIENTS = -1  # in place of a route: what the source's own clients ask
 
 
-def load(world: Any, curve: NDArray[np.float64] | None, homes: Ints, routes: NDArray[Any], brokers: int) -> None:
-    """Let subscriptions spread; `homes`: the broker of each; `curve`: see update_ledgers."""
+def load(
+    world: Any,
+    curve: NDArray[np.float64] | None,
+    extra: Any,
+    homes: Ints,
+    routes: NDArray[Any],
+    brokers: int,
+) -> None:
+    """Let subscriptions spread; `homes`: the broker of each; `curve`, `extra`: see update_ledgers."""
     order, first, inputs = _order(routes)
     own = np.argsort(homes, kind="stable")
     own_first = np.searchsorted(homes[own], np.arange(brokers + 1))
-    _load(world, curve, np.ascontiguousarray(homes), order, first, inputs, own, own_first)
+    _load(world, curve, extra, np.ascontiguousarray(homes), order, first, inputs, own, own_first)
 
 
 def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
@@ -67,7 +74,17 @@ def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def _load(w: Any, curve: Any, homes: Any, order: Any, first: Any, inputs: Any, own: Any, own_first: Any) -> None:
+def _load(
+    w: Any,
+    curve: Any,
+    extra: Any,
+    homes: Any,
+    order: Any,
+    first: Any,
+    inputs: Any,
+    own: Any,
+    own_first: Any,
+) -> None:
     run = w.run[0]
     run.loading = True
     _enter_clients(w, homes)
@@ -75,9 +92,9 @@ def _load(w: Any, curve: Any, homes: Any, order: Any, first: Any, inputs: Any, o
     for at in range(len(order)):
         route = order[at]
         passed_first[route, 0] = run.passed
-        _pass_on(w, curve, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
+        _pass_on(w, curve, extra, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
         passed_first[route, 1] = run.passed
-        _take_in(w, route, passed_first[route, 0], run.passed)
+        _take_in(w, curve, extra, route, passed_first[route, 0], run.passed)
     run.loading = False
     w.passed = np.empty(1, w.passed.dtype)
 
@@ -101,11 +118,11 @@ def _enter_clients(w: Any, homes: Any) -> None:
 @inlined
 def _place_among(w: Any, route: int, came_from: int) -> int:
     """Which of the nodes that a subscription has at the route's source is the one on this route."""
-    routes, back = w.routes, -1
+    routes, back, place = w.routes, -1, 0
     first = w.learn_first[routes[route].source * w.run[0].trees]
     if came_from != CLIENTS:
         first, back = w.learn_first[routes[came_from].plane], routes[came_from].source
-    place = 0
+        place += w.run[0].prunes  # the sieve's is the first
     for at in range(first, len(w.learn)):
         if w.learn[at] == route:
             break
@@ -115,7 +132,16 @@ def _place_among(w: Any, route: int, came_from: int) -> int:
 
 
 @inlined
-def _pass_on(w: Any, curve: Any, route: int, inputs: Any, own: Any, own_first: Any, passed_first: Any) -> None:
+def _pass_on(
+    w: Any,
+    curve: Any,
+    extra: Any,
+    route: int,
+    inputs: Any,
+    own: Any,
+    own_first: Any,
+    passed_first: Any,
+) -> None:
     """Decide about everything that reaches a route's source, in the order of operations: a merge by a heap."""
     run, source, heap, waiting = w.run[0], w.routes[route].source, np.empty(len(inputs), w.calendar.dtype), 0
     places, cursor, last = np.empty_like(inputs), np.empty_like(inputs), np.empty_like(inputs)
@@ -140,7 +166,7 @@ def _pass_on(w: Any, curve: Any, route: int, inputs: Any, own: Any, own_first: A
         if run.strategy == SIMPLE:
             forward_all(w)
         else:
-            update_ledgers(w, curve)
+            update_ledgers(w, curve, extra)
         waiting = pop(heap, waiting)
         cursor[i] += 1
         if cursor[i] < last[i]:
@@ -149,7 +175,7 @@ def _pass_on(w: Any, curve: Any, route: int, inputs: Any, own: Any, own_first: A
 
 
 @inlined
-def _take_in(w: Any, route: int, first: int, last: int) -> None:
+def _take_in(w: Any, curve: Any, extra: Any, route: int, first: int, last: int) -> None:
     """The target of a route takes in what was passed on: its table, and nodes for the routes that lead on."""
     run, table = w.run[0], w.routes[route]
     for at in range(first, last):
@@ -157,10 +183,18 @@ def _take_in(w: Any, route: int, first: int, last: int) -> None:
         if w.passed[at].kind != SUBSCRIBE:
             leave_table(w, node)
             continue
-        enter_table(w, node)
         if w.nodes[node].child < 0:
             make_nodes(w, run.widest)
             w.nodes[node].child = run.nodes
+            if run.prunes:
+                new_node(w, np.int64(w.nodes[node].subscription), route + run.routes)
             for onward in range(w.learn_first[table.plane], w.learn_first[table.plane + 1]):
                 if w.routes[w.learn[onward]].target != table.source:
                     new_node(w, np.int64(w.nodes[node].subscription), w.learn[onward])
+        if run.prunes:
+            w.wires[table.wire].known += 1
+            run.update_kind, run.update_operation = SUBSCRIBE, w.passed[at].operation
+            run.update_first, run.update_last = w.nodes[node].child, w.nodes[node].child + 1
+            update_ledgers(w, curve, extra)
+        else:
+            enter_table(w, node)

@@ -5,6 +5,9 @@ kdtree, auto, zorder-emulated) with the same searches (their kernels are called,
 rebuilds at the same moments, hence the same witness and the same number of probes. What is written again is what the
 classes do in Python: which slot is free, when the tail is full.
 
+The indexes of a route and group are a chain, one per residue, in the order in which they were first used, as the
+partitions of FilterIndex. An emptied one leaves its chain and may be used again, with its region, in another.
+
 An index has a record (records.INDEX), which says where its region of the shared arrays begins: `index_points`
 (dominance points by slot), `index_words` (packed, always 64 bits wide, so that one compiled version serves every d),
 `index_owners` (the node in a slot; −2 − next for a free one), and `index_tops` (maxima of the k-d tree, and their
@@ -26,7 +29,7 @@ from covering.packed_words import FIRST, SCAN_BLOCK, covered_by_fields, pack, pa
 from covering.scan import scan_one
 from sim.compiled.calendar import ascending
 from sim.compiled.records import KDTREE, PACKED, SCAN
-from sim.compiled.state import inlined, inner, longer
+from sim.compiled.state import ONE_MORE, inlined, inner, longer
 
 _LEAST_CAPACITY = 8  # slots of the first region
 _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = (
@@ -156,6 +159,48 @@ def _longer_matrix(rows: Any, needed: int) -> Any:
 
 
 @inner
+def new_index(w: Any, chain: int, residue: int, method: int) -> int:
+    """An empty index, last of its chain. Records of indexes that a caller holds are invalid afterwards."""
+    run, links = w.run[0], w.chains[chain]
+    s = run.unused_index
+    if s >= 0:
+        run.unused_index = w.indexes[s].next
+    else:
+        s = run.indexes
+        run.indexes += 1
+        if s == len(w.indexes):
+            w.indexes = longer(w.indexes, ONE_MORE)
+        fresh = w.indexes[s]
+        fresh.row, fresh.capacity, fresh.top, fresh.tops = 0, 0, 0, 0
+    index = w.indexes[s]
+    index.residue, index.next, index.method = residue, -1, method
+    index.used, index.built, index.dead, index.held, index.free = 0, 0, 0, 0, -1
+    index.fallbacks, index.updates, index.stay = 0, 0, 0
+    if links.last >= 0:
+        w.indexes[links.last].next = s
+    else:
+        links.first = s
+    links.last = s
+    return s
+
+
+@inner
+def drop_index(w: Any, chain: int, s: int) -> None:
+    """Take an emptied index out of its chain."""
+    run, links, before = w.run[0], w.chains[chain], -1
+    at = links.first
+    while at != s:
+        before, at = at, w.indexes[at].next
+    if before >= 0:
+        w.indexes[before].next = w.indexes[s].next
+    else:
+        links.first = w.indexes[s].next
+    if links.last == s:
+        links.last = before
+    w.indexes[s].next, run.unused_index = run.unused_index, s
+
+
+@inner
 def add(w: Any, s: int, node: int, point: Any) -> None:
     """Store a point for a node; see `needs_rebuild`."""
     index = w.indexes[s]
@@ -181,18 +226,10 @@ def add(w: Any, s: int, node: int, point: Any) -> None:
 
 @inner
 def remove(w: Any, s: int, slot: int) -> None:
-    """Forget what is in a slot. An emptied index begins anew, as FilterIndex drops an empty partition.
-
-    See `needs_rebuild`.
-    """
+    """Forget what is in a slot; see `needs_rebuild`."""
     index = w.indexes[s]
     index.held -= 1
     index.updates += 1
-    if index.held == 0:
-        index.method = w.run[0].first_method
-        index.used, index.built, index.dead, index.free = 0, 0, 0, -1
-        index.fallbacks, index.updates, index.stay = 0, 0, 0
-        return
     words, points, owners = words_of(w, s), points_of(w, s), owners_of(w, s)
     for i in range(len(w.guards)):
         words[i, slot] = w.guards[i]  # passes for no query

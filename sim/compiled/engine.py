@@ -81,7 +81,7 @@ class Engine:
         self._run["k"] = -1 if settings.k is None else settings.k
         self._run["samples"] = samples if len(timeline) else 0
         self._run["clients"] = self._run["sampler"] = r.ACTING
-        for name in ("outbox", "unused_message", "begun", "ended", "held"):
+        for name in ("outbox", "unused_message", "unused_index", "begun", "ended", "held"):
             self._run[name] = -1
         self.arrays = Arrays(
             run=self._run,
@@ -104,7 +104,8 @@ class Engine:
         self.world = world_of(self.arrays)
         self.trace = Trace(self.arrays, held)
         if len(timeline.preloaded):
-            load(self.world, self._curve, timeline.preloaded, self.topology.routes, overlay.brokers)
+            routes = self.topology.routes[: self._run["routes"][0]]
+            load(self.world, self._curve, self._extra, timeline.preloaded, routes, overlay.brokers)
 
     @property
     def now(self) -> float:
@@ -122,7 +123,7 @@ class Engine:
         while (stopped := advance(world)) != DONE:
             tell(self.now)
             if stopped == UPDATE:
-                update_ledgers(world, self._curve)
+                update_ledgers(world, self._curve, self._extra)
             elif stopped == DRAW:
                 self._draw()
             elif stopped == BUILD:
@@ -130,9 +131,9 @@ class Engine:
             else:
                 self.trace.take(self.growing.decisions)
         self.trace.take(self.growing.decisions)
-        at, brokers = int(self._run["samples"][0]), self.overlay.brokers
-        self.arrays.samples[at, :brokers] = self.arrays.brokers["local"]
-        self.arrays.samples[at, brokers:] = self.arrays.wires["entries"]
+        at, wires = int(self._run["samples"][0]), self.arrays.wires
+        pruned = wires["known"] - wires["entries"] if self._run["prunes"][0] else np.zeros(len(wires), np.int64)
+        self.arrays.samples[at] = np.concatenate([self.arrays.brokers["local"], wires["entries"], pruned])
         self.arrays.sampled_at[at] = self.now
 
     def _draw(self) -> None:
@@ -225,8 +226,10 @@ class Engine:
 
     def _overlay_arrays(self) -> dict[str, Any]:
         t, count = self.topology, self.overlay.brokers
-        self._run["trees"] = len(t.trees)
-        self._run["widest"] = max(1, int(np.diff(t.learn_first[:: len(t.trees)]).max(initial=0)))
+        prunes = self.settings.mode == "prune"
+        self._run["trees"], self._run["prunes"] = len(t.trees), prunes
+        self._run["routes"] = len(t.routes) // (1 + prunes)
+        self._run["widest"] = max(1, prunes + int(np.diff(t.learn_first[:: len(t.trees)]).max(initial=0)))
         t.wires["drawn"] = _DRAWN_AHEAD  # all used up: the first ones are drawn at once
         population = np.bincount(self.homes[self.homes >= 0], minlength=count)
         brokers = np.zeros(count, r.BROKER)
@@ -248,16 +251,21 @@ class Engine:
         if self.settings.routing.semantics == "relaxed" and count:
             subscriptions["group"] = _numbered(workload.mentioned)
         if self._run["strategy"][0] == r.IDENTITY and count:
-            # Equal Filter.key and group; + 0.0 makes −0 and 0 the same.
-            rows = np.concatenate([workload.lo + 0.0, workload.hi + 0.0, workload.mentioned], axis=1)
+            # Equal Filter.key and group; + 0.0 makes −0 and 0 the same, which they are not in a residue.
+            keys, listed = {"": 0}, np.zeros((count, 1))
+            for row, residue in workload.residues.items():
+                listed[row] = keys.setdefault(repr(residue), len(keys))
+            rows = np.concatenate([workload.lo + 0.0, workload.hi + 0.0, workload.mentioned, listed], axis=1)
             subscriptions["equal"] = _numbered(rows)
         self._run["groups"] = int(subscriptions["group"].max(initial=0)) + 1
         self._run["classes"] = count + 1
-        named = _only_mentioned(workload.mentioned)
+        named, integral = _only_mentioned(workload.mentioned), self.settings.routing.integral
         residues = Residues(workload.residues.values())
         subscriptions["residue"] = PLAIN
         for row, residue in workload.residues.items():
             subscriptions["residue"][row] = residues.number(residue)
+        whole = np.zeros(d, np.bool_) if integral is None else np.array(integral, np.bool_)
+        self._extra = (residues.rows, whole) if workload.residues or self._run["prunes"][0] else None
         timeline = np.empty(len(line), r.ACT)
         timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
         timeline["broker"] = line.broker
@@ -280,7 +288,7 @@ class Engine:
         shared = dimensions, residues, scratch, semantics
         matcher = self.settings.matcher
         self._local_rows = [local_rows.new_rows(*shared, matcher) for _ in range(self.overlay.brokers)]
-        self._link_rows = [link_rows.new_rows(*shared) for _ in self.topology.routes]
+        self._link_rows = [link_rows.new_rows(*shared) for _ in range(self._run["routes"][0])]  # sieves have none
         return {
             "local_rows": np.array([rows.address for rows in self._local_rows], np.int64),
             "link_rows": np.array([rows.address for rows in self._link_rows], np.int64),
@@ -288,14 +296,14 @@ class Engine:
 
     def _index_arrays(self) -> dict[str, Any]:
         domain, run = self.settings.routing.domain, self._run[0]
-        indexes = len(self.topology.routes) * int(run["groups"]) if run["strategy"] == r.COVERING else 0
+        chains = np.empty(len(self.topology.routes) * int(run["groups"]), r.CHAIN)
+        chains["first"] = chains["last"] = -1
         fields = Fields.of(domain)
         box = np.empty((2 * len(domain), 2))
         box[0::2], box[1::2] = -domain[:, ::-1], domain
-        rows = np.zeros(indexes, r.INDEX)
-        rows["method"], rows["free"] = run["first_method"], -1
         return {
-            "indexes": rows,
+            "chains": chains,
+            "indexes": np.empty(FIRST_ROWS, r.INDEX),
             "index_points": np.empty((0, len(box))),
             "index_words": np.empty(0, np.uint64),
             "index_owners": np.empty(0, np.int32),
@@ -319,7 +327,7 @@ class Engine:
             "faults": np.empty(BLOCK + 1, r.FAULT),
             "sample_due": last * np.arange(1, samples + 1) / max(samples, 1),
             "sampled_at": np.zeros(samples + 1),  # and the final one
-            "samples": np.zeros((samples + 1, self.overlay.brokers + len(self.topology.wires)), np.int64),
+            "samples": np.zeros((samples + 1, self.overlay.brokers + 2 * len(self.topology.wires)), np.int64),
         }
 
 

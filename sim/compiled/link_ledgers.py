@@ -17,8 +17,21 @@ from covering.slot_table import drop_id, find_id, put_ids
 from coverlay import kernel
 from sim.compiled import covers_auto
 from sim.compiled.calendar import ascending
-from sim.compiled.covers import add, covered, exists, needs_rebuild, owners_of, rebuild, remove, search
+from sim.compiled.covers import (
+    add,
+    covered,
+    drop_index,
+    exists,
+    needs_rebuild,
+    new_index,
+    owners_of,
+    rebuild,
+    remove,
+    search,
+)
 from sim.compiled.covers_emulated import search_emulated
+from sim.compiled.covers_residues import is_implied
+from sim.compiled.matching import enter_table, leave_table
 from sim.compiled.records import (
     ABSENT,
     COVERING,
@@ -74,49 +87,77 @@ def make_nodes(w: Any, needed: int) -> None:
 
 
 @inlined
-def index_of(w: Any, node: int) -> int:
-    """The covering index in which a node is if it is sent: one per route and group."""
+def is_sieve(w: Any, node: int) -> bool:
+    return w.nodes[node].route >= w.run[0].routes
+
+
+@inlined
+def chain_of(w: Any, node: int) -> int:
+    """The covering indexes that may cover a node: one chain per route and group."""
     row = w.nodes[node]
     return row.route * w.run[0].groups + w.subscriptions[row.subscription].group
 
 
 @inner
-def _look(w: Any, node: int, curve: Any) -> Any:
+def index_of(w: Any, node: int) -> int:
+    """The index of a node's chain with what has the same residue, −1: none."""
+    s, residue = w.chains[chain_of(w, node)].first, w.subscriptions[w.nodes[node].subscription].residue
+    while s >= 0 and w.indexes[s].residue != residue:
+        s = w.indexes[s].next
+    return s
+
+
+@inner
+def _look(w: Any, node: int, curve: Any, extra: Any) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
-    run, s, link = w.run[0], index_of(w, node), w.routes[w.nodes[node].route]
-    index, before = w.indexes[s], link.volume
-    link.checks += 1
-    may_miss = run.gives_up or link.epsilon > 0.0
+    run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
+    before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
+    may_miss = (run.gives_up and not sieve) or link.epsilon > 0.0
     exact: Any = -1 if may_miss and not run.ask_exact else 0
-    if index.held == 0:
-        link.volume = before + 1.0
-        return -1, 0, 0, link.volume - before, False, exact
-    subscription = w.nodes[node].subscription
     query = w.points[subscription : subscription + 1]
-    cubes, capped = 0, False
-    if curve is None:
-        slot, probes, share = search(w, s, query, link.epsilon)
-        any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
-    else:
-        slot, cubes, share, capped, any_at_all = search_emulated(w, s, query[0], curve, link.numerator, link.shift)
-        probes = cubes
-    link.volume = before + share
-    charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, probes)
-    witness: Any = -1
-    if slot >= 0:
-        witness, exact = np.int64(owners_of(w, s)[slot]), 1
-        link.hits += 1
-    elif may_miss and run.ask_exact:
-        exact = np.int64(any_at_all)
+    witness, probes, cubes = np.int64(-1), 0, 0
+    capped: Any = False
+    s = w.chains[chain_of(w, node)].first
+    while s >= 0 and witness < 0:
+        index = w.indexes[s]
+        if is_implied(w, extra, index.residue, subscription):
+            asked += 1
+            link.checks += 1
+            if curve is not None and (extra is None or not sieve):
+                slot, looked, share, ended, any_at_all = search_emulated(
+                    w, s, query[0], curve, link.numerator, link.shift
+                )
+                cubes += looked
+                capped |= ended
+            else:
+                slot, looked, share = search(w, s, query, link.epsilon)
+                any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
+            probes += looked
+            link.volume += share
+            charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, looked)
+            if slot >= 0:
+                witness, exact = np.int64(owners_of(w, s)[slot]), 1
+                link.hits += 1
+            elif may_miss and run.ask_exact and any_at_all:
+                exact = 1
+            if (run.auto or sieve) and link.checks >= index.next_review:
+                covers_auto.review(w, s, link.checks, link.hits)
+        s = index.next
+    if asked != 1:
+        link.checks = checks + 1
+        link.volume = before + ((link.volume - before) / asked if asked else 1.0)
+        capped &= witness < 0
     return witness, probes, cubes, link.volume - before, capped, exact
 
 
 @inner
 def charge(w: Any, method: int, probes: int) -> None:
-    """What a search for a cover touches and takes: Broker.charge."""
+    """What a search for a cover touches and takes, one of perhaps several for a decision: Broker.charge."""
     run, price = w.run[0], w.search_prices[method]
-    run.pages, run.round_trips = pages_and_trips(probes, price.per_page, price.apart)
-    run.took = search_time(w.prices[0], price, probes, run.pages, run.round_trips)
+    pages, round_trips = pages_and_trips(probes, price.per_page, price.apart)
+    run.pages += pages
+    run.round_trips += round_trips
+    run.took += search_time(w.prices[0], price, probes, pages, round_trips)
 
 
 @inlined
@@ -129,15 +170,10 @@ def charge_covered(w: Any, s: int, epsilon: float) -> None:
 
 
 @inlined
-def _choose(w: Any, node: int, curve: Any) -> Any:
+def _choose(w: Any, node: int, curve: Any, extra: Any) -> Any:
     """What `_look` answers, by any strategy that may hold something back."""
-    run = w.run[0]
-    if run.strategy == COVERING:
-        found = _look(w, node, curve)
-        s, link = index_of(w, node), w.routes[w.nodes[node].route]
-        if run.auto and w.indexes[s].held > 0 and link.checks >= w.indexes[s].next_review:
-            covers_auto.review(w, s, link.checks, link.hits)
-        return found
+    if w.run[0].strategy == COVERING:
+        return _look(w, node, curve, extra)
     charge(w, EQUAL, np.int64(1))
     at = find_id(w.equal, w.keys, _key(w, node))
     if at >= 0:
@@ -158,7 +194,9 @@ def _store(w: Any, node: int) -> None:
     row.coverer = SENT
     if run.strategy == COVERING:
         s, link = index_of(w, node), w.routes[row.route]
-        if run.auto and w.indexes[s].held == 0:
+        if s < 0:
+            method = KDTREE if is_sieve(w, node) else run.first_method
+            s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
             covers_auto.begin(w, s, link.checks, link.hits)
         add(w, s, node, w.points[row.subscription])
         if needs_rebuild(w, s):
@@ -175,7 +213,9 @@ def _unstore(w: Any, node: int) -> None:
     if run.strategy == COVERING:
         s = index_of(w, node)
         remove(w, s, np.int64(w.nodes[node].slot))
-        if needs_rebuild(w, s):
+        if w.indexes[s].held == 0:
+            drop_index(w, chain_of(w, node), s)
+        elif needs_rebuild(w, s):
             rebuild(w, s)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
@@ -209,9 +249,15 @@ def _forget_dependant(w: Any, node: int) -> None:
 
 
 @inner
-def _tell(w: Any, node: int, kind: int, operation: int, hop: int) -> None:
-    """Send a subscription or an unsubscription over the node's route."""
+def _tell(w: Any, node: int, kind: int, operation: int, hop: int, extra: Any) -> None:
+    """Send a subscription or an unsubscription over the node's route; a sieve changes its table instead."""
     run, request = w.run[0], w.operations[operation]
+    if extra is not None and is_sieve(w, node):
+        if kind == SUBSCRIBE:
+            enter_table(w, node)
+        else:
+            leave_table(w, node)
+        return
     request.messages += 1
     if run.loading:
         if run.passed == len(w.passed):
@@ -242,7 +288,7 @@ def _record(
     pages, round_trips, took = run.pages, run.round_trips, run.took
     run.pages, run.round_trips, run.took = 0, 0, 0.0
     run.searching += took
-    if run.loading:
+    if run.loading or is_sieve(w, node):
         return
     if run.decisions == len(w.decisions):
         w.decisions = longer(w.decisions, ONE_MORE)
@@ -258,23 +304,31 @@ def _record(
 
 
 @inlined
-def _covered_by(w: Any, node: int) -> Any:
+def _covered_by(w: Any, node: int, extra: Any) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
-    s = index_of(w, node)
-    charge_covered(w, s, w.routes[w.nodes[node].route].epsilon)
-    slots, owners = covered(w, s, w.points[w.nodes[node].subscription]), owners_of(w, s)
-    names = np.empty(len(slots))
-    for i in range(len(slots)):
-        slots[i] = owners[slots[i]]
-        names[i] = w.nodes[slots[i]].subscription
-    order = ascending(names, np.empty(len(names), w.calendar.dtype))
-    for i in range(len(order)):
-        order[i] = slots[order[i]]
+    subscription, first, held = np.int64(w.nodes[node].subscription), w.chains[chain_of(w, node)].first, 0
+    s = first
+    while s >= 0:
+        held += w.indexes[s].held
+        s = w.indexes[s].next
+    found, names, count, s = np.empty(held, np.int64), np.empty(held), 0, first
+    while s >= 0:
+        charge_covered(w, s, w.routes[w.nodes[node].route].epsilon)
+        owners = owners_of(w, s)
+        for slot in covered(w, s, w.points[subscription]):
+            name = np.int64(w.nodes[owners[slot]].subscription)
+            if is_implied(w, extra, w.subscriptions[subscription].residue, name):
+                found[count], names[count] = owners[slot], name
+                count += 1
+        s = w.indexes[s].next
+    order = ascending(names[:count], np.empty(count, w.calendar.dtype))
+    for i in range(count):
+        order[i] = found[order[i]]
     return order
 
 
 @inlined
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int) -> None:
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, extra: Any) -> None:
     """Take back what is sent but now covered; what it held back is held back by the coverer."""
     nodes = w.nodes
     for node in others:
@@ -287,26 +341,27 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int) -> Non
             _suppress(w, dependant, coverer)
             dependant = following
         _record(w, node, operation, RETRACTED, coverer, NO_PROBES, NO_PROBES, 0.0, NOT_CAPPED, NONE)
-        _tell(w, node, UNSUBSCRIBE, operation, hop)
+        _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
 
 
 @inlined
-def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any) -> None:
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any, extra: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve)
+    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve, extra)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
     else:
-        if run.active and run.strategy == COVERING and w.indexes[index_of(w, node)].held > 0:
-            others = _covered_by(w, node)
+        active = run.active or is_sieve(w, node)
+        if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
+            others = _covered_by(w, node, extra)
         _store(w, node)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
-        _tell(w, node, SUBSCRIBE, operation, hop)
+        _tell(w, node, SUBSCRIBE, operation, hop, extra)
         if len(others):
-            _retract(w, others, node, operation, hop)
+            _retract(w, others, node, operation, hop, extra)
 
 
 @inlined
@@ -323,10 +378,12 @@ def _leave(w: Any, node: int) -> bool:
 
 
 @kernel
-def update_ledgers(w: Any, curve: Any) -> None:
+def update_ledgers(w: Any, curve: Any, extra: Any) -> None:
     """What a message means for the routes that lead on: LinkLedger.subscribe or unsubscribe on each.
 
     `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
+    `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
+    neither residues nor sieves, which compiles nothing for them.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
     """
     run, nodes = w.run[0], w.nodes
@@ -342,10 +399,10 @@ def update_ledgers(w: Any, curve: Any) -> None:
         while at >= 0:
             if kind == UNSUBSCRIBE:
                 following = np.int64(nodes[at].next)
-            _decide(w, at, outcome, operation, hop, curve)
+            _decide(w, at, outcome, operation, hop, curve, extra)
             at = following
         if kind == UNSUBSCRIBE:
-            _tell(w, node, UNSUBSCRIBE, operation, hop)
+            _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
     run.update_last = run.update_first
 
 
@@ -356,5 +413,5 @@ def forward_all(w: Any) -> None:
     for node in range(run.update_first, run.update_last):
         if run.update_kind == SUBSCRIBE:
             _record(w, node, run.update_operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
-        _tell(w, node, run.update_kind, run.update_operation, run.update_hop)
+        _tell(w, node, run.update_kind, run.update_operation, run.update_hop, None)
     run.update_last = run.update_first

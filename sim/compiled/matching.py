@@ -48,10 +48,17 @@ def leave_local(w: Any, broker: int, subscription: int) -> None:
         w.subscriptions[moved].row = at
 
 
+@inlined
+def _route_of(w: Any, node: int) -> Any:
+    """The route whose table a node is in, be it a sieve's."""
+    route = np.int64(w.nodes[node].route)
+    return route if route < w.run[0].routes else route - w.run[0].routes
+
+
 @inner
 def enter_table(w: Any, node: int) -> None:
     """A neighbour subscribes."""
-    route = np.int64(w.nodes[node].route)
+    route = _route_of(w, node)
     table = w.routes[route]
     if table.used == table.capacity:
         _move_to_end(w, route)
@@ -78,7 +85,7 @@ def _move_to_end(w: Any, route: int) -> None:
 @inner
 def leave_table(w: Any, node: int) -> None:
     """A neighbour unsubscribes: LinkTable.remove."""
-    nodes, who, route = w.nodes, w.entry_node, np.int64(w.nodes[node].route)
+    nodes, who, route = w.nodes, w.entry_node, _route_of(w, node)
     table, rows, place = w.routes[route], link_at(w.link_rows[route]), np.int64(nodes[node].row)
     table.entries -= 1
     w.wires[table.wire].entries -= 1

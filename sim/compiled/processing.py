@@ -60,7 +60,9 @@ def _control(w: Any, m: int, broker: int) -> None:
         subscription, source, tree = np.int64(nodes[node].subscription), route.source, route.tree
         latency = w.wires[route.wire].latency
         first, last, child = w.learn_first[route.plane], w.learn_first[route.plane + 1], np.int64(nodes[node].child)
-        if kind == SUBSCRIBE:
+        if run.prunes:  # the sieve decides
+            w.wires[route.wire].known += 1 if kind == SUBSCRIBE else -1
+        elif kind == SUBSCRIBE:
             enter_table(w, node)
         else:
             leave_table(w, node)
@@ -73,6 +75,10 @@ def _control(w: Any, m: int, broker: int) -> None:
         else:
             nodes[node].child = child
     last_child = child
+    if run.prunes and not from_client:
+        if fresh:
+            new_node(w, subscription, nodes[node].route + run.routes)
+        last_child += 1
     for at in range(first, last):
         onward = w.learn[at]
         if w.routes[onward].target != source:  # do not send it back to its source

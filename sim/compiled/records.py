@@ -3,6 +3,8 @@
 Words used here, beside those of `broker/`:
 - a *route* is one direction of a link in one routing tree: what a LinkLedger and a LinkTable belong to;
 - a *wire* is one direction of a link, whatever the tree: what a Link of the transport is;
+- a *sieve* is a second ledger of a route, at its target, with `routing.mode = "prune"`: it decides, as an active and
+  exact one does, which entries of the table are rows (PrunedTable). Sieves are routes too, `run.routes` after theirs;
 - a *plane* is a broker's part in a tree;
 - a *node* is a subscription on a route: what the ledger knows about it. The nodes that a subscription has on the
   routes leading on from a broker are neighbours, so a message needs only its own node to find them.
@@ -48,8 +50,10 @@ RUN = np.dtype(
         ("auto", np.bool_),  # the covering method is chosen again and again
         ("first_method", np.int64),  # of an empty covering index
         ("bits", np.int64),  # per coordinate, of the curve of `zorder-emulated`
-        ("groups", np.int64),  # of subscriptions that can cover each other
+        ("groups", np.int64),  # of subscriptions that can cover each other, as far as their residues go
         ("classes", np.int64),  # of equal subscriptions
+        ("routes", np.int64),  # beside sieves
+        ("prunes", np.bool_),  # there are sieves
         ("trees", np.int64),
         ("widest", np.int64),  # most routes that lead on from a broker
         # How events are matched:
@@ -102,6 +106,8 @@ RUN = np.dtype(
         ("calls", np.int64),
         ("entries", np.int64),  # of all tables, with the gaps between them
         ("passed", np.int64),  # while loading
+        ("indexes", np.int64),
+        ("unused_index", np.int64),  # the first of a list, −1: none
         ("index_rows", np.int64),
         ("index_tops", np.int64),
         ("control", np.int64),
@@ -122,6 +128,7 @@ WIRE = np.dtype(
         ("free_at", np.float64),
         ("last", np.float64),
         ("entries", np.int64),  # in the target's tables for the source, all trees together
+        ("known", np.int64),  # and with those that are pruned, where there are sieves
         ("drawn", np.int64),  # random numbers used of its row of `draws`
     ]
 )
@@ -227,8 +234,11 @@ SEARCH_PRICE = np.dtype(
 ACT = np.dtype([("time", np.float64), ("kind", np.int64), ("index", np.int64), ("broker", np.int64)])  # of a client
 CALL = np.dtype([("time", np.float64), ("order", np.int64), ("what", np.int64)])  # an entry of the calendar
 PASSED = np.dtype([("operation", np.int64), ("node", np.int64), ("kind", np.int64)])  # over a route, while loading
+CHAIN = np.dtype([("first", np.int64), ("last", np.int64)])  # of indexes, −1: none
 INDEX = np.dtype(  # of covering, see covers.py
     [
+        ("residue", np.int64),  # of what is in it
+        ("next", np.int64),  # in its chain, or unused, −1: none
         ("row", np.int64),  # its region of points, words and owners
         ("capacity", np.int64),
         ("top", np.int64),  # its region of tops

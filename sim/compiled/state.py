@@ -60,6 +60,7 @@ class Arrays(NamedTuple):
     link_rows: Array  # their bounds: the address of a LinkRows per route
     passed: Array  # while loading, see bulk.py
     # Covering indexes, see covers.py:
+    chains: Array
     indexes: Array
     index_points: Array
     index_words: Array
@@ -106,7 +107,7 @@ _TYPES = {
     "prices": _rows(r.PRICES), "search_prices": _rows(r.SEARCH_PRICE),
     "nodes": _rows(r.NODE), "keys": _INTS, "equal": _rows(np.int32), "entry_node": _rows(np.int32),
     "passed": _rows(r.PASSED),
-    "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
+    "chains": _rows(r.CHAIN), "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
     "index_owners": _rows(np.int32), "index_tops": _MATRIX, "index_top_words": _rows(np.uint64), "grid": _MATRIX,
     "guards": _rows(np.uint64), "domain": _MATRIX, "box": _MATRIX,
     "control": _rows(r.CONTROL), "decisions": _rows(r.DECISION), "publications": _rows(r.PUBLICATION),
@@ -136,7 +137,7 @@ def _put(w: Any, a: Any) -> None:
     w.calendar, w.draws, w.service_draws, w.nodes = a.calendar, a.draws, a.service_draws, a.nodes
     w.prices, w.search_prices = a.prices, a.search_prices
     w.keys, w.equal, w.entry_node, w.link_rows = a.keys, a.equal, a.entry_node, a.link_rows
-    w.passed, w.indexes = a.passed, a.indexes
+    w.passed, w.chains, w.indexes = a.passed, a.chains, a.indexes
     w.index_points, w.index_words, w.index_owners = a.index_points, a.index_words, a.index_owners
     w.index_tops, w.index_top_words, w.grid, w.guards = a.index_tops, a.index_top_words, a.grid, a.guards
     w.domain, w.box, w.control, w.decisions = a.domain, a.box, a.control, a.decisions

@@ -19,8 +19,6 @@ def unsupported(experiment: Experiment) -> str | None:
     routing, faults = experiment.routing, experiment.faults
     if routing.strategy not in STRATEGIES:
         return f"routing.strategy = {routing.strategy!r}"
-    if routing.mode == "prune":
-        return f"routing.mode = {routing.mode!r}"
     if routing.cover != "single":
         return f"routing.cover = {routing.cover!r}"
     if routing.advertisements != "none":
@@ -56,8 +54,6 @@ def _unsupported_search(experiment: Experiment) -> str | None:
 
 def unsupported_workload(experiment: Experiment, workload: Workload) -> str | None:
     """What only shows once the workload is there."""
-    if workload.residues and experiment.routing.strategy not in ("flooding", "simple"):
-        return "subscriptions that exclude or list values (≠, in)"
     if experiment.covering.method == "zorder-emulated" and experiment.routing.strategy in ("covering", "hierarchical"):
         dimensions = 2 * workload.lo.shape[1]
         bits = experiment.covering.options.get("bits") or greedy_bits(dimensions)

@@ -25,7 +25,7 @@ class Topology:
     trees: list[Tree]
     links: list[tuple[int, int]]
     wires: NDArray[Any]  # in the order of broker.Network: by source, then target
-    routes: NDArray[Any]
+    routes: NDArray[Any]  # and their sieves
     learn_first: Ints  # per plane: routes that lead on from it
     learn: Ints
     near_first: Ints  # per plane: its neighbours
@@ -60,6 +60,10 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     routes = np.zeros(len(rows), ROUTE)
     for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
         routes[name] = column
+    if settings.mode == "prune":
+        sieves = routes.copy()
+        sieves["epsilon"], sieves["numerator"], sieves["shift"] = 0.0, 1, 0
+        routes = np.concatenate([routes, sieves])
     near: list[tuple[int, int, int, int]] = []
     near_first = [0]
     for (broker, tree), (_, silent) in zip(planes, told, strict=True):

@@ -107,7 +107,8 @@ def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
 def _sizes(engine: Engine) -> dict[str, Any]:
     """Per sample and broker: its clients' subscriptions, then its neighbours' in ascending order."""
     wires, brokers, sizes = engine.arrays.wires, engine.overlay.brokers, engine.arrays.samples
-    samples, columns = sizes.shape
+    samples, columns = len(sizes), brokers + len(wires)
+    pruned = np.concatenate([np.zeros((samples, brokers), np.int64), sizes[:, columns:]], axis=1)
     owner = np.concatenate([np.arange(brokers), wires["target"]])
     neighbour = np.concatenate([np.full(brokers, trace.CLIENT), wires["source"]])
     order = np.lexsort((neighbour, owner))
@@ -116,7 +117,7 @@ def _sizes(engine: Engine) -> dict[str, Any]:
         "broker": np.tile(owner[order], samples),
         "neighbour": np.tile(neighbour[order], samples),
         "entries": sizes[:, order].ravel(),
-        "pruned": np.zeros(sizes.size, np.int64),
+        "pruned": pruned[:, order].ravel(),
         "final": np.repeat(np.arange(samples) == samples - 1, columns),
     }
 

@@ -38,8 +38,6 @@ def refused(run: PlannedRun) -> str | None:
     experiment = run.experiment
     if experiment.routing.strategy == "merging":
         return "routing.strategy = 'merging'"
-    if experiment.routing.mode == "prune":
-        return "routing.mode = 'prune'"
     if experiment.routing.advertisements != "none":
         return "routing.advertisements"
     if experiment.faults.crash_fraction or experiment.faults.cut_fraction:
@@ -60,8 +58,7 @@ def refused(run: PlannedRun) -> str | None:
     dimensions = 2 * experiment.workload.attributes
     if search.method == "zorder-emulated" and dimensions * greedy_bits(dimensions) > WIDEST:
         return "zorder-emulated with"
-    stream = streams(run.seed)
-    return "exclude or list values" if workload_of(experiment, stream).residues else None
+    return None
 
 
 def with_engine(run: PlannedRun, engine: str) -> PlannedRun:
@@ -167,7 +164,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     strategies = ["flooding", "simple", "identity", "covering", "covering", "covering"]
     strategy = draw(st.sampled_from([*strategies, *(["hierarchical"] if trees == "spanning" else [])]))
     searches = strategy in ("covering", "hierarchical")
-    mode, search = draw(st.sampled_from(["lazy", "active"])), draw(METHODS)
+    mode, search = draw(st.sampled_from(["lazy", "active", "prune"])), draw(METHODS)
     return {
         "name": "drawn",
         "seeds": [draw(st.integers(0, 2**20))],
@@ -175,7 +172,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         "links": draw(LINKS),
         "broker": broker,
         "workload": {
-            **draw(st.sampled_from([{"kind": "zipf"}, different(strategy), {"kind": "uniform"}])),
+            **draw(st.sampled_from([{"kind": "zipf"}, {"kind": "mixture"}, {"kind": "stocks"}, {"kind": "uniform"}])),
             "attributes": draw(st.integers(2, 3)),
             "subscriptions": draw(st.integers(0, 80)),
             "events": draw(st.integers(0, 25)),
@@ -190,11 +187,6 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         },
         "run": {"samples": draw(st.integers(0, 4))},
     }
-
-
-def different(strategy: str) -> dict[str, Any]:
-    """A workload with residues, for the strategies that take them here."""
-    return {"kind": "mixture", **({} if strategy in ("flooding", "simple") else {"different": 0.0})}
 
 
 @contextmanager
@@ -296,7 +288,7 @@ def test_tables_with_static_parts_and_residues_leave_the_same_trace(semantics: s
     assert (work.compared > work.tables_asked).any()
 
 
-@pytest.mark.parametrize("mode", ["lazy", "active"])
+@pytest.mark.parametrize("mode", ["lazy", "active", "prune"])
 def test_subscriptions_that_come_and_go_leave_the_same_trace(mode: str) -> None:
     """Few draws of everything that goes wrong easily; the planted faults of the compiled engine are held against it."""
     data = {
@@ -311,6 +303,24 @@ def test_subscriptions_that_come_and_go_leave_the_same_trace(mode: str) -> None:
     outcomes = set(tables["decisions"].column("outcome").to_pylist())
     assert {"forwarded", "suppressed", "exposed"} <= outcomes
     assert ("retracted" in outcomes) == (mode == "active")
+    assert (tables["tables"].column("pruned").to_numpy().sum() > 0) == (mode == "prune")
+
+
+def test_pruning_what_is_there_before_time_0_takes_no_time() -> None:
+    data = {
+        "name": "pruned before",
+        "overlay": {"brokers": 9},
+        "broker": {"service": {"kind": "work"}},
+        "workload": {"subscriptions": 150, "events": 20},
+        "arrivals": {"kind": "preloaded", "share": 0.7, "unsubscribe": 0.4},
+        "routing": {"mode": "prune"},
+    }
+    tables = assert_same(plan(data).runs[0])
+    control = tables["control"].to_pandas()
+    before = control["operation"] < 100
+    assert (control["on_covering"][before & (control["kind"] == "subscribe")] == 0.0).all()
+    assert (control["on_covering"][~before] > 0.0).any()
+    assert tables["tables"].column("pruned").to_numpy().any()
 
 
 def test_a_fine_epsilon_of_another_method_than_the_curves_is_supported() -> None:

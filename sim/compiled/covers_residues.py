@@ -1,0 +1,92 @@
+"""Residues among the covering indexes (covers.py): `Residue.implied_by` of covering/residue.py on flat arrays.
+
+A run without residues and sieves passes None in their place and compiles none of this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from broker.residue_rows import PLAIN, is_in
+from sim.compiled.state import inlined, inner
+
+
+@inner
+def is_implied(w: Any, extra: Any, own: int, subscription: int) -> bool:
+    """Does every event that a subscription matches satisfy a residue? `extra`: see link_ledgers.update_ledgers."""
+    if extra is None:
+        return True
+    if own == PLAIN:
+        return True
+    return implied_by(extra[0], extra[1], own, w.points[subscription], w.subscriptions[subscription].residue)
+
+
+@inlined
+def _term_of(r: Any, residue: int, attribute: int, listed: int) -> int:
+    """The term of a residue that allows (`listed`) or excludes values of an attribute, −1: none."""
+    found = -1
+    if residue != PLAIN:
+        for term in range(r.first[residue], r.first[residue + 1]):
+            if r.attribute[term] == attribute and r.listed[term] == listed:
+                found = term
+    return found
+
+
+@inner
+def implied_by(r: Any, integral: Any, own: int, point: Any, other: int) -> bool:
+    for term in range(r.first[own], r.first[own + 1]):
+        attribute = r.attribute[term]
+        low, high, whole = -point[2 * attribute], point[2 * attribute + 1], integral[attribute]
+        within, without = _term_of(r, other, attribute, 1), _term_of(r, other, attribute, 0)
+        if r.listed[term] == 1:
+            if not _allows_all(r, term, low, high, whole, within, without):
+                return False
+        elif np.isinf(low) and np.isinf(high) and within < 0 and _count(r, without) == 0:
+            return False  # nothing is asked of it there, so events may lack it, and ≠ holds only for a value
+        else:
+            for at in range(r.value_first[term], r.value_first[term + 1]):
+                value = r.values[at]
+                fits = low <= value <= high and (within < 0 or is_in(r, within, value))
+                if fits and not _excluded(r, without, value) and (not whole or _is_whole(value)):
+                    return False
+    return True
+
+
+@inner
+def _allows_all(r: Any, term: int, low: float, high: float, whole: bool, within: int, without: int) -> bool:
+    """Is every value that the attribute can take one of the term's?"""
+    if within >= 0:
+        for at in range(r.value_first[within], r.value_first[within + 1]):
+            value = r.values[at]
+            possible = low <= value <= high and (not whole or _is_whole(value))
+            if possible and not is_in(r, term, value) and not _excluded(r, without, value):
+                return False
+        return True
+    first, count = low, 1.0
+    if whole:
+        first, count = np.ceil(low), np.floor(high) - np.ceil(low) + 1.0
+        if np.isinf(low) or np.isinf(high) or count > _count(r, term) + _count(r, without):
+            return False  # more than the values at hand
+    elif low != high:
+        return False
+    for i in range(np.int64(count)):
+        if not is_in(r, term, first + i) and not _excluded(r, without, first + i):
+            return False
+    return True
+
+
+@inlined
+def _excluded(r: Any, term: int, value: float) -> bool:
+    return term >= 0 and is_in(r, term, value)
+
+
+@inlined
+def _count(r: Any, term: int) -> int:
+    return r.value_first[term + 1] - r.value_first[term] if term >= 0 else 0
+
+
+@inlined
+def _is_whole(value: float) -> bool:
+    return np.isfinite(value) and np.floor(value) == value

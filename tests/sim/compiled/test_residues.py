@@ -1,0 +1,78 @@
+"""Residues (≠, in) in the compiled engine: implied by the reference's rule, and the same trace where they decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.residue_rows import PLAIN, Residues
+from covering.residue import Residue
+from coverlay import kernel
+from sim.compiled.covers_residues import implied_by
+from sim.experiment.plan import plan
+from tests.sim.compiled.test_same_trace import assert_same
+
+VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
+LISTS = st.lists(VALUES, max_size=4)
+BOUNDS = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 1.0, 1.5, 3.0, np.inf])
+ATTRIBUTES = 2
+
+
+@st.composite
+def residues(draw: st.DrawFn) -> Residue:
+    def some() -> dict[int, list[float]]:
+        return draw(st.dictionaries(st.integers(0, ATTRIBUTES - 1), LISTS, max_size=ATTRIBUTES))
+
+    return Residue.of(some(), some())
+
+
+@kernel
+def _asked(rows: Any, integral: Any, own: int, point: Any, other: int) -> bool:
+    return implied_by(rows, integral, own, point, other)
+
+
+@settings(deadline=None)
+@given(residues(), residues(), st.lists(st.tuples(BOUNDS, BOUNDS), min_size=ATTRIBUTES, max_size=ATTRIBUTES), st.data())
+def test_a_residue_is_implied_as_in_the_reference(
+    own: Residue, other: Residue, sides: Any, data: st.DataObject
+) -> None:
+    box = np.sort(np.array(sides), axis=1)
+    integral = data.draw(st.tuples(st.booleans(), st.booleans()))
+    known = Residues()
+    mine, its = known.number(own), known.number(other)
+    if mine == PLAIN:
+        return  # no index of that residue asks
+    point = np.empty(2 * ATTRIBUTES)
+    point[0::2], point[1::2] = -box[:, 0], box[:, 1]
+    expected = own.implied_by(box, other, integral)
+    assert _asked(known.rows, np.array(integral), mine, point, its) == expected
+
+
+@pytest.mark.parametrize("strategy", ["covering", "identity"])
+@pytest.mark.parametrize("mode", ["lazy", "active"])
+def test_subscriptions_with_residues_leave_the_same_trace(strategy: str, mode: str) -> None:
+    """The planted faults of residues are held against it."""
+    data = {
+        "name": "different",
+        "overlay": {"kind": "line", "brokers": 4, "latency": {"kind": "constant", "value": 1.0}},
+        "broker": {"service": {"kind": "work"}},
+        "workload": {
+            "kind": "mixture",
+            "attributes": 2,
+            "subscriptions": 150,
+            "events": 40,
+            "different": 0.6,
+            "categories": 4,
+        },
+        "arrivals": {"kind": "churn", "lifetime": 60.0},
+        "routing": {"strategy": strategy, **({"mode": mode} if strategy == "covering" else {})},
+    }
+    run = plan(data).runs[0]
+    decisions = assert_same(run)["decisions"].to_pandas()
+    assert (decisions["outcome"] == "suppressed").any()
+    if strategy == "covering":
+        assert (decisions["round_trips"] > 1).any(), "some searches ask several partitions"
