@@ -328,8 +328,9 @@ def load(out: Path) -> Summary:
     missing = [f"{file}.parquet" for file in FILES.values() if not (folder / f"{file}.parquet").is_file()]
     if missing:
         part = len(missing) < len(FILES)  # an earlier version knew fewer tables
-        lacks = f", or by another version: {folder} lacks {', '.join(missing)}; " if part else ": "
-        raise CoverlayError(f"{out} has not been analysed yet{lacks}run `coverlay analyze {out}` first")
+        lacks = f", or by another version: {folder} lacks {', '.join(missing)}" if part else ""
+        run = f"run `coverlay analyze {out}` {'again' if part else 'first'}"
+        raise CoverlayError(f"{out} has not been analysed yet{lacks}; {run}")
     try:
         frames = {
             name: pd.read_parquet(folder / f"{file}.parquet", page_checksum_verification=True)

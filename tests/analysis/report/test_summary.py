@@ -165,7 +165,7 @@ def test_simple_routing_is_compared_within_its_own_trees() -> None:
 
 
 def test_results_that_lack_a_table_are_not_analysed_yet(tmp_path: Path) -> None:
-    with pytest.raises(CoverlayError, match=r"has not been analysed yet: run `coverlay analyze"):
+    with pytest.raises(CoverlayError, match=r"has not been analysed yet; run `coverlay analyze"):
         load(tmp_path)
     (tmp_path / "results").mkdir()
     for name in FILES.values():

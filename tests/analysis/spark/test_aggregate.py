@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.report.summary import Summary, load
+from analysis.report.summary import FILES, Summary, load
 from analysis.spark.aggregate import analyze
 from analysis.spark.metrics import counts, ledger, traffic
 from analysis.spark.metrics import load as load_metrics
@@ -131,8 +131,11 @@ def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
     with pytest.raises(CoverlayError, match="coverlay analyze"):
         load(tmp_path)
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "run_metrics.parquet").write_bytes(b"PAR1")
-    with pytest.raises(CoverlayError, match="again"):
+    for name in FILES.values():
+        with pytest.raises(CoverlayError, match="not been analysed yet"):
+            load(tmp_path)
+        (tmp_path / "results" / f"{name}.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CoverlayError, match=r"cannot be read .* again"):
         load(tmp_path)
 
 
