@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from broker.network import Network, Settings
 from broker.ranked_visit import RankedRouting
-from broker.transport import LinkModel
 from covering.residue import EMPTY, Residue
 from routing.contract import RoutingOptions
 from routing.filter import Filter
@@ -49,7 +48,7 @@ def filters(draw):
     return made
 
 
-def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, options=None, links=None, service=None):
+def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, kind_of_overlay="random-tree"):
     strategy, rank, wave, threshold, mode = way
     ranked = None
     if rank != "none":
@@ -61,7 +60,6 @@ def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, options
         kind[1],
         method,
         epsilon,
-        options or {},
         rank=ranked,
         skyband=k if rank == "skyband" else None,
     )
@@ -74,10 +72,9 @@ def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, options
         place=PLACE if kind[0] == "places" else None,
         k=k,
         ranked=RankedRouting(k, rank, wave, threshold),
-        links=links or LinkModel(),
-        service=service or {"kind": "none"},
     )
-    overlay = build_overlay("random-tree", brokers, streams(brokers)("overlay"), {"kind": "constant", "value": 1.0})
+    latency = {"kind": "constant", "value": 1.0}
+    overlay = build_overlay(kind_of_overlay, brokers, streams(brokers)("overlay"), latency)
     return Network(overlay, chosen, streams(7))
 
 
@@ -127,3 +124,40 @@ def test_served_are_the_k_best_of_all_brokers_at_every_quiet_moment(way, data):
         network.run()
         network.check()
         assert served_by(network, event) == best_of(network, in_force, values, weights, k)
+
+
+@pytest.mark.parametrize("wave", [None, 1])
+def test_a_winner_that_is_hidden_behind_another_is_found_and_nobody_is_served_twice(wave):
+    """On a line: 0 publishes; at 3 live A, and B inside A; at 1 lives C, which matches and ranks third."""
+
+    def box(low, high, score):
+        return Filter.of_box(np.array([[low, high]] * 3), score=score)
+
+    a, b, c = box(0.0, 6.0, 9.0), box(1.0, 5.0, 8.0), box(2.0, 8.0, 5.0)
+    way = ("covering", "cover", wave, True, "lazy")
+    network = network_of(4, way, ("boxes", "exact"), 2, [a, b, c], kind_of_overlay="line")
+    for subscription, (broker, filter) in enumerate([(3, a), (3, b), (1, c)]):
+        network.subscribe(broker, subscription, filter)
+        network.run()
+    network.publish(0, 0, np.full(3, 4.0))
+    network.run()
+    network.check()
+    assert served_by(network, 0) == [(1, 0, 9.0), (2, 1, 8.0)]
+    kinds = network.recorder.tables()["ranked"].to_pandas()["kind"].value_counts().to_dict()
+    # Three queries with the award for A, three answers, three awards for B; the first query is the publication.
+    assert kinds == {"query": 4, "answer": 3, "award": 3}
+
+
+def test_a_neighbour_that_cannot_hide_a_winner_is_not_asked():
+    """Both best are entries, and what they hide ranks below: awards go there, and nobody is asked."""
+    filters = [Filter.of_box(np.array([[0.0, 6.0]] * 3), score=score) for score in (9.0, 8.0, 1.0)]
+    network = network_of(3, WAYS[6], ("boxes", "exact"), 1, filters, kind_of_overlay="line")
+    for subscription, filter in enumerate(filters):
+        network.subscribe(2, subscription, filter)
+    network.run()
+    network.publish(0, 0, np.full(3, 4.0))
+    network.run()
+    assert served_by(network, 0) == [(1, 0, 9.0)]
+    over_links = network.recorder.tables()["ranked"].to_pandas().query("source >= 0")
+    assert over_links["kind"].tolist() == ["award", "award"]
+    assert over_links["carries"].all()
