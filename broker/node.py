@@ -304,6 +304,8 @@ class Broker:
     def _worth(self, message: Message) -> float:
         """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""
         assert isinstance(message, Publication)
+        if self.visits is not None and self.visits.settings.rank != "none":
+            return self.visits.worth(message)
         best = self.local.top(message.values, 1, message.weights)[1].tolist()
         ranking, tables = self.network.settings.ranking, self.planes[message.tree].tables
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from broker.messages import Key, Publication, Reply, Winner
-from broker.tables import RankedTable
+from broker.tables import LocalTable, RankedTable
 from broker.trace.schema import CLIENT
 from broker.work import event_time, matching_time, tables_time
 
@@ -152,6 +152,19 @@ class Visits:
         """There is no room for an event: whoever asks learns that nobody here will answer."""
         if message.asks and message.source != CLIENT:
             self._answer(message, ())
+
+    def worth(self, message: Publication) -> float:
+        """The best score that an event can still win here or behind: of a winner, or of a bound above the limit."""
+        limit, best = message.limit or NOTHING, [-key[0] for _, key in message.winners]
+        if message.asks:
+            plane = self.broker.planes[message.tree]
+            others = [plane.tables[n] for n in plane.neighbours if n != message.source and len(plane.tables[n])]
+            for table in (self.broker.local, *others):
+                assert isinstance(table, LocalTable | RankedTable)
+                ids, scores, *_ = table.top(message.values, 1, message.weights)
+                if len(ids) and (-float(scores[0]), int(ids[0])) < limit:
+                    best.append(float(scores[0]))
+        return max(best, default=-math.inf)
 
     # ── candidates ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -93,6 +93,8 @@ class Story:
         yield f"Event {event}, published at {names[start.target]}: {event_of(self.workload, event)}"
         matching = self.matching(event)
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
+        if self.run.experiment.network_wide:
+            limit = f"; the {self.k} best of the whole network are"
         was = "was" if len(served) == 1 else "were"
         asked = len(self.workload.lo)
         yield (

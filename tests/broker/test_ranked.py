@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.messages import Publication
 from broker.network import Network, Settings
 from broker.ranked_visit import RankedRouting
+from broker.trace.schema import CLIENT
 from covering.residue import EMPTY, Residue
 from routing.contract import RoutingOptions
 from routing.filter import Filter
@@ -161,3 +163,21 @@ def test_a_neighbour_that_cannot_hide_a_winner_is_not_asked():
     over_links = network.recorder.tables()["ranked"].to_pandas().query("source >= 0")
     assert over_links["kind"].tolist() == ["award", "award"]
     assert over_links["carries"].all()
+
+
+def test_what_is_shed_is_what_can_win_least():
+    """Worth is the best winner, or the best bound above the limit; an event that can win nothing is worth nothing."""
+    filters = [Filter.of_box(np.array([[low, low + 2.0]] * 3), score=score) for low, score in ((0.0, 9.0), (4.0, 5.0))]
+    network = network_of(3, WAYS[6], ("boxes", "exact"), 1, filters, kind_of_overlay="line")
+    for subscription, filter in enumerate(filters):
+        network.subscribe(2, subscription, filter)
+    network.run()
+
+    def worth(value, **said):
+        message = Publication(0, np.full(3, value), 0.0, CLIENT, 0.0, 0, -1, -1, None, **said)
+        return network.brokers[1].visits.worth(message)
+
+    assert [worth(1.0), worth(5.0), worth(3.0)] == [9.0, 5.0, -np.inf]
+    assert worth(5.0, limit=(-6.0, 7)) == -np.inf, "six is known already"
+    assert worth(5.0, limit=(-6.0, 7), winners=((1, (-7.0, 3)),)) == 7.0
+    assert worth(1.0, asks=False, winners=((1, (-7.0, 3)),)) == 7.0
