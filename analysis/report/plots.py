@@ -206,14 +206,20 @@ def curve() -> Spec:
     return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
 
 
+# 0.1 as it is, 10,000 as 10k: the usual short form calls the first 100m.
+_LARGE_AND_SMALL = alt.Axis(
+    labelExpr="datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')", tickCount=6, grid=False
+)
+
+
 def trade() -> Spec:
     """What is kept against what it costs, a dot per search with its 95 % intervals; those that none beats are joined.
 
-    Data: x, y, low, high, xlow, xhigh, series, name, text, front.
+    Data: x, y, low, high, xlow, xhigh, series, name, label, text, front.
     """
     cost = alt.Scale(type="log", nice=True)
     base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("x:Q", title=X_TITLE, axis=alt.Axis(format="~s", tickCount=6), scale=cost),
+        x=alt.X("x:Q", title=X_TITLE, axis=_LARGE_AND_SMALL, scale=cost),
         y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
         color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
         tooltip=[
@@ -227,6 +233,6 @@ def trade() -> Spec:
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
         base.mark_point(size=70, filled=True, opacity=1),
-        base.mark_text(dx=8, dy=-8, align="left").encode(text="name:N", tooltip=alt.value(None)),
+        base.mark_text(dx=7, dy=-6, align="left").encode(text="label:N", tooltip=alt.value(None)),
     ]
     return _finish(alt.layer(*layers).properties(width="container", height=int(1.3 * HEIGHT)))

@@ -25,7 +25,7 @@ def sentence(case: Case) -> str:
     words = [f"Exact covering keeps {_share(case.away)} of the messages away."]
     if all(verdict.what == NOTHING for verdict in case.verdicts):
         return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
-    return " ".join([*words, *(_of_profile(case, verdict) for verdict in case.verdicts)])
+    return " ".join([*words, *(_of_profile(case, verdict) for verdict in case.verdicts), *_greedy(case)])
 
 
 def _of_profile(case: Case, verdict: Verdict) -> str:
@@ -40,6 +40,20 @@ def _of_profile(case: Case, verdict: Verdict) -> str:
     if verdict.what == PAYS:
         return f"{_capital(called(profile))} approximation pays: exact search by {takes}, {numbers}."
     return f"{_capital(called(profile))}, use exact covering: {takes}; what comes closest, {numbers}."
+
+
+def _greedy(case: Case) -> list[str]:
+    """What the slides' search over cubes of a curve keeps at best, and at what cost in the runs."""
+    rows = [
+        row for row in case.rows if row.method in CURVE_METHODS and row.epsilon > 0 and row.kept.mean == row.kept.mean
+    ]
+    if not rows:
+        return []
+    best, profile = max(rows, key=lambda row: row.kept.mean), case.profiles[0]
+    return [
+        f"The slides’ greedy search keeps {_share(best.kept.mean)} at best ({best.name}), for "
+        f"{number_text(best.ratio[profile].mean, '')} times the cost of exact search."
+    ]
 
 
 def overall(cases: Sequence[Case]) -> str:
@@ -170,6 +184,7 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
         {
             "series": "exact" if row.exact else _kind(row),
             "name": row.name,
+            "label": _label(row),
             "x": row.cost[profile].mean,
             "y": row.kept.mean,
             "low": row.kept.low,
@@ -181,6 +196,11 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
         }
         for row in known
     ]
+
+
+def _label(row: Row) -> str:
+    """The name without what the legend says: 0.1, 64, auto."""
+    return f"{row.epsilon:g}" if row.epsilon > 0 else row.name.split(" ")[-1].strip("()")
 
 
 def _kind(row: Row) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 EVERY = 10.0  # seconds between two lines where there is no terminal
-PIPE_WIDTH = 240  # columns when the output is not a terminal: tables in files and logs stay unbroken
+PIPE_WIDTH = 320  # columns when the output is not a terminal: tables in files and logs stay unbroken
 OUT = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=not sys.stdout.isatty())
 ERR = Console(stderr=True, soft_wrap=True)
 

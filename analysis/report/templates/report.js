@@ -302,7 +302,12 @@
     fitLegend(id, spec, names);
     paint(spec, coloured(new Map([...names].map((name, i) => [name, i]))), names);
     const top = Math.max(...rows.map((r) => r.x));
-    for (const layer of spec.layer) layer.encoding.x.scale.domainMax = 4 * top;
+    const least = Math.min(0, ...rows.map((r) => r.low ?? r.y)); // costs may exceed what is saved
+    for (const layer of spec.layer) {
+      layer.encoding.x.scale.domainMax = 4 * top;
+      layer.encoding.y.scale = { domain: [Math.max(least, -0.2), 1.15], nice: false, clamp: true };
+      layer.encoding.y.axis = { format: "%", values: [0, 0.2, 0.4, 0.6, 0.8, 1] };
+    }
     return draw(id, spec, { rows }, picture.title + (picture.case ? ", " + picture.case : "") + ": " +
       rows.map((r) => r.name + ": " + r.text).join("; ") + ".");
   };

@@ -208,6 +208,7 @@ def test_bounds_stand_beside_curve_methods_only(tmp_path: Path) -> None:
     (case,) = study(replace(summary, out=tmp_path))
     assert [bound(case, row) for row in case.rows[1:3]] == [7000.0, 700.0]
     assert math.isnan(bound(case, case.rows[0]))
+    assert "greedy search keeps 98.9 % at best (ε = 0.001), for 9 times the cost of exact search" in sentence(case)
     titles = [title for title, _ in columns(case)]
     assert len(row_texts(case, case.rows[2])) == len(titles)
     assert row_texts(case, case.rows[2])[titles.index("bound")] == "700"
