@@ -36,7 +36,10 @@ ROUTINGS = [
     {"strategy": "merging", "merge_waste": 0.1, "advertisements": "simple"},
     {"strategy": "hierarchical", "mode": "active"},
     {"strategy": "flooding"},
+    {"strategy": "covering", "rank": "cover"},
+    {"strategy": "covering", "rank": "skyband"},
 ]
+NETWORK_WIDE = {"scope": "network", "k": 2}
 ARRIVALS = [
     {"kind": "churn", "lifetime": 15.0},
     {"kind": "static", "unsubscribe": 0.6, "settle": 5.0},
@@ -56,6 +59,7 @@ def experiments(draw: Any) -> dict[str, Any]:
         "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 40, "events": 6},
         "arrivals": draw(st.sampled_from(ARRIVALS)),
         "routing": routing,
+        "matching": NETWORK_WIDE if "rank" in routing else {},
         "broker": {"service": service},
         "faults": draw(st.sampled_from(FAULTS)),
         "run": {"samples": 0},
