@@ -16,6 +16,7 @@ from typing import Any
 from analysis.report.findings import (
     GROWS,
     MOST_PANELS,
+    MOST_ROWS,
     USUAL,
     Answer,
     Findings,
@@ -150,7 +151,7 @@ def of_load(findings: Findings) -> Answer | None:
     held = findings.told.held
     if RATE not in findings.numbers() or (held is None and not differs(findings.summary, "latency_p99")):
         return None
-    words = held.sentences if held is not None else sentences(_bends(findings), _full(findings))
+    words = held.sentences if held is not None else sentences(*_bends(findings))
     limits = [] if held is None else [{"y": held.limit, "name": f"limit {number_text(held.limit, 'ms')} ms"}]
     several = bool([key for key in findings.summary.swept if key != RATE])
     shown = ("latency_p99", "latency_p50")
@@ -179,35 +180,31 @@ def _curve(title: str, y: str, metrics: tuple[str, ...], marks: list[dict[str, A
     }
 
 
-def _rates(findings: Findings) -> list[tuple[float, str]]:
-    """Rates in events per second, ascending, with everything else as in the last setting."""
-    last = json.loads(findings.points[-1])
-    line = [p for p in findings.points if {**json.loads(p), RATE: 0} == {**last, RATE: 0}]
-    return sorted((SECOND * json.loads(point)[RATE], point) for point in line)
+def _bends(findings: Findings) -> list[str]:
+    """A sentence per setting, from its lowest rate to its highest."""
+    others = [key for key in findings.summary.swept if key != RATE]
+    lines: dict[str, list[tuple[float, str]]] = {}
+    for point in findings.points:
+        values = json.loads(point)
+        name = ", ".join(f"{key.rpartition('.')[2]} {value_text(values[key])}" for key in others if key in values)
+        lines.setdefault(name, []).append((SECOND * values[RATE], point))
+    return [_bend(findings, name, sorted(line)) for name, line in list(lines.items())[:MOST_ROWS]]
 
 
-def _bends(findings: Findings) -> str:
-    rates = _rates(findings)
-    where = [
-        f"at {number_text(rate, '')} events/s half of the deliveries take at most "
-        f"{findings.text(point, 'latency_p50')} and 99 % at most {findings.text(point, 'latency_p99')}"
-        for rate, point in (rates[0], rates[-1])
-    ]
-    return f"{where[0][0].upper()}{'; '.join(where)[1:]}."
-
-
-def _full(findings: Findings) -> str:
-    """From which rate on a broker cannot keep up."""
-    loads = [(rate, findings.mean(point, "event_load")) for rate, point in _rates(findings)]
-    full = [(rate, load) for rate, load in loads if load >= FULL]
-    if full:
-        rate, load = full[0]
-        return (
-            f"From {number_text(rate, '')} events/s on a broker has more work than time "
-            f"({number_text(load, 'ratio')} times as much there): its queue grows for as long as they come."
-        )
-    most = max((load for _, load in loads if load == load), default=math.nan)
-    return f"The busiest broker has work for at most {number_text(100 * most, '')} % of the time." if most > 0 else ""
+def _bend(findings: Findings, name: str, line: list[tuple[float, str]]) -> str:
+    (low, first), (high, last) = line[0], line[-1]
+    within = (
+        f"99 % of the deliveries arrive within {findings.text(first, 'latency_p99')} at {number_text(low, '')} "
+        f"events/s and within {findings.text(last, 'latency_p99')} at {number_text(high, '')}"
+    )
+    loads = [(rate, findings.mean(point, "event_load")) for rate, point in line]
+    full = next((rate for rate, load in loads if load >= FULL), None)
+    most = max((load for _, load in loads if load == load), default=0.0)
+    busy = f"the busiest broker has work for at most {number_text(most, 'share')} of the time"
+    if full is not None:
+        at = number_text(full, "")
+        busy = f"from {at} events/s on a broker has more work than time, and its queue grows without end"
+    return f"{f'With {name}: ' if name else ''}{within}{f'; {busy}' if most else ''}."
 
 
 def of_matchers(findings: Findings) -> Answer | None:

@@ -94,7 +94,7 @@ class Settling:
         Annotated[str, PUBLISHING] | None, Key("how events follow each other; absent: as recorded, else poisson")
     ] = None
     burst_factor: Annotated[float, Range(1), Key("how many times faster than on average a burst publishes")] = 5.0
-    burst_length: Annotated[Positive, Key("of a burst, the mean", "ms")] = 100.0
+    burst_length: Annotated[Positive, Key("of a burst, the mean", "ms")] = 10.0
     settle: Annotated[NotNegative, Key("time to come to rest before events are published", "ms")] = 1000.0
 
     def times(self, stream: Stream, workload: Workload, unsubscribe: float = 0.0) -> Times:
