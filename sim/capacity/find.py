@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 from analysis.spark.traces import open_run, run_folders
 from coverlay import CoverlayError, quoted
@@ -52,23 +51,22 @@ def checked_limit(limit: float) -> float:
 def prepare(experiment: str, settings: Iterable[str]) -> Plan:
     """The plan of the first round, with notes about what the search changes in the experiment."""
     given = list(settings)
-    base, notes = plans.load(experiment, given), []
+    base = plans.load(experiment, given)
     first = base.runs[0].experiment
     for run in base.runs:
         _refuse_unlimited(run)
-    changes: dict[str, Any] = {"sweep": {**base.data.get("sweep", {}), RATE: [LOWEST / SECOND]}}
-    events = first.workload.events
-    chosen = {setting.partition("=")[0].strip() for setting in given}
+    changes, notes = [f'sweep."{RATE}"=[{LOWEST / SECOND}]'], []
+    events, chosen = first.workload.events, {setting.partition("=")[0].strip() for setting in given}
     if not first.workload.from_files and events < ENOUGH_EVENTS and "workload.events" not in chosen:
-        changes["workload.events"] = ENOUGH_EVENTS
+        changes.append(f"workload.events={ENOUGH_EVENTS}")
         notes.append(f"{ENOUGH_EVENTS:,} events instead of {events:,}, to see queues grow; --set workload.events wins")
     if gives(first.workload.events_file, "time") and first.arrivals.publishing is None:
-        changes["arrivals.publishing"] = SCALED
+        changes.append(f"arrivals.publishing={SCALED}")
         notes.append("the recorded times of the events are scaled to each rate; arrivals.publishing changes that")
     if RATE in base.data.get("sweep", {}) or "publish_rate" in base.data.get("arrivals", {}):
         notes.append(f"{RATE} is what is searched: the rates of the experiment do not count")
-    made = plans.plan(base.data, experiment, changes)
-    return replace(made, notes=tuple(dict.fromkeys([*base.notes, *made.notes, *notes])))
+    made = plans.load(experiment, [*given, *changes])
+    return replace(made, notes=(*made.notes, *notes))
 
 
 def _refuse_unlimited(run: PlannedRun) -> None:

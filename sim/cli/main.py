@@ -28,7 +28,7 @@ RUN_EXAMPLES = """run strategies
 run stocks --set tell=5
 run epsilon --set overlay.brokers=20 --set 'seeds=[1, 2, 3]' --jobs 2
 run mine.toml --out out/mine --resume"""
-CAPACITY_EXAMPLES = """capacity capacity --p99 100
+CAPACITY_EXAMPLES = """capacity capacity --p99 3
 capacity mine.toml --p99 50 --jobs 2
 capacity mine.toml --p99 50 --set arrivals.publishing=bursty --set arrivals.burst_factor=10
 capacity mine.toml --p99 50 --set 'sweep."matching.method"=["scan", "auto"]'"""
