@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from os import cpu_count
 from typing import Any, TypeVar
 
@@ -19,10 +20,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_threads(task: Callable[[T], object], parts: Sequence[T]) -> None:
-    """Run task on every part, the first one on this thread; returns when all are done."""
-    others = [_POOL.submit(task, part) for part in parts[1:]]
-    for part in parts[:1]:
+def in_threads(task: Callable[[T], object], parts: Sequence[T], things: float = inf) -> None:
+    """Run task on every part, the first one on this thread, all of them if there are few things to do; returns when
+    all are done.
+    """
+    mine = len(parts) if things <= _WORTH_IT else 1
+    others = [_POOL.submit(task, part) for part in parts[mine:]]
+    for part in parts[:mine]:
         task(part)
     for other in others:
         other.result()

@@ -4,10 +4,11 @@ Cells of equal width in codes then hold about equal shares of the endpoints, how
 of the codes stay uniform in value: sparse regions keep some resolution, where an event may fall although
 few endpoints do.
 
-The map is piecewise linear over 4096 equal buckets of the value range. A bucket that holds far more than
-its share is cut into 256 of its own, and so on, so that a cluster of a millionth of the range is resolved
-like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i is (code at its
-start, codes across it), or (row of its own table, −1); a table starts with the row (low, buckets per unit).
+The map is piecewise linear over 4096 equal buckets of the value range, 256 for few endpoints and few codes. A bucket that
+holds far more than its share is cut into 256 of its own, and so on, so that a cluster of a millionth of the
+range is resolved like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i is
+(code at its start, codes across it), or (row of its own table, −1); a table starts with the rows (low, buckets
+per unit) and (buckets, 0).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from topk.catalogue import Floats
 _SAMPLE = 1 << 16  # endpoints that the map is learned from
 _TAIL = 1e-3  # share of the sample on either side that the map's range leaves out, against outliers
 _BUCKETS = 1 << 12  # of the outermost table: 64 kB, stays in the second-level cache
-_NESTED = 1 << 8
+_NESTED = 1 << 8  # of the others, and of the outermost for few endpoints and codes: many such maps are in use at once
+_FEW_ENDPOINTS = 1 << 13
 _UNIFORM, _UNIFORM_NESTED = 1 / 2, 1 / 8  # share of the codes that stays uniform in value; nested ones multiply
 _HEAVY = 16  # times the fair share of the sample that makes a bucket worth its own table …
 _FEW = 64  # … if that is at least this many of the sample
@@ -32,18 +34,16 @@ _DEEPEST = 5  # tables within tables: 4096·256⁴ resolves what a float64 does
 @kernel
 def encode(table: Any, value: float) -> Any:
     """The monotone map: value → code in 0 … 2^B − 1."""
-    low, scale = table[0, 0], table[0, 1]
-    if scale == 0.0:
+    if table[0, 1] == 0.0:
         return np.int64(0)  # all endpoints are the same
-    at = min(max((value - low) * scale, 0.0), np.float64(_BUCKETS))
-    bucket: Any = min(np.int64(at), _BUCKETS - 1)
-    row: Any = 1 + bucket
-    while table[row, 1] < 0.0:
+    row: Any = 0
+    while True:
+        at = min(max((value - table[row, 0]) * table[row, 1], 0.0), table[row + 1, 0])
+        bucket: Any = min(np.int64(at), np.int64(table[row + 1, 0]) - 1)
+        row += 2 + bucket
+        if table[row, 1] >= 0.0:
+            return np.int64(table[row, 0] + (at - bucket) * table[row, 1])
         row = np.int64(table[row, 0])
-        at = min(max((value - table[row, 0]) * table[row, 1], 0.0), np.float64(_NESTED))
-        bucket = min(np.int64(at), _NESTED - 1)
-        row += 1 + bucket
-    return np.int64(table[row, 0] + (at - bucket) * table[row, 1])
 
 
 def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
@@ -56,7 +56,9 @@ def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
     cut = int(len(sample) * _TAIL)
     low, high = float(sample[cut]), float(sample[-1 - cut])
     rows: list[Floats] = []
-    _table(rows, sample, low, high, (0.0, float((1 << bits) - 1)), _BUCKETS, 1)
+    coarse = len(sample) <= _FEW_ENDPOINTS and 1 << bits <= _NESTED
+    buckets = _NESTED if coarse else _BUCKETS
+    _table(rows, sample, low, high, (0.0, float((1 << bits) - 1)), buckets, 1)
     return np.concatenate(rows)
 
 
@@ -73,9 +75,9 @@ def _table(
     at = np.floor(codes[0] + reached * (codes[1] - codes[0]))
     span = high / buckets - low / buckets
     scale = 1.0 / span if span > 0 else 0.0
-    table = np.zeros((buckets + 1, 2))
-    table[0] = low, scale if np.isfinite(scale) else 0.0
-    table[1:, 0], table[1:, 1] = at[:-1], np.diff(at)
+    table = np.zeros((buckets + 2, 2))
+    table[0], table[1, 0] = (low, scale if np.isfinite(scale) else 0.0), buckets
+    table[2:, 0], table[2:, 1] = at[:-1], np.diff(at)
     rows.append(table)
     if depth == _DEEPEST or table[0, 1] == 0.0:
         return
@@ -86,4 +88,4 @@ def _table(
         if part[0] < part[-1] and np.isfinite(inner):  # a single value cannot be cut
             start = sum(len(p) for p in rows)
             _table(rows, part, float(edges[b]), float(edges[b + 1]), (at[b], at[b + 1]), _NESTED, depth + 1)
-            table[1 + b] = start, -1.0
+            table[2 + b] = start, -1.0

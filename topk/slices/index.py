@@ -34,7 +34,7 @@ from topk.catalogue import Catalogue, Floats, Ints
 from topk.contract import Found
 from topk.kernels.bits import ONE, ZERO, count_bits
 from topk.kernels.heaps import best_first
-from topk.kernels.threads import WORKERS, in_threads
+from topk.kernels.threads import in_threads
 from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
 from topk.slices import query
@@ -120,11 +120,7 @@ class Slices(RankedIndex):
             bounds[:, j, 1] = hi if exact else np.where(mentioned, hi, -np.inf)
             bounds[:, j, 2] = catalogue.weights[order, j]
 
-        def share(w: int) -> None:
-            for j in range(w, d, WORKERS):
-                attribute(j)
-
-        in_threads(share, list(range(min(WORKERS, d))))
+        in_threads(attribute, list(range(d)), n * d)
         limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
         units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), _LEAST_WEIGHT) / 255
         # At least 1 for a weight above 0, also where the quotient of a small and a huge one is 0.
