@@ -4,11 +4,11 @@ Cells of equal width in codes then hold about equal shares of the endpoints, how
 of the codes stay uniform in value: sparse regions keep some resolution, where an event may fall although
 few endpoints do.
 
-The map is piecewise linear over 4096 equal buckets of the value range, 256 for few endpoints and few codes. A bucket that
-holds far more than its share is cut into 256 of its own, and so on, so that a cluster of a millionth of the
-range is resolved like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i is
-(code at its start, codes across it), or (row of its own table, −1); a table starts with the rows (low, buckets
-per unit) and (buckets, 0).
+The map is piecewise linear over 4096 equal buckets of the value range, 256 for few endpoints and few codes. A
+bucket that holds far more than its share is cut into 256 of its own, and so on, so that a cluster of a millionth
+of the range is resolved like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i
+is (code at its start, codes across it), or (row of its own table, −1); a table starts with the rows (low,
+buckets per unit) and (buckets, 0).
 """
 
 from __future__ import annotations
