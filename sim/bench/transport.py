@@ -1,6 +1,6 @@
 """How many messages per second the SimPy transport carries, against the obvious way to write it.
 
-What else `coverlay bench engine` measures: first_use.py, engines.py.
+What else `coverlay bench engine` measures: first_use.py, engines.py, events.py.
 
 The peer is the pipeline that SimPy's tutorials lead to: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
@@ -17,7 +17,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import Progress, Row, calibration, engines, first_use
+from sim.bench import Progress, Row, calibration, engines, events, first_use
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -88,7 +88,15 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
 
 def run(quick: bool, progress: Progress) -> list[Row]:
     rows = transport(quick, progress)
-    for part in (calibration.calibration, first_use.first_use, engines.engines, engines.bulk, engines.sweep):
+    for part in (
+        calibration.calibration,
+        first_use.first_use,
+        engines.engines,
+        engines.bulk,
+        engines.sweep,
+        events.traffic,
+        events.full_scale,
+    ):
         rows += part(quick, progress)
     return rows
 
@@ -125,6 +133,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
         calibration.verdicts(rows)
         + first_use.verdicts(rows)
         + engines.verdicts(rows)
+        + events.verdicts(rows)
         + [
             {
                 "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",

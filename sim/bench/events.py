@@ -1,0 +1,177 @@
+"""Event traffic on both engines, and the full-scale run from the command line to the report.
+
+Traffic: the network of the shipped `strategies` experiment with 20,000 subscriptions that are there before time 0, the
+k = 10 best per broker, 10,000 events, on both engines; the hashes must agree. Times are of the events alone: of the
+run, from the built workload to the finished tables, less that of the same run without events.
+
+Full scale: `coverlay run scale` with 1,000 brokers, 1,000,000 subscriptions and 10,000 events, in a process of its own,
+by the seconds of its phases: loading, events, oracle, writing, aggregating; the rest is drawing the workload, hashing
+the trace and the report. Memory is the peak of that process and of Spark's together.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sim.bench import Progress, Row
+from sim.bench.engines import SUBSCRIPTIONS, turns
+from sim.experiment.plan import PlannedRun, load
+
+EVENTS, STRATEGIES = 10_000, ("covering", "simple")
+RATE = 500_000  # event messages per second of the compiled engine
+BROKERS, MILLION = 1000, 1_000_000
+SECONDS, BYTES, ORACLE_SHARE = 360.0, 8e9, 1 / 3
+
+
+def traffic(quick: bool, progress: Progress) -> list[Row]:
+    subscriptions, events = (SUBSCRIPTIONS // 10, EVENTS // 20) if quick else (SUBSCRIPTIONS, EVENTS)
+    rows: list[Row] = []
+    for strategy in STRATEGIES:
+        for engine in ("simpy", "compiled"):
+            turns(_run(strategy, 50, 5), engine)  # pays for compiling
+        found: dict[str, Any] = {}
+        for engine in ("simpy", "compiled"):
+            progress(f"event traffic, {strategy}, {engine}")
+            loading, first_loading, _, _ = turns(_run(strategy, subscriptions, 0), engine)
+            seconds, first, messages, digests = turns(_run(strategy, subscriptions, events), engine)
+            messages -= subscriptions  # which the clients sent
+            seconds, first = seconds - loading, first - first_loading
+            found[engine] = seconds, digests
+            rows.append(
+                {
+                    "case": f"event traffic, {strategy}, {subscriptions} subscriptions, {events} events",
+                    "engine": engine,
+                    "subscriptions": subscriptions,
+                    "event_messages": messages,
+                    "seconds": seconds,
+                    "first_seconds": first,
+                    "messages_per_s": round(messages / seconds),
+                    "ratio": found["simpy"][0] / seconds,
+                    "same_trace": digests == found["simpy"][1],
+                }
+            )
+    return rows
+
+
+def _run(strategy: str, subscriptions: int, events: int) -> PlannedRun:
+    settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": events}
+    arrivals = {"arrivals.kind": "preloaded", "arrivals.unsubscribe": 0.0, "broker.service": {"kind": "none"}}
+    runs = load("strategies", settings | arrivals).runs
+    return next(run for run in runs if run.experiment.routing.strategy == strategy)
+
+
+def full_scale(quick: bool, progress: Progress) -> list[Row]:
+    if quick:
+        return []
+    progress("full scale: 1,000 brokers, 1,000,000 subscriptions, 10,000 events")
+    return [_in_own_process(BROKERS, MILLION, EVENTS)]
+
+
+def _in_own_process(brokers: int, subscriptions: int, events: int) -> Row:
+    sizes = [str(size) for size in (brokers, subscriptions, events)]
+    command = [sys.executable, "-m", "sim.bench.events", *sizes]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    case = f"full scale, {brokers} brokers, {subscriptions} subscriptions, {events} events"
+    return {"case": case, "engine": "compiled", **row}
+
+
+def measure(brokers: int, subscriptions: int, events: int) -> Row:
+    """Run `coverlay run scale` at this size in this process; how long its phases took."""
+    import analysis.spark.aggregate
+    import sim.compiled.engine
+    import sim.compiled.trace
+    import sim.experiment.engines
+    import sim.experiment.oracle
+    from broker import trace
+    from sim.cli.main import main
+
+    took: dict[str, float] = {}
+    phases: list[tuple[Any, str, str]] = [
+        (sim.experiment.engines, "compiled_engine", "load"),
+        (sim.compiled.engine.Engine, "run", "events"),
+        (sim.compiled.trace, "tables_of", "events"),
+        (sim.experiment.oracle, "judge", "oracle"),
+        (trace, "write_run", "write"),
+        (analysis.spark.aggregate, "analyze", "aggregate"),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        small = [("overlay.brokers", 4), ("workload.subscriptions", 50), ("workload.events", 5)]
+        main(["run", "scale", "--out", f"{folder}/small", *_set(small)])  # pays for compiling
+        for owner, name, phase in phases:
+            setattr(owner, name, _clocked(getattr(owner, name), took, phase))
+        size = [("overlay.brokers", brokers), ("workload.subscriptions", subscriptions), ("workload.events", events)]
+        started = time.perf_counter()
+        status = main(["run", "scale", "--out", f"{folder}/full", *_set(size)])
+        seconds = time.perf_counter() - started
+        counted = _counted(Path(folder) / "full")
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = sum(resource.getrusage(one).ru_maxrss * 1024 for one in who)
+    return {
+        "seconds": seconds,
+        **{f"{k}_seconds": v for k, v in took.items()},
+        "peak": peak,
+        "status": status,
+        **counted,
+    }
+
+
+def _set(settings: list[tuple[str, Any]]) -> list[str]:
+    return [part for key, value in settings for part in ("--set", f"{key}={json.dumps(value)}")]
+
+
+def _clocked(function: Callable[..., Any], took: dict[str, float], phase: str) -> Callable[..., Any]:
+    def clocked(*args: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return function(*args, **named)
+        finally:
+            took[phase] = took.get(phase, 0.0) + time.perf_counter() - started
+
+    return clocked
+
+
+def _counted(out: Path) -> Row:
+    import pyarrow.parquet as pq
+
+    names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
+    (path,) = out.glob("runs/run=*/run.parquet")
+    row: Row = pq.read_table(path, columns=names).to_pylist()[0]
+    return row
+
+
+def verdicts(rows: list[Row]) -> list[Row]:
+    """The rate and the full-scale run; the ratio to SimPy is judged with the other rows of the engines."""
+    judged: list[Row] = []
+    for row in rows:
+        case = str(row["case"])
+        if case.startswith("event traffic") and row["engine"] == "compiled":
+            rate = row["messages_per_s"]
+            met = rate >= RATE if row["subscriptions"] >= SUBSCRIPTIONS else None
+            judged.append({"target": f"{case}: at least {RATE:,}/s", "measured": f"{rate:,}/s", "met": met})
+        if case.startswith("full scale"):
+            oracle, wrong = row["oracle_seconds"] / row["seconds"], row["missed"] + row["duplicates"]
+            judged += [
+                _verdict(case, f"under {SECONDS:g} s", f"{row['seconds']:.0f} s", row["seconds"] < SECONDS),
+                _verdict(case, f"under {BYTES / 1e9:g} GB", f"{row['peak'] / 1e9:.1f} GB", row["peak"] < BYTES),
+                _verdict(case, "the oracle at most a third", f"{oracle:.0%}", oracle <= ORACLE_SHARE),
+                _verdict(case, "missed = duplicates = 0", str(wrong), wrong == 0 and row["status"] == 0),
+            ]
+    return judged
+
+
+def _verdict(case: str, target: str, measured: str, met: bool) -> Row:
+    return {"target": f"{case}: {target}", "measured": measured, "met": met}
+
+
+if __name__ == "__main__":
+    brokers, subscriptions, events = (int(size) for size in sys.argv[1:])
+    sys.stdout.write(json.dumps(measure(brokers, subscriptions, events)) + "\n")
