@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sim.bench import first_use
+import os
+import subprocess
+import sys
+
+from sim.bench import events, first_use
 from sim.bench.engines import RUNS, SIZES, SUBSCRIPTIONS, verdicts
 
 FAST = {"engine": "compiled", "case": "simple", "seconds": 1.0, "first_seconds": 2.0, "ratio": 40.0}
@@ -58,3 +62,21 @@ def test_every_family_of_parts_can_be_used_for_the_first_time() -> None:
     assert {family for family, _ in parts} == {family for family, _ in cheap}
     for family, name in set(cheap) & set(parts):
         assert first_use.use(family, name) > 0.0
+
+
+def test_event_traffic_and_the_full_scale_run_are_judged() -> None:
+    traffic = {"case": "event traffic, simple", "engine": "compiled", "messages_per_s": events.RATE, **AT_FULL_SIZE}
+    slow, small = {"messages_per_s": events.RATE - 1}, {"subscriptions": SUBSCRIPTIONS // 10}
+    found = events.verdicts([traffic, traffic | slow, traffic | small, traffic | {"engine": "simpy"}])
+    assert [row["met"] for row in found] == [True, False, None]
+    full = {"case": "full scale", "engine": "compiled", "seconds": 300.0, "oracle_seconds": 90.0, "peak": 7e9}
+    full |= {"missed": 0, "duplicates": 0, "status": 0}
+    assert [row["met"] for row in events.verdicts([full])] == [True] * 4
+    worse = {"seconds": 400.0, "oracle_seconds": 150.0, "peak": 9e9, "duplicates": 1}
+    assert [row["met"] for row in events.verdicts([full | worse])] == [False] * 4
+
+
+def test_the_full_scale_run_measures_memory_of_all_its_processes() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert events._peak(os.getpid()) > events._peak(child.pid) > 1 << 16
+        child.communicate(b"\n")
