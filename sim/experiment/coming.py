@@ -1,4 +1,4 @@
-"""What is coming, before a sweep starts: how many runs, by which engine and why, and how large they will be."""
+"""What is coming, before a sweep starts: how many runs, by which engine and why, how large and how long they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sim.experiment.engines import engine_for
 from sim.experiment.plan import Plan
-from sim.experiment.predict import predict, small_workload
+from sim.experiment.predict import about, predict, small_workload
 from sim.random_streams import streams
 
 
@@ -24,3 +24,6 @@ def coming(plan: Plan, jobs: int) -> Iterator[str]:
         chosen, why = engine_for(first.experiment, small, math.inf, lambda: size)
         yield f"{many}, {'the first ' if count > 1 else ''}with the {chosen} engine ({why})"
     yield f"{'the first' if count > 1 else 'it'} is predicted to take {size}"
+    if len(asked) == 1:
+        each = about(size.seconds(chosen))
+        yield f"predicted time: {each}{' a run' if count > 1 else ''} to simulate and judge, compiling and Spark apart"

@@ -41,9 +41,14 @@ EVENTS = 128  # events that the share of matching subscriptions is counted on
 # Per entry of a table, with two attributes: its row, and its place in an index; per decision: its node.
 ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
-# Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions); times
-# are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
-DISK = {"control": 18.0, "decisions": 10.0, "publications": 18.0, "deliveries": 10.0, "tables": 2.0, "operations": 17.0}
+# Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions, 1,000
+# events); times are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
+DISK = {"control": 23.0, "decisions": 11.5, "publications": 25.0, "deliveries": 10.0, "tables": 2.0, "operations": 18.0}
+# Microseconds of one core, measured on the strategies experiment (Xeon, 2026-11), up to the hash of the trace: per
+# control message, per decision that searches for a cover, per event message with what it serves; and for the oracle
+# per pair of a judged event and a subscription. Only to say what is coming: no engine is chosen by them.
+MICROSECONDS = {"simpy": (30.0, 50.0, 40.0), "compiled": (1.0, 3.0, 3.5)}
+ORACLE_MICROSECONDS = 0.013
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,18 @@ class Prediction:
     nbytes: float  # of the trace on disk
     memory: float  # bytes of the trace as columns in memory, before sampling but for deliveries added up at once
     state: float  # bytes of the routing tables and ledgers, in the compiled engine
+    searches: float = 0.0  # decisions that look for a cover
+    pairs: float = 0.0  # of an event and a subscription that the oracle compares
 
     @property
     def messages(self) -> float:
         return self.control_messages + self.event_messages
+
+    def seconds(self, engine: str) -> float:
+        """How long simulating and judging take, compiling apart."""
+        control, search, event = MICROSECONDS[engine]
+        work = control * self.control_messages + search * self.searches + event * self.event_messages
+        return (work + ORACLE_MICROSECONDS * self.pairs) / 1e6
 
     def __str__(self) -> str:
         return (
@@ -71,6 +84,7 @@ class Prediction:
 def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     """The size of one run; the overlay and a small part of the workload are built to tell."""
     from sim.experiment.engines import held_share
+    from sim.experiment.oracle import judged_share
     from sim.experiment.runner import overlay_of
 
     stream = streams(seed)
@@ -120,7 +134,10 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     rows["decisions"] *= experiment.run.sample_decisions
     rows["deliveries"] *= experiment.run.sample_deliveries
     nbytes = sum(DISK[name] * count for name, count in rows.items())
-    return Prediction(control, crossed, rows, nbytes, memory, control * ENTRY_BYTES + decisions * DECIDED_BYTES)
+    state = control * ENTRY_BYTES + decisions * DECIDED_BYTES
+    searches = decisions if strategy(experiment.routing.strategy).searches else 0.0
+    pairs = float(subscriptions) * events * judged_share(experiment.run.sample_oracle, subscriptions, events)
+    return Prediction(control, crossed, rows, nbytes, memory, state, searches, pairs)
 
 
 def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
@@ -282,6 +299,16 @@ def _round(count: float) -> str:
         if count >= unit:
             return f"{count / unit:.3g} {name}"
     return f"{count:,.0f}"
+
+
+def about(seconds: float) -> str:
+    """A time as one says it."""
+    if seconds < 1:
+        return "less than a second"
+    for unit, name in ((3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"about {seconds / unit:.0f} {name}"
+    return f"about {seconds:.0f} s"
 
 
 def _bytes(count: float) -> str:

@@ -100,3 +100,11 @@ def test_nothing_costs_nothing():
     empty = predict(plan({**SMALL, "workload": {"subscriptions": 0, "events": 0}}).runs[0].experiment)
     assert empty.messages == 0
     assert empty.rows["deliveries"] == 0
+
+
+def test_time_is_what_the_counted_work_costs():
+    size = predicting.Prediction(1e6, 2e6, {}, 0.0, 0.0, 0.0, searches=3e6, pairs=1e9)
+    assert size.seconds("compiled") == pytest.approx(1.0 + 3 * 3.0 + 2 * 3.5 + 13.0)
+    assert size.seconds("simpy") > 5 * size.seconds("compiled")
+    said = [predicting.about(seconds) for seconds in (0.2, 19.6, 119.0, 130.0, 8000.0)]
+    assert said == ["less than a second", "about 20 s", "about 119 s", "about 2 minutes", "about 2 hours"]
