@@ -78,10 +78,10 @@ def overall(cases: Sequence[Case]) -> str:
         )
     nothing = sum(case.verdicts[0].what == NOTHING for case in cases)
     exact = sum(all(verdict.what == EXACT for verdict in case.verdicts) for case in cases)
-    sentences.append(
-        f"In {exact} of them exact search is the better choice wherever the index is"
-        + (f", and in {nothing} there is hardly anything to cover." if nothing else ".")
-    )
+    if exact:
+        sentences.append(f"In {exact} of {len(cases)} exact search is the better choice wherever the index is.")
+    if nothing:
+        sentences.append(f"In {nothing} there is hardly anything to cover.")
     return " ".join(sentences)
 
 

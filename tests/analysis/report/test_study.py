@@ -149,7 +149,7 @@ def test_nothing_to_find_is_nothing_to_save() -> None:
     (case,) = study(made(points))
     assert case.verdicts[0].what == NOTHING
     assert "There is hardly anything to find" in sentence(case)
-    assert "in 1 there is hardly anything to cover" in overall([case])
+    assert "In 1 there is hardly anything to cover" in overall([case])
 
 
 def test_where_simple_routing_is_unknown_entries_stand_in() -> None:
