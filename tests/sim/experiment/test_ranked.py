@@ -141,6 +141,13 @@ def test_one_who_matches_and_did_not_win_is_spurious(finished):
     verdict = judged(finished, deliveries=by_broker)
     assert verdict.missed == 0
     assert verdict.spurious >= by_broker.num_rows - finished[1]["deliveries"].num_rows
+    # In the place of a winner.
+    won, matched = finished[1]["deliveries"].to_pandas(), by_broker.to_pandas()
+    last = won[won["rank"] == 4].iloc[0]
+    others = matched[(matched["event"] == last.event) & ~matched["subscription"].isin(won["subscription"])]
+    won.loc[last.name, ["broker", "subscription"]] = others.iloc[0][["broker", "subscription"]]
+    verdict = judged(finished, deliveries=pa.Table.from_pandas(won))
+    assert (verdict.missed, verdict.spurious) == (1, 1)
 
 
 def test_ranks_in_another_order_are_wrong(finished):
