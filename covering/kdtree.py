@@ -237,15 +237,15 @@ class KdTreeIndex(StaticWithTail):
 
     def _arrange_done(self) -> None:
         treed = self._points[FRONT : self._built]
-        self._starts = level_starts(len(treed))
+        self._starts = level_starts.py_func(len(treed))  # a few numbers: not worth a compilation
         nodes, dimensions = int(self._starts[-1]), 2 * self.attributes
         self._minima = np.empty((nodes, dimensions))
         self._maxima = np.full((nodes + 1, dimensions), -np.inf)
-        fill_extremes(treed, self._starts, self._minima, self._maxima)
-        if self._built:
-            self._maxima[nodes] = self._points[: self._built].max(axis=0)
         self._node_words = np.empty((self._fields.words, nodes), self._words.dtype)
-        pack_stored(self._maxima, 0, nodes, self._fields.kernel, self._node_words)
+        if self._built:  # an empty index, of which every settings check makes one, compiles nothing
+            fill_extremes(treed, self._starts, self._minima, self._maxima)
+            self._maxima[nodes] = self._points[: self._built].max(axis=0)
+            pack_stored(self._maxima, 0, nodes, self._fields.kernel, self._node_words)
 
     def _arrays_moved(self) -> None:
         fields = self._fields
