@@ -204,24 +204,16 @@ def _checked(data: dict[str, Any], where: str) -> Profile:
     from broker.ranking import KINDS  # imports numba: only where a profile is read
 
     known = {*_SECTIONS, "covering", "matching", "about"}
-    for key in data:
-        if key not in known:
-            raise CoverlayError(f"profile {quoted(where)} has {quoted(key)}; it may have: {', '.join(sorted(known))}")
+    _refuse_others(f"profile {quoted(where)}", data, sorted(known))
     flat: dict[str, float] = {}
     for section, keys in _SECTIONS.items():
         flat.update(_coefficients(where, section, data.get(section, {}), keys))
     methods = search_names()
     searches, matchers = data.get("covering", {}), data.get("matching", {})
-    for method in searches:
-        if method not in methods:
-            raise CoverlayError(f"profile {quoted(where)}: {unknown_name('covering method', method, methods)}")
+    _refuse_unknown(where, "covering method", searches, methods)
+    _refuse_unknown(where, "kind of matching", matchers, KINDS)
     for kind in matchers:
-        if kind not in KINDS:
-            raise CoverlayError(f"profile {quoted(where)}: {unknown_name('kind of matching', kind, KINDS)}")
-        for method in matchers[kind]:
-            if method not in topk.methods(kind):
-                named = unknown_name(f"matching.{kind} method", method, topk.methods(kind))
-                raise CoverlayError(f"profile {quoted(where)}: {named}")
+        _refuse_unknown(where, f"matching.{kind} method", matchers[kind], topk.methods(kind))
     return Profile(
         where,
         flat,
@@ -235,15 +227,27 @@ def _checked(data: dict[str, Any], where: str) -> Profile:
     )
 
 
+def _refuse_unknown(where: str, what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """A name that no registry has."""
+    for name in given:
+        if name not in known:
+            raise CoverlayError(f"profile {quoted(where)}: {unknown_name(what, name, known)}")
+
+
+def _refuse_others(place: str, given: Iterable[str], keys: Iterable[str]) -> None:
+    """A key that a table does not take."""
+    for key in given:
+        if key not in keys:
+            raise CoverlayError(f"{place} has {quoted(key)}; it takes: {', '.join(keys)}")
+
+
 def _coefficients(where: str, section: str, given: Any, keys: tuple[str, ...]) -> dict[str, float]:
     """The numbers of one section: all that it needs, nothing else, each a finite number of microseconds from 0 on."""
     if not isinstance(given, dict):
         raise CoverlayError(
             f"profile {quoted(where)}: [{section}] is {quoted(given)}; it must be a table of coefficients"
         )
-    for key in given:
-        if key not in keys:
-            raise CoverlayError(f"profile {quoted(where)}: [{section}] has {quoted(key)}; it takes: {', '.join(keys)}")
+    _refuse_others(f"profile {quoted(where)}: [{section}]", given, keys)
     for key in keys:
         if key not in given:
             raise CoverlayError(f"profile {quoted(where)}: [{section}] lacks the coefficient {key}")
