@@ -134,6 +134,7 @@ ARRIVALS = st.sampled_from(
         {"kind": "bursty", "lifetime": 40.0, "spread": 0.0},
         {"kind": "storm", "width": 0.0},
         {"kind": "preloaded", "share": 1.0},
+        {"kind": "preloaded", "publishing": "bursty", "burst_factor": 4.0, "publish_rate": 20.0},
         {"kind": "preloaded", "share": 0.5, "unsubscribe": 0.4},
     ]
 )
