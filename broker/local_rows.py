@@ -196,14 +196,18 @@ def _rearrange(t: Any, order: Any, layout: Any, built: int) -> None:
 
 
 @kernel
-def top(address: int, event: Any, k: int) -> Any:
-    """(ids, scores, entries compared, blocks looked at) of the k best, best first; all of them for k < 0.
+def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
+    """The len(ids) best into ids and scores, best first; (how many, entries compared, blocks looked at).
 
-    By address: this is called for every event message, and numba finds the type of a whole number at once.
+    This is called for every event message. numba finds the type of an address at once, that of a structure slowly;
+    and arrays that a kernel makes take Python longer to receive than to make.
     """
     t = local_at(address)
-    size, entries, blocks = find_best(t, event, k)
-    return t.scratch.ids[:size].copy(), t.scratch.scores[:size].copy(), entries, blocks
+    size, entries, blocks = find_best(t, event, len(ids))
+    found, worth = t.scratch.ids, t.scratch.scores
+    for i in range(size):
+        ids[i], scores[i] = found[i], worth[i]
+    return size, entries, blocks
 
 
 @kernel(inner=True)

@@ -71,8 +71,10 @@ class RowMatcher:
             if local_rows.stale(self._rows):
                 ids = local_rows.build(self._rows).tolist()
                 self._place = dict(zip(ids, range(len(ids)), strict=True))
-        answer: Answer = local_rows.top(self._rows.address, event, -1 if k is None else k)
-        return answer
+        most = len(self._place) if k is None else min(k, len(self._place))
+        ids, scores = np.empty(most, np.int64), np.empty(most)
+        size, entries, nodes = local_rows.top(self._rows.address, event, ids, scores)
+        return (ids, scores, entries, nodes) if size == most else (ids[:size], scores[:size], entries, nodes)
 
     def check(self) -> None:
         local_rows.check(self._rows, self._place)
