@@ -328,7 +328,7 @@
       const { encoding } = layer;
       encoding.y.scale = log ? { type: "log", nice: true } : { zero: true, nice: false, domainMax: 1.1 * Math.max(...ys) };
       encoding.y.axis = { tickCount: 6 };
-      if (encoding.x?.field) encoding.x.axis = { format: far ? "~s" : ",", tickCount: 6 };
+      if (encoding.x?.field) encoding.x.axis = { format: far ? "~s" : ",~f", tickCount: 6 };
       if (metrics.length < 2) { delete encoding.strokeDash; delete encoding.shape; }
     }
     if (!marks.length) spec.layer.splice(2);
