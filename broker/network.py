@@ -206,12 +206,12 @@ class Network:
         home.record_request(Control(Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, now, operation, 0, SHARED))
         home.local.add(subscription, filter)
         self.loading = True
-        waiting = deque((plane, CLIENT, Kind.SUBSCRIBE, subscription, filter) for plane in home.planes.values())
+        waiting = deque((part, CLIENT, Kind.SUBSCRIBE, subscription, filter) for part in home.parts.values())
         while waiting:
-            plane, source, kind, identity, its_filter = waiting.popleft()
-            for neighbour, answers in plane.told(source, kind, identity, its_filter):
+            part, source, kind, identity, its_filter = waiting.popleft()
+            for neighbour, answers in part.told(source, kind, identity, its_filter):
                 self._operations[operation].messages += len(answers)
-                there, here = plane.at(neighbour), plane.broker.number
+                there, here = part.at(neighbour), part.broker.number
                 for answer in answers:
                     there.takes_in(here, *answer)
                     waiting.append((there, here, *answer))
@@ -334,7 +334,7 @@ class Network:
         for broker in self.brokers:
             rows.append((now, broker.number, CLIENT, len(broker.local), 0, final))
             for neighbour in broker.links:
-                there = [plane.tables[neighbour] for plane in broker.planes.values() if neighbour in plane.tables]
+                there = [part.tables[neighbour] for part in broker.parts.values() if neighbour in part.tables]
                 entries, pruned = sum(map(len, there)), sum(table.pruned for table in there)
                 rows.append((now, broker.number, neighbour, entries, pruned, final))
 

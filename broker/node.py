@@ -14,7 +14,7 @@ from broker.ranked_visit import Visits
 from broker.tables import LocalTable
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
 from broker.transport import Link, Server, service_model
-from broker.tree_state import Plane
+from broker.tree_part import TreePart
 from broker.work import control_time, event_time, matching_time, tables_time
 from routing.contract import Search
 from routing.filter import Filter
@@ -37,7 +37,7 @@ class Broker:
         self.operation = 0  # the request whose messages are being handled, for the trace
         self.nothing = Filter.of_box(settings.routing.domain)  # where a message needs a filter that nobody reads
         self.local = self._empty_table()
-        self.planes = {name: Plane(self, tree) for name, tree in network.trees.items()}
+        self.parts = {name: TreePart(self, tree) for name, tree in network.trees.items()}
         self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
         self._prices = settings.prices
         self._searching = 0.0  # time that the searches of the message in hand take
@@ -63,11 +63,11 @@ class Broker:
     def forget(self) -> None:
         """Lose everything that was in memory."""
         self.local = self._empty_table()
-        for plane in self.planes.values():
-            plane.forget()
+        for part in self.parts.values():
+            part.forget()
 
     def entries(self) -> int:
-        return len(self.local) + sum(len(table) for plane in self.planes.values() for table in plane.tables.values())
+        return len(self.local) + sum(len(table) for part in self.parts.values() for table in part.tables.values())
 
     # ── service ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,30 +190,30 @@ class Broker:
 
     def _control(self, message: Control) -> None:
         if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
-            self.planes[message.tree].advertisement(message)
+            self.parts[message.tree].advertisement(message)
         elif message.source != CLIENT:
-            self.planes[message.tree].subscription(message)
+            self.parts[message.tree].subscription(message)
         elif (message.kind is Kind.SUBSCRIBE) != (message.subscription in self.local):
             if message.kind is Kind.SUBSCRIBE:
                 self.local.add(message.subscription, message.filter)
             else:
                 self.local.remove(message.subscription)
-            for plane in self.planes.values():
-                plane.pass_on(message)
+            for part in self.parts.values():
+                part.pass_on(message)
 
     def _sync(self, message: Sync) -> None:
         if message.kind == "start":
-            for plane in self.planes.values():
-                plane.recovery.start()
+            for part in self.parts.values():
+                part.recovery.start()
         else:
-            self.planes[message.tree].recovery.receive(message)
+            self.parts[message.tree].recovery.receive(message)
 
     # ── events ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _publication(self, message: Publication) -> float:
         network, now = self.network, self.network.env.now
         ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
-        interested, asked, compared = self.planes[message.tree].wants(message.source, message.values)
+        interested, asked, compared = self.parts[message.tree].wants(message.source, message.values)
         took, on_tables, on_matching = self.took(), 0.0, 0.0
         if self._prices is not None:
             on_tables = tables_time(self._prices, asked, compared)
@@ -307,12 +307,12 @@ class Broker:
         if self.visits is not None and self.visits.settings.rank != "none":
             return self.visits.worth(message)
         best = self.local.top(message.values, 1, message.weights)[1].tolist()
-        ranking, tables = self.network.settings.ranking, self.planes[message.tree].tables
+        ranking, tables = self.network.settings.ranking, self.parts[message.tree].tables
 
         def score(filter: Filter) -> float | None:
             return ranking.score(filter, message.values, message.weights)
 
-        for neighbour in self.planes[message.tree].wants(message.source, message.values)[0]:
+        for neighbour in self.parts[message.tree].wants(message.source, message.values)[0]:
             best.append(tables[neighbour].best_score(score))
         return max(best, default=-math.inf)
 
@@ -326,5 +326,5 @@ class Broker:
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""
         self.local.check()
-        for plane in self.planes.values():
-            plane.check()
+        for part in self.parts.values():
+            part.check()

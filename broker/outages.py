@@ -42,7 +42,7 @@ class Outages:
             raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
         self._begin(CRASH, broker, NOBODY)
         self.crashed[broker] = keep_state
-        if not all(plane.recovery.complete for plane in self.network.brokers[broker].planes.values()):
+        if not all(part.recovery.complete for part in self.network.brokers[broker].parts.values()):
             self._half_recovered.add(broker)
         self._refresh_links_of(broker)
         for message in self.network.brokers[broker].crash():
@@ -63,8 +63,8 @@ class Outages:
         if not kept:
             node.forget()
         if amnesia:
-            for plane in node.planes.values():
-                plane.recovery.begin()
+            for part in node.parts.values():
+                part.recovery.begin()
         self._refresh_links_of(broker, amnesia)
         if not kept:
             network.clients_return(broker, {m.subscription for m in repeated if m.kind is Kind.SUBSCRIBE})
@@ -140,8 +140,8 @@ class Outages:
             for one in both:
                 one.cut()
             for name in shared:
-                here.planes[name].recovery.link_down(neighbour)
-                there.planes[name].recovery.link_down(broker)
+                here.parts[name].recovery.link_down(neighbour)
+                there.parts[name].recovery.link_down(broker)
             without = [(end.visits, other) for end, other in ((here, neighbour), (there, broker)) if end.visits]
             for event in [event for visits, other in without for event in visits.link_down(other)]:
                 network.close_if_over(event)
@@ -152,8 +152,8 @@ class Outages:
         for one in both:
             one.up = True
         for name in shared:
-            here.planes[name].recovery.link_up(neighbour, operation, amnesia)
-            there.planes[name].recovery.link_up(broker, operation, False)
+            here.parts[name].recovery.link_up(neighbour, operation, amnesia)
+            there.parts[name].recovery.link_up(broker, operation, False)
         self._tell(neighbour)
         if not amnesia:
             self._tell(broker)
@@ -162,8 +162,8 @@ class Outages:
 
     def _tell(self, broker: int) -> None:
         if self.is_up(broker):
-            for plane in self.network.brokers[broker].planes.values():
-                plane.recovery.tell()
+            for part in self.network.brokers[broker].parts.values():
+                part.recovery.tell()
 
     # ── checks and records ─────────────────────────────────────────────────────────────────────────────
 

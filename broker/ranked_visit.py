@@ -157,8 +157,8 @@ class Visits:
         """The best score that an event can still win here or behind: of a winner, or of a bound above the limit."""
         limit, best = message.limit or NOTHING, [-key[0] for _, key in message.winners]
         if message.asks:
-            plane = self.broker.planes[message.tree]
-            others = [plane.tables[n] for n in plane.neighbours if n != message.source and len(plane.tables[n])]
+            part = self.broker.parts[message.tree]
+            others = [part.tables[n] for n in part.neighbours if n != message.source and len(part.tables[n])]
             for table in (self.broker.local, *others):
                 assert isinstance(table, LocalTable | RankedTable)
                 ids, scores, *_ = table.top(message.values, 1, message.weights)
@@ -171,15 +171,15 @@ class Visits:
     def _look(self, visit: Visit) -> Work:
         """Find the candidates that are known here, and the neighbours that may hide more."""
         message, k, broker = visit.message, self.settings.k, self.broker
-        plane, work = broker.planes[message.tree], Work()
+        part, work = broker.parts[message.tree], Work()
         ids, scores, work.entries, work.nodes = broker.local.top(message.values, k, message.weights)
         found = [(CLIENT, ids, scores)]
         if self.settings.rank == "none":
-            interested, work.asked, work.compared = plane.wants(message.source, message.values)
+            interested, work.asked, work.compared = part.wants(message.source, message.values)
             visit.bounds = dict.fromkeys(interested, ANYTHING)
         else:
-            for neighbour in plane.neighbours:
-                table = plane.tables[neighbour]
+            for neighbour in part.neighbours:
+                table = part.tables[neighbour]
                 if neighbour != message.source and len(table):
                     assert isinstance(table, RankedTable)
                     ids, scores, entries, nodes = table.top(message.values, k, message.weights)
@@ -289,12 +289,12 @@ class Visits:
         A table may have lost it while the award was under way, because a wider one stands for it now. Then it is behind
         one of the neighbours with an entry that outranks it.
         """
-        subscription, plane = key[1], self.broker.planes[visit.message.tree]
-        others = [n for n in plane.neighbours if n != visit.message.source]
+        subscription, part = key[1], self.broker.parts[visit.message.tree]
+        others = [n for n in part.neighbours if n != visit.message.source]
         if visit.way.get(subscription, CLIENT) != CLIENT:
             return [visit.way[subscription]]
         for neighbour in others:
-            if subscription in plane.tables[neighbour]:
+            if subscription in part.tables[neighbour]:
                 return [neighbour]
         if not visit.message.asks and not visit.bounds:
             self._look(visit)

@@ -30,7 +30,7 @@ from routing.ledger import Kind, LinkLedger
 from routing.overlay.trees import SHARED
 
 if TYPE_CHECKING:
-    from broker.tree_state import Plane
+    from broker.tree_part import TreePart
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
 
@@ -51,8 +51,8 @@ def digests(filters: Mapping[int, Filter], buckets: int) -> tuple[int, ...]:
 class Recovery:
     """One broker's side of the exchange, in one tree."""
 
-    def __init__(self, plane: Plane) -> None:
-        self.plane = plane
+    def __init__(self, part: TreePart) -> None:
+        self.part = part
         self._untold: dict[tuple[str, int], int] = {}  # (channel, neighbour) to summarise → operation
         self._waiting: set[tuple[str, int]] = set()  # (channel, neighbour) that we have not heard from yet
         self._started = True  # after a loss of memory: once our own clients are back
@@ -70,7 +70,7 @@ class Recovery:
 
     def link_up(self, neighbour: int, operation: int, amnesia: bool) -> None:
         """A link is usable again. `amnesia`: we lack memory, so we wait for what the neighbour knows."""
-        here, there = self.plane, self.plane.at(neighbour)
+        here, there = self.part, self.part.at(neighbour)
         for channel in self._channels():
             if neighbour in _ledgers(here, channel):
                 self._untold[channel, neighbour] = operation
@@ -94,7 +94,7 @@ class Recovery:
                 blocked = any(c == ADVERTS or n != neighbour for c, n in self._waiting)
             if not blocked:
                 operation = self._untold.pop((channel, neighbour))
-                sent = _ledgers(self.plane, channel)[neighbour].sent
+                sent = _ledgers(self.part, channel)[neighbour].sent
                 buckets = 1 << (len(sent).bit_length() // 2 + 2)  # about 4√n
                 self._send("summary", channel, neighbour, operation, digests(sent, buckets))
 
@@ -127,18 +127,18 @@ class Recovery:
     def _mend(self, message: Sync) -> None:
         buckets, words = message.payload[0], message.payload[1:]
         listed = dict(zip(words[::2], words[1::2], strict=True))
-        ledger = _ledgers(self.plane, message.channel)[message.source]
+        ledger = _ledgers(self.part, message.channel)[message.source]
         asked = set(message.buckets)
         should = {i: f for i, f in ledger.sent.items() if bucket_of(i, buckets) in asked}
         joins, leaves = Kind.SUBSCRIBE, Kind.UNSUBSCRIBE
         if message.channel == ADVERTS:
             joins, leaves = Kind.ADVERTISE, Kind.UNADVERTISE
-        nothing = self.plane.broker.nothing
+        nothing = self.part.broker.nothing
         answers = [(joins, i, f) for i, f in should.items() if i not in listed]
         changed = ((i, f) for i, f in should.items() if i in listed and listed[i] != f.digest)
         answers += [step for i, f in changed for step in ((leaves, i, nothing), (joins, i, f))]
         answers += [(leaves, i, nothing) for i in sorted(listed.keys() - should.keys())]
-        self.plane.send_control(message.source, answers, message.operation, 0)
+        self.part.send_control(message.source, answers, message.operation, 0)
         self._send("done", message.channel, message.source, message.operation, ())
 
     def _send(
@@ -150,15 +150,15 @@ class Recovery:
         payload: tuple[int, ...],
         buckets: tuple[int, ...] = (),
     ) -> None:
-        broker, tree = self.plane.broker, self.plane.tree.name
+        broker, tree = self.part.broker, self.part.tree.name
         now = broker.network.env.now
         broker.send(neighbour, Sync(kind, channel, payload, buckets, operation, broker.number, now, 0, tree))
 
     def _known_from(self, neighbour: int, channel: str) -> Mapping[int, Filter]:
-        return (self.plane.adverts if channel == ADVERTS else self.plane.tables)[neighbour].filters
+        return (self.part.adverts if channel == ADVERTS else self.part.tables)[neighbour].filters
 
     def _channels(self) -> list[str]:
-        if self.plane.broker.network.settings.advertisements == "none":
+        if self.part.broker.network.settings.advertisements == "none":
             return [SUBSCRIPTIONS]
         return [ADVERTS, SUBSCRIPTIONS]
 
@@ -168,8 +168,8 @@ class Recovery:
         assert self._started
 
 
-def _ledgers(plane: Plane, channel: str) -> dict[int, LinkLedger]:
-    return plane.advert_ledgers if channel == ADVERTS else plane.ledgers
+def _ledgers(part: TreePart, channel: str) -> dict[int, LinkLedger]:
+    return part.advert_ledgers if channel == ADVERTS else part.ledgers
 
 
 def start_marker(operation: int, now: float) -> Sync:

@@ -121,7 +121,7 @@ def _place_among(w: Any, route: int, came_from: int) -> int:
     routes, back, place = w.routes, -1, 0
     first = w.learn_first[routes[route].source * w.run[0].trees]
     if came_from != CLIENTS:
-        first, back = w.learn_first[routes[came_from].plane], routes[came_from].source
+        first, back = w.learn_first[routes[came_from].part], routes[came_from].source
         place += w.run[0].prunes  # the sieve's is the first
     for at in range(first, len(w.learn)):
         if w.learn[at] == route:
@@ -188,7 +188,7 @@ def _take_in(w: Any, curve: Any, extra: Any, route: int, first: int, last: int) 
             w.nodes[node].child = run.nodes
             if run.prunes:
                 new_node(w, np.int64(w.nodes[node].subscription), route + run.routes)
-            for onward in range(w.learn_first[table.plane], w.learn_first[table.plane + 1]):
+            for onward in range(w.learn_first[table.part], w.learn_first[table.part + 1]):
                 if w.routes[w.learn[onward]].target != table.source:
                     new_node(w, np.int64(w.nodes[node].subscription), w.learn[onward])
         if run.prunes:

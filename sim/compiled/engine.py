@@ -154,8 +154,8 @@ class Engine:
         if local_rows.stale(own):
             ids = local_rows.build(own)
             self.arrays.subscriptions["row"][ids] = np.arange(len(ids))
-        plane = int(run["held_plane"])
-        for near in topology.near[topology.near_first[plane] : topology.near_first[plane + 1]]:
+        part = int(run["held_part"])
+        for near in topology.near[topology.near_first[part] : topology.near_first[part + 1]]:
             route = int(near["route"])
             if near["neighbour"] == run["held_source"] or route < 0:
                 continue

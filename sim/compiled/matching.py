@@ -135,12 +135,12 @@ def behind(w: Any, route: int, event: Any) -> Any:
 
 
 @inlined
-def tables_are_due(w: Any, broker: int, plane: int, source: int) -> bool:
+def tables_are_due(w: Any, broker: int, part: int, source: int) -> bool:
     """Does an event from `source` ask a table that needs a new static part first?"""
     due, home, run = False, w.brokers[broker], w.run[0]
     if home.changed:
         home.changed, due = False, stale(local_at(w.local_rows[broker]))
-    for at in range(w.near_first[plane], w.near_first[plane + 1]):
+    for at in range(w.near_first[part], w.near_first[part + 1]):
         near = w.near[at]
         if near.neighbour != source and near.route >= 0:
             table = w.routes[near.route]

@@ -59,7 +59,7 @@ def _control(w: Any, m: int, broker: int) -> None:
         route = w.routes[nodes[node].route]
         subscription, source, tree = np.int64(nodes[node].subscription), route.source, route.tree
         latency = w.wires[route.wire].latency
-        first, last, child = w.learn_first[route.plane], w.learn_first[route.plane + 1], np.int64(nodes[node].child)
+        first, last, child = w.learn_first[route.part], w.learn_first[route.part + 1], np.int64(nodes[node].child)
         if run.prunes:  # the sieve decides
             w.wires[route.wire].known += 1 if kind == SUBSCRIBE else -1
         elif kind == SUBSCRIBE:
@@ -94,7 +94,7 @@ def _control(w: Any, m: int, broker: int) -> None:
 def _publication(w: Any, m: int, broker: int) -> None:
     """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
     run, message = w.run[0], w.messages[m]
-    event, hop, plane, wire, parent = message.node, message.hop, message.plane, message.wire, message.parent
+    event, hop, part, wire, parent = message.node, message.hop, message.part, message.wire, message.parent
     published, sent = message.published, message.sent
     release(w, m)
     values = w.events[event]
@@ -110,7 +110,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
     if wire >= 0:
         source, latency = w.wires[wire].source, w.wires[wire].latency
     number, forwarded, asked, compared = run.publications_before + run.publications, 0, 0, 0
-    for at in range(w.near_first[plane], w.near_first[plane + 1]):
+    for at in range(w.near_first[part], w.near_first[part + 1]):
         near = w.near[at]
         if near.neighbour == source:
             continue
@@ -123,7 +123,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
             forwarded += 1
             m = send(w, near.wire, PUBLISH, event, NONE, hop + 1)
             copy = w.messages[m]  # only now: sending may have lengthened w.messages
-            copy.plane, copy.parent, copy.published = near.plane, number, published
+            copy.part, copy.parent, copy.published = near.part, number, published
     row = w.publications[run.publications]
     row.step, row.event, row.time, row.sent, row.source, row.target = run.step, event, run.now, sent, source, broker
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
@@ -143,9 +143,9 @@ def must_wait(w: Any, m: int, broker: int) -> bool:
     if message.kind != PUBLISH:
         return False
     source = w.wires[message.wire].source if message.wire >= 0 else -1
-    if not tables_are_due(w, broker, message.plane, source):
+    if not tables_are_due(w, broker, message.part, source):
         return False
-    run.held, run.held_broker, run.held_plane, run.held_source = m, broker, message.plane, source
+    run.held, run.held_broker, run.held_part, run.held_source = m, broker, message.part, source
     return True
 
 
@@ -186,7 +186,7 @@ def client_acts(w: Any) -> int:
     operation = NONE if act.kind == PUBLISH else new_operation(w, act.kind, act.index, act.broker)
     m = new_message(w, act.kind, act.index, operation, np.int64(0), NONE)
     # An event follows the one tree, or the tree that is named after its source.
-    w.messages[m].plane = act.broker * run.trees + (act.broker if run.trees > 1 else 0)
+    w.messages[m].part = act.broker * run.trees + (act.broker if run.trees > 1 else 0)
     return m
 
 

@@ -5,7 +5,7 @@ Words used here, beside those of `broker/`:
 - a *wire* is one direction of a link, whatever the tree: what a Link of the transport is;
 - a *sieve* is a second ledger of a route, at its target, with `routing.mode = "prune"`: it decides, as an active and
   exact one does, which entries of the table are rows (PrunedTable). Sieves are routes too, `run.routes` after theirs;
-- a *plane* is a broker's part in a tree;
+- a *part* is what a broker does in one tree (broker/tree_part.py);
 - a *node* is a subscription on a route: what the ledger knows about it. The nodes that a subscription has on the
   routes leading on from a broker are neighbours, so a message needs only its own node to find them.
 """
@@ -91,9 +91,9 @@ RUN = np.dtype(
         ("update_last", np.int64),
         ("update_operation", np.int64),
         ("update_hop", np.int64),
-        ("held", np.int64),  # an event that waits for tables to be built, −1: none; where, in which plane, from whom
+        ("held", np.int64),  # an event that waits for tables to be built, −1: none; where, in which part, from whom
         ("held_broker", np.int64),
-        ("held_plane", np.int64),
+        ("held_part", np.int64),
         ("held_source", np.int64),
         ("outbox", np.int64),  # messages that a broker has sent and that are not on their wires yet: first, last
         ("outbox_last", np.int64),
@@ -138,7 +138,7 @@ ROUTE = np.dtype(
         ("target", np.int64),
         ("wire", np.int64),
         ("tree", np.int64),  # its name
-        ("plane", np.int64),  # of the target: who hears of it next
+        ("part", np.int64),  # of the target: who hears of it next
         ("epsilon", np.float64),
         ("numerator", np.int64),  # 1 − ε = numerator / 2^shift
         ("shift", np.int64),
@@ -153,7 +153,7 @@ ROUTE = np.dtype(
         ("read", np.int64),  # entries that events have looked at since it was built
     ]
 )
-NEAR = np.dtype([("neighbour", np.int64), ("wire", np.int64), ("route", np.int64), ("plane", np.int64)])
+NEAR = np.dtype([("neighbour", np.int64), ("wire", np.int64), ("route", np.int64), ("part", np.int64)])
 SUBSCRIPTION = np.dtype(
     [
         ("home", np.int64),
@@ -187,7 +187,7 @@ MESSAGE = np.dtype(
         ("operation", np.int64),
         ("hop", np.int64),
         ("wire", np.int64),  # −1: from a client
-        ("plane", np.int64),  # of the target (events)
+        ("part", np.int64),  # of the target (events)
         ("parent", np.int64),  # row of `publications` it follows from (events)
         ("sequence", np.int64),
         ("sent", np.float64),

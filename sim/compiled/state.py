@@ -30,9 +30,9 @@ class Arrays(NamedTuple):
     # The overlay:
     wires: Array
     routes: Array
-    learn_first: Array  # per plane: routes that lead on from it
+    learn_first: Array  # per part: routes that lead on from it
     learn: Array
-    near_first: Array  # per plane: its neighbours
+    near_first: Array  # per part: its neighbours
     near: Array
     brokers: Array
     # Subscriptions, events, and what clients do:

@@ -20,16 +20,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Topology:
-    """A plane is a broker's part in a tree: broker × number of trees + place of the tree."""
+    """What a broker does in one tree has the number broker × number of trees + place of the tree."""
 
     trees: list[Tree]
     links: list[tuple[int, int]]
     wires: NDArray[Any]  # in the order of broker.Network: by source, then target
     routes: NDArray[Any]  # and their sieves
-    learn_first: Ints  # per plane: routes that lead on from it
+    learn_first: Ints  # per part: routes that lead on from it
     learn: Ints
-    near_first: Ints  # per plane: its neighbours
-    near: NDArray[Any]  # who it is, the wire to it, the route from it (or EVERYTHING or NOTHING), its plane
+    near_first: Ints  # per part: its neighbours
+    near: NDArray[Any]  # who it is, the wire to it, the route from it (or EVERYTHING or NOTHING), its part
 
 
 def topology_of(overlay: Overlay, settings: Settings) -> Topology:
@@ -42,21 +42,21 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     wires["head"] = wires["tail"] = -1
     wire_of = {pair: wire for wire, pair in enumerate(ends)}
     sends_to = strategy(settings.strategy).sends_to
-    # Who learns, and who gets everything, per plane, in the order in which brokers go through them.
-    planes = [(broker, tree) for broker in range(overlay.brokers) for tree in trees]
-    told = [reaches(tree, broker, sends_to) for broker, tree in planes]
+    # Who learns, and who gets everything, per part, in the order in which brokers go through them.
+    parts = [(broker, tree) for broker in range(overlay.brokers) for tree in trees]
+    told = [reaches(tree, broker, sends_to) for broker, tree in parts]
     rows: list[tuple[Any, ...]] = []
     learn: list[int] = []
     route_of: dict[tuple[int, int, int], int] = {}
-    for (broker, tree), (learners, _) in zip(planes, told, strict=True):
+    for (broker, tree), (learners, _) in zip(parts, told, strict=True):
         for target in learners:
             epsilon = settings.routing_on(tree, broker, target).epsilon
             route_of[tree.name, broker, target] = len(rows)
             learn.append(len(rows))
-            plane = target * len(trees) + _place(trees, tree)
+            part = target * len(trees) + _place(trees, tree)
             wire = wire_of[broker, target]
             share = asked_share(epsilon) if settings.routing.method == "zorder-emulated" else (1, 0)
-            rows.append((broker, target, wire, tree.name, plane, epsilon, *share))
+            rows.append((broker, target, wire, tree.name, part, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
     for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
         routes[name] = column
@@ -66,7 +66,7 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
         routes = np.concatenate([routes, sieves])
     near: list[tuple[int, int, int, int]] = []
     near_first = [0]
-    for (broker, tree), (_, silent) in zip(planes, told, strict=True):
+    for (broker, tree), (_, silent) in zip(parts, told, strict=True):
         for other in tree.neighbours(broker):
             incoming = EVERYTHING if other in silent else route_of.get((tree.name, other, broker), NOTHING)
             near.append((other, wire_of[broker, other], incoming, other * len(trees) + _place(trees, tree)))

@@ -39,7 +39,7 @@ def new_message(w: Any, kind: int, node: int, operation: int, hop: int, wire: in
             w.messages = longer(w.messages, ONE_MORE)
     message = w.messages[m]
     message.next, message.kind, message.node, message.operation = -1, kind, node, operation
-    message.hop, message.wire, message.plane, message.parent = hop, wire, -1, -1
+    message.hop, message.wire, message.part, message.parent = hop, wire, -1, -1
     message.sequence, message.sent, message.published = operation, run.now, run.now  # `sent` changes with put_on_wires
     return m
 

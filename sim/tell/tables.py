@@ -97,10 +97,10 @@ def of_network(network: Network) -> Tables:
     """What the brokers themselves have now."""
     found = Tables({broker.number: set(broker.local.filters) for broker in network.brokers})
     for broker in network.brokers:
-        for tree, plane in broker.planes.items():
-            for neighbour, table in plane.tables.items():
+        for tree, part in broker.parts.items():
+            for neighbour, table in part.tables.items():
                 side = Side(set(table.filters), pruned=table.pruned_by())
-                ledger = plane.at(neighbour).ledgers.get(broker.number)
+                ledger = part.at(neighbour).ledgers.get(broker.number)
                 if ledger is not None:
                     side.sent, side.dormant = set(ledger.sent), set(ledger.dormant)
                     side.suppressed = {s: coverers for s, (_, coverers) in ledger.suppressed.items()}

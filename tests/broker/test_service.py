@@ -100,7 +100,7 @@ def test_requests_that_a_crash_caught_in_service_reach_everybody_in_the_end(kept
     network.run()
     network.check()
     assert network.under_way == 0
-    assert [len(broker.planes[-1].tables[1]) for broker in (network.brokers[0], network.brokers[2])] == (
+    assert [len(broker.parts[-1].tables[1]) for broker in (network.brokers[0], network.brokers[2])] == (
         [0, 0] if leaves else [2, 2]
     )
 

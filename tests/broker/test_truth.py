@@ -172,8 +172,8 @@ def play(network: Network, story) -> None:
         network.unadvertise(over)
     assert_quiet_and_right(network, {}, 0, events, np.array([4.0, 4.0]))
     assert sum(broker.entries() for broker in network.brokers) == 0, "something leaked after everyone left"
-    planes = [plane for broker in network.brokers for plane in broker.planes.values()]
-    assert not any(ledger.known or ledger.sent for plane in planes for ledger in plane.ledgers.values())
+    parts = [part for broker in network.brokers for part in broker.parts.values()]
+    assert not any(ledger.known or ledger.sent for part in parts for ledger in part.ledgers.values())
 
 
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
@@ -196,11 +196,11 @@ def assert_tables_as_if_rebuilt(network, alive, values):
     may_promise_more = network.settings.strategy == "merging"
     may_sleep = network.settings.advertisements != "none"
     for broker in network.brokers:
-        for plane in broker.planes.values():
-            for neighbour, table in plane.tables.items():
-                if broker.number not in plane.at(neighbour).ledgers:
+        for part in broker.parts.values():
+            for neighbour, table in part.tables.items():
+                if broker.number not in part.at(neighbour).ledgers:
                     continue  # that neighbour never tells us anything
-                rest = plane.tree.graph.copy()
+                rest = part.tree.graph.copy()
                 rest.remove_edge(broker.number, neighbour)
                 behind = nx.node_connected_component(rest, neighbour)
                 there = {s: (home, f) for s, (home, f) in alive.items() if home in behind}

@@ -26,7 +26,7 @@ def entries(overlay, strategy: str, seed: int) -> int:
         # Overlapping intervals, none in another.
         network.subscribe(home, number, Filter.of_box(np.array([[filter, filter + 30.0]])))
     network.run()
-    return sum(len(table) for b in network.brokers for plane in b.planes.values() for table in plane.tables.values())
+    return sum(len(table) for b in network.brokers for part in b.parts.values() for table in part.tables.values())
 
 
 @pytest.fixture(scope="module", params=["line", "star", "random-tree"])

@@ -61,8 +61,8 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
     if data["routing"]["strategy"] == "simple":  # everything is sent, and nothing is noted down about it
         nodes["coverer"] = SENT
     for route, row in enumerate(engine.arrays.routes):
-        plane = network.brokers[row["source"]].planes[int(row["tree"])]
-        ledger = plane.ledgers[int(row["target"])]
+        part = network.brokers[row["source"]].parts[int(row["tree"])]
+        ledger = part.ledgers[int(row["target"])]
         on_route = nodes["route"] == route
         mine = nodes[on_route]
         coverer_of = mine["coverer"]
@@ -72,7 +72,7 @@ def test_tables_and_ledgers_are_those_of_hop_by_hop(data: dict[str, Any]) -> Non
         coverers = nodes[coverer_of[coverer_of >= 0]]["subscription"]
         suppressed = dict(zip(held["subscription"].tolist(), coverers.tolist(), strict=True))
         assert {s: coverer for s, (_, (coverer,)) in ledger.suppressed.items()} == suppressed
-        table = plane.at(int(row["target"])).tables[int(row["source"])]
+        table = part.at(int(row["target"])).tables[int(row["source"])]
         rows = entries[row["row"] : row["row"] + row["entries"]]
         assert sorted(table.filters) == sorted(nodes[rows]["subscription"].tolist())
         for coverer, dependants in ledger._dependants.items():

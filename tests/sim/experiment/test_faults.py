@@ -146,7 +146,7 @@ def test_check_notices_an_entry_that_is_not_what_was_sent():
     network = line_of_three(strategy="simple")
     network.subscribe(0, 7, interval(10, 20))
     network.run()
-    table = network.brokers[1].planes[-1].tables[0]
+    table = network.brokers[1].parts[-1].tables[0]
     table.remove(7)
     table.add(7, interval(10, 21))
     with pytest.raises(AssertionError):
@@ -182,7 +182,7 @@ def test_what_left_during_a_cut_is_forgotten_afterwards(strategy):
     network.outages.heal(0, 1)
     network.run()
     network.check()
-    assert [len(network.brokers[b].planes[-1].tables[b - 1]) for b in (1, 2)] == [1, 1]
+    assert [len(network.brokers[b].parts[-1].tables[b - 1]) for b in (1, 2)] == [1, 1]
 
 
 def test_every_link_of_a_broker_that_was_down_is_repaired():

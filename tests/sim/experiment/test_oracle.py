@@ -345,7 +345,7 @@ def test_a_merger_is_the_hull_of_its_parts():
         network.run()
     network.finish()
     found = mergers(workload, network.recorder.tables()["decisions"])
-    ledgers = [ledger for broker in network.brokers for ledger in broker.planes[-1].ledgers.values()]
+    ledgers = [ledger for broker in network.brokers for ledger in broker.parts[-1].ledgers.values()]
     sent = [(merger, ledger.sent[merger].box) for ledger in ledgers for merger in ledger.invented()]
     assert len(sent) > 4
     for merger, box in sent:

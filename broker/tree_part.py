@@ -1,7 +1,7 @@
 """A broker's part in one routing tree: what each neighbour wants, and what each neighbour was told.
 
-A network on one spanning tree has one plane per broker; with a tree per source of events, every broker takes part
-in every tree, and nothing crosses from one plane to another.
+A network on one spanning tree has one per broker; with a tree per source of events, every broker takes part
+in every tree, and nothing crosses from one tree to another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
 
 
-class Plane:
+class TreePart:
     """Tables and ledgers of one broker in one tree."""
 
     def __init__(self, broker: Broker, tree: Tree) -> None:
@@ -219,9 +219,9 @@ class Plane:
             ledger.check()
             self._check_agreement(neighbour, ledger, self.at(neighbour).adverts)
 
-    def at(self, neighbour: int) -> Plane:
+    def at(self, neighbour: int) -> TreePart:
         """The other end of a link, in the same tree."""
-        return self.broker.network.brokers[neighbour].planes[self.tree.name]
+        return self.broker.network.brokers[neighbour].parts[self.tree.name]
 
     def _check_agreement(
         self, neighbour: int, ledger: LinkLedger, tables: dict[int, LinkTable] | dict[int, AdvertTable]
