@@ -120,9 +120,14 @@ def measure(brokers: int, subscriptions: int, events: int) -> Row:
 def _peak(process: int) -> int:
     """Bytes that a process and those that it started took at most, each at its own time; Linux."""
     folder = Path(f"/proc/{process}")
-    line = next(line for line in (folder / "status").read_text().splitlines() if line.startswith("VmHWM"))
-    children = [int(child) for task in folder.glob("task/*/children") for child in task.read_text().split()]
-    return int(line.split()[1]) * 1024 + sum(_peak(child) for child in children)
+    try:
+        told = (folder / "status").read_text()
+        children = [int(child) for task in folder.glob("task/*/children") for child in task.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return 0
+    lines = (line for line in told.splitlines() if line.startswith("VmHWM"))
+    own = next(lines, "VmHWM: 0 kB")  # one that ended and was not waited for has no memory
+    return int(own.split()[1]) * 1024 + sum(_peak(child) for child in children)
 
 
 def _set(settings: list[tuple[str, Any]]) -> list[str]:

@@ -74,7 +74,7 @@ def test_the_command_says_it_in_one_line(tmp_path, capsys):
     run_sweep(plan(TINY), tmp_path / "compile")
     with no_file_beyond(1000):
         assert main(["run", str(experiment), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 2
-    coming = "2 runs,", "the first is predicted", "simulating"
+    coming = "2 runs,", "the first is predicted", "predicted time", "simulating"
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(coming)]
     assert len(said) == 1
     assert "--resume goes on" in said[0]
