@@ -77,6 +77,9 @@ def test_event_traffic_and_the_full_scale_run_are_judged() -> None:
 
 
 def test_the_full_scale_run_measures_memory_of_all_its_processes() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    program = [sys.executable, "-c", "print('ready', flush=True); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
         assert events._peak(os.getpid()) > events._peak(child.pid) > 1 << 16
         child.communicate(b"\n")
