@@ -147,7 +147,7 @@ def open_run(folder: Path) -> Run:
     run = read_record(folder)
     for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
-        if not path.is_file():
+        if name in SPECIAL and not path.is_file():  # which only the record tells
             raise CoverlayError(f"{folder} is not a complete run: {path.name} is missing; {remedy(folder)}")
         # Before the footer is used for anything.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from broker.trace.schema import CLIENT
@@ -66,6 +66,17 @@ def experiments(draw: Any) -> dict[str, Any]:
     }
 
 
+MERGERS_MERGE = {  # few draws of `experiments` have mergers that go into others
+    "name": "tables",
+    "overlay": {"kind": "random-tree", "brokers": 6, "latency": {"kind": "constant", "value": 2.0}},
+    "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 40, "events": 6},
+    "arrivals": ARRIVALS[0],
+    "routing": {"strategy": "merging", "merge_waste": 0.3},
+    "faults": {},
+    "run": {"samples": 0},
+}
+
+
 # Without shrinking, which takes minutes: a run is small as it is.
 @settings(
     max_examples=40,
@@ -73,6 +84,7 @@ def experiments(draw: Any) -> dict[str, Any]:
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
+@example(data=MERGERS_MERGE, seed=1, share=0.5)
 @given(data=experiments(), seed=st.integers(1, 1000), share=st.floats(0.0, 1.0))
 def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(data, seed, share):
     experiment, stream = parse(data, "test"), streams(seed)
