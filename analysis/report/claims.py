@@ -1,30 +1,31 @@
 """The claims ledger: what a document says, what we measured, and whether it holds.
 
-A reproduction returns `Claim`s; `write_claims` turns them into `claims.json` for programs and one self-
-contained page for people, with the figures inside it. A claim that does not hold must say why.
+A reproduction gives `Claim`s; `write_ledger` turns them into `claims.json` for programs and, with claims_page.py, into
+one self-contained page for people. A claim that does not hold as published must say why, and name what was measured to
+find that out.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import mimetypes
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
-from analysis.report.assets import asset
 from broker.trace.disk import replaced_file, writing
-from coverlay import CoverlayError, __version__, unknown_name
+from coverlay import CoverlayError, unknown_name
 
 HOLDS = "holds"
-OTHER_FACTOR = "holds with a different factor"
+MORE = "holds, by more than published"
+SMALLER = "holds with a smaller factor"
 FAILS = "does not hold"
-VERDICTS = (HOLDS, OTHER_FACTOR, FAILS)
+UNTESTABLE = "not testable at this size"
+NOT_RUN = "not run"
+VERDICTS = (HOLDS, MORE, SMALLER, FAILS, UNTESTABLE, NOT_RUN)
+_NEEDS_CAUSE = (SMALLER, FAILS)
+
+LEDGER = "claims.json"
 
 # What the documents are called; others are called by their short names only.
 TITLES = {
@@ -35,8 +36,13 @@ TITLES = {
     "sstd15": "Efficient Top-k Subscription Matching for Location-Aware Publish/Subscribe (2015)",
 }
 
-# What a browser draws from a data: address, and what our reproductions draw.
-_PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
+
+@dataclass(frozen=True)
+class Reading:
+    """What one way of measuring says about a claim."""
+
+    ours: str
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -47,86 +53,114 @@ class Claim:
     document: str  # as `coverlay reproduce` calls it
     claim: str  # its meaning in our words
     published: str  # the document's figure
-    measured: str  # ours
+    basis: str  # what the verdict rests on: what the document measured
+    band: str  # where ours must lie for "holds"
     verdict: str  # one of VERDICTS
-    why: str  # for anything but "holds": the reason; may be empty otherwise
-    seconds: float  # what measuring it took, together with the claims of the same measurement
+    ours: str = ""  # with the range over seeds
+    seeds: int = 0
+    size: str = ""  # of what was measured
+    reason: str = ""  # why it does not hold as published
+    evidence: Mapping[str, float] = field(default_factory=dict)  # what was measured to find the reason
+    beside: Mapping[str, Reading] = field(default_factory=dict)  # the same, measured in other ways
+    overhead: str = ""  # of the calls, subtracted from times
+    date: str = ""  # of the measurement
+    load: float = 0.0  # of the machine meanwhile: runnable processes, this one included
+    seconds: float = 0.0  # what measuring took, together with the claims of the same measurement
     figure: str | None = None  # a picture file: absolute, or relative to the output or the document's folder
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise unknown_name(f"verdict of claim {self.document}/{self.id}", self.verdict, VERDICTS)
-        if self.verdict != HOLDS and not self.why.strip():
-            raise CoverlayError(f"claim {self.document}/{self.id} {self.verdict!r} must say why")
+        name = f"claim {self.document}/{self.id}"
+        for verdict in (self.verdict, *(reading.verdict for reading in self.beside.values())):
+            if verdict not in VERDICTS:
+                raise unknown_name(f"verdict of {name}", verdict, VERDICTS)
+        if self.verdict in (*_NEEDS_CAUSE, UNTESTABLE) and not self.reason.strip():
+            raise CoverlayError(f"{name} {self.verdict!r} must say why")
+        if self.verdict in _NEEDS_CAUSE and not self.evidence:
+            raise CoverlayError(f"{name} {self.verdict!r} must name what was measured to find the reason")
+
+    @property
+    def disagrees(self) -> list[str]:
+        """The ways of measuring beside its own that say the opposite."""
+        if self.verdict in (UNTESTABLE, NOT_RUN):
+            return []
+        return [basis for basis, r in self.beside.items() if (r.verdict == FAILS) != (self.verdict == FAILS)]
 
 
-def write_claims(claims: Sequence[Claim], out: Path, seconds: float | None = None) -> Path:
-    """Write `<out>/claims.json` and `<out>/claims.html`, and return the page's path.
+@dataclass(frozen=True)
+class Made:
+    """How the claims of one document were measured."""
 
-    `seconds` is what all of it took: claims that share a measurement each have its time, so theirs do not add up.
-    """
-    seen: set[tuple[str, str]] = set()
-    for claim in claims:
-        if (claim.document, claim.id) in seen:
-            raise CoverlayError(f"claim {claim.document}/{claim.id} is there twice; each id is used once")
-        seen.add((claim.document, claim.id))
-    out.mkdir(parents=True, exist_ok=True)
-    listed = json.dumps([asdict(claim) for claim in claims], indent=2, ensure_ascii=False)
-    _replace(out / "claims.json", listed + "\n")
-    page = out / "claims.html"
-    _replace(page, render(claims, out, seconds))
-    return page
+    date: str
+    machine: str
+    command: str
+    seconds: float  # of all measurements together, those of earlier runs included
 
 
-def read_claims(path: Path) -> list[Claim]:
-    """The claims of an earlier `claims.json`."""
+@dataclass(frozen=True)
+class Ledger:
+    made: Mapping[str, Made]  # document → how
+    claims: Sequence[Claim]
+
+    def __post_init__(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for claim in self.claims:
+            if (claim.document, claim.id) in seen:
+                raise CoverlayError(f"claim {claim.document}/{claim.id} is there twice; each id is used once")
+            seen.add((claim.document, claim.id))
+
+    def documents(self) -> dict[str, list[Claim]]:
+        found: dict[str, list[Claim]] = {}
+        for claim in self.claims:
+            found.setdefault(claim.document, []).append(claim)
+        return found
+
+
+def counted(claims: Sequence[Claim]) -> dict[str, int]:
+    """How many claims there are of each verdict, in the order of VERDICTS."""
+    return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+
+
+def write_ledger(ledger: Ledger, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "made": {document: asdict(made) for document, made in ledger.made.items()},
+        "claims": [asdict(claim) for claim in ledger.claims],
+    }
+    replace_text(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_ledger(path: Path) -> Ledger:
+    """An earlier `claims.json`."""
     try:
-        return [Claim(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        made = {document: Made(**row) for document, row in found["made"].items()}
+        return Ledger(made, [_claim(row) for row in found["claims"]])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CoverlayError(f"{path} is not a claims file: {error}") from error
 
 
-def render(claims: Sequence[Claim], out: Path, seconds: float | None = None) -> str:
-    documents: dict[str, list[dict[str, Any]]] = {}
-    figures: dict[str, dict[str, list[dict[str, Any]]]] = {}  # document → picture → the claims it shows
-    for claim in claims:
-        row = {**asdict(claim), "picture": _picture(claim, out), "tone": _tone(claim)}
-        documents.setdefault(claim.document, []).append(row)
-        if row["picture"]:
-            figures.setdefault(claim.document, {}).setdefault(row["picture"], []).append(row)
-    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(asset("claims.html.jinja")).render(
-        documents=documents,
-        counts=counts,
-        titles=TITLES,
-        total=len(claims),
-        figures=figures,
-        seconds=seconds,
-        version=__version__,
-        css=Markup(asset("report.css")),
-        js=Markup(asset("theme.js")),
-    )
+def _claim(row: dict[str, Any]) -> Claim:
+    beside = {basis: Reading(**reading) for basis, reading in row.get("beside", {}).items()}
+    return Claim(**{**row, "beside": beside})
 
 
-def _tone(claim: Claim) -> str:
-    return {HOLDS: "good", OTHER_FACTOR: "mixed", FAILS: "bad"}[claim.verdict]
+def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
+    """(document, id, what was, what is) of every claim whose verdict differs, or that only one of the two has."""
+    before, after = ({(c.document, c.id): c for c in ledger.claims} for ledger in (old, new))
+    found = []
+    for key in dict.fromkeys((*before, *after)):
+        was, now = before.get(key), after.get(key)
+        if was is None or now is None or was.verdict != now.verdict:
+            found.append((*key, _said(was), _said(now)))
+    return found
 
 
-def _picture(claim: Claim, out: Path) -> str:
-    """The claim's figure as a data: address, or nothing where it has none."""
-    if claim.figure is None:
-        return ""
-    places = [out / claim.figure, out / claim.document / claim.figure]  # an absolute figure stands for itself
-    path = next((place for place in places if place.is_file()), None)
-    if path is None:
-        raise CoverlayError(f"the figure {claim.figure} of claim {claim.document}/{claim.id} is not in {out}")
-    kind = mimetypes.guess_type(path.name)[0]
-    if kind not in _PICTURES:
-        raise CoverlayError(f"the figure {path} is of type {kind}; it must be PNG, SVG, JPEG or WebP")
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+def _said(claim: Claim | None) -> str:
+    if claim is None:
+        return "no such claim"
+    return f"{claim.verdict} ({claim.ours})" if claim.ours else claim.verdict
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     with writing(path, "make room and repeat the command"), replaced_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

@@ -105,8 +105,10 @@ def parser() -> argparse.ArgumentParser:
         "regenerate a source document's tables and figures, with a verdict per claim",
         "reproduce icdcs07\nreproduce all --quick",
     )
-    reproduce.add_argument("document", choices=[*verbs.documents(), "all"], help="which document, or all of them")
-    reproduce.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes each")
+    reproduce.add_argument(
+        "document", nargs="?", choices=[*verbs.documents(), "all"], help="which document, or all of them"
+    )
+    reproduce.add_argument("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
     reproduce.add_argument(
         "--out",
         type=Path,
@@ -114,8 +116,21 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="for claims.html, claims.json and figures (default: out/reproduce)",
     )
+    reproduce.add_argument("--resume", action="store_true", help="do not repeat what a run in DIR has measured")
     reproduce.add_argument(
-        "--resume", action="store_true", help="do not repeat what an interrupted run in DIR measured (icde12, sstd15)"
+        "--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)"
+    )
+    reproduce.add_argument(
+        "--most-load",
+        type=float,
+        metavar="LOAD",
+        help="with --resume: repeat what was measured under a higher load average",
+    )
+    reproduce.add_argument(
+        "--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json"
+    )
+    reproduce.add_argument(
+        "--ledger", type=Path, metavar="DIR", help="write claims.json and reproduction.md there, to be kept"
     )
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from rich.table import Table
@@ -17,7 +18,7 @@ from rich.table import Table
 from coverlay import CoverlayError
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.terminal import OUT, cell, complain, print_table, progress, say, status
-from sim.reproduce import DOCUMENTS, POINTS
+from sim.reproduce import DOCUMENTS
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 
@@ -228,20 +229,36 @@ def benchmarks() -> list[str]:
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    from analysis.report.claims import write_claims
+    from analysis.report.claims import changes, read_ledger
+    from analysis.report.claims_page import write_claims
+    from sim.reproduce import ledger as ledgers
 
-    claims, started = [], time.perf_counter()
-    for document in documents() if options.document == "all" else [options.document]:
-        folder = options.out / document
-        folder.mkdir(parents=True, exist_ok=True)
-        if not options.resume:
-            rmtree(folder / POINTS, ignore_errors=True)
+    if options.document is None and options.compare is None and options.ledger is None:
+        raise CoverlayError(f"name a document ({', '.join(documents())}) or all of them (all)")
+    earlier = read_ledger(options.compare) if options.compare is not None else None
+    chosen = documents() if options.document == "all" else [options.document] if options.document else []
+    command = shlex.join(["coverlay", *sys.argv[1:]])
+    for document in chosen:
+        complain(ledgers.coming(document, options.quick))
+    for document in chosen:
         with status(f"reproducing {document}") as update:
-            claims += import_module(DOCUMENTS[document]).run(folder, options.quick, update)
-    page = write_claims(claims, options.out, time.perf_counter() - started)
-    headers = ["document", "claim", "published", "measured", "verdict"]
-    print_table(headers, [[c.document, c.claim, c.published, c.measured, c.verdict] for c in claims])
-    say(f"claims: {page}")
+            ledgers.reproduce(
+                document, options.out, update, command, quick=options.quick, resume=options.resume,
+                seeds=options.seeds, most_load=options.most_load,
+            )  # fmt: skip
+    shown = chosen or ledgers.measured_in(options.out)
+    if chosen:
+        found = ledgers.collected(options.out, shown)
+        headers = ["document", "claim", "published", "ours", "verdict"]
+        print_table(headers, [[c.document, c.claim, c.published, c.ours, c.verdict] for c in found.claims])
+        say(f"claims: {write_claims(ledgers.collected(options.out, ledgers.measured_in(options.out)), options.out)}")
+    if options.ledger is not None:
+        ledgers.ship(ledgers.collected(options.out, documents()), options.ledger)
+        say(f"ledger: {options.ledger}")
+    if earlier is not None:
+        differing = changes(earlier, ledgers.collected(options.out, shown or documents()))
+        print_table(["document", "claim", "old", "new"], [list(row) for row in differing])
+        say(f"{len(differing)} verdicts differ from {options.compare}")
     return 0
 
 

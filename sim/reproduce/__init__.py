@@ -1,10 +1,14 @@
 """Reproductions: a source document's tables and figures, with a verdict per claim.
 
-A module listed here has `run(out, quick, progress) -> list[Claim]` and writes data and plots into `out`. Modules are
-imported only when used.
+A document listed here has a table of claims, `sim.reproduce.tables.<document>`, and a module with `run(sheet)`, which
+measures and judges every one of them. Modules are imported only when used.
 
-sheet             what all share: claims, CSV files, plots, points that are not measured twice
-icdcs07_measure, icdcs07_figures, box_union     parts of icdcs07
+tables            what each document says: id, claim, published figure, rule, and what it rests on
+rules             how a number per seed becomes a verdict
+measure           time and operations of methods that answer the same events
+sheet             what all share: points that are not measured twice, sweeps over seeds, plots, verdicts
+ledger            runs into claims.json, and the ledger that ships in docs
+icdcs07_*, box_union     parts of icdcs07
 theory_bounds     what theory says about a sweep over ε, for the report
 """
 

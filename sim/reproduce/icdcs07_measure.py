@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +14,8 @@ import covering
 from covering.curve import theory
 from covering.curve.hilbert_keys import to_hilbert
 from covering.curve.keys import interleave
-from sim.bench import Progress
 from sim.bench.boxes import WORKLOADS, Boxes
+from sim.reproduce.sheet import Sheet
 
 EPSILONS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5)
 
@@ -70,17 +72,20 @@ def recall(method: str, workload: str, d: int, epsilon: float, stored: Boxes, as
     )
 
 
-def recall_study(quick: bool, progress: Progress) -> list[Recall]:
+def recall_study(sheet: Sheet, seed: int) -> list[Recall]:
     """The greedy search (emulated, so that no cap interferes) and the k-d tree, over ε, d and workloads."""
-    n, checks = (2000, 200) if quick else (20_000, 1000)
-    result = []
-    for d in (1, 2) if quick else (1, 2, 3, 4):
-        for workload, make in WORKLOADS.items():
-            progress(f"recall: {workload}, d = {d}")
-            rng = np.random.default_rng([d, n])
-            stored, asked = make(n, d, rng), make(checks, d, rng)
-            for method in ("zorder-emulated", "kdtree"):
-                result += [recall(method, workload, d, epsilon, stored, asked) for epsilon in EPSILONS]
+    n, checks = (2000, 200) if sheet.quick else (20_000, 1000)
+    result: list[Recall] = []
+    for d in (1, 2) if sheet.quick else (1, 2, 3, 4):
+        for workload in WORKLOADS:
+
+            def measured(d: int = d, workload: str = workload) -> list[dict[str, Any]]:
+                rng = np.random.default_rng([d, n, seed])
+                stored, asked = (WORKLOADS[workload](count, d, rng) for count in (n, checks))
+                methods = [(method, epsilon) for method in ("zorder-emulated", "kdtree") for epsilon in EPSILONS]
+                return [asdict(recall(method, workload, d, epsilon, stored, asked)) for method, epsilon in methods]
+
+            result += [Recall(**row) for row in sheet.kept(f"recall-{workload}-{d}-{seed}", measured)]
     return result
 
 
@@ -96,15 +101,17 @@ class Cost:
     exact_runs: float
     upper_bound: float
     above_bound: int  # rectangles whose approximate search takes more cubes than the bound
+    over_bound: float  # the largest share of the bound that one of them takes
+    least_searched: float  # the smallest fraction that one of them searches
 
 
-def cost_study(quick: bool, bits: int = 12) -> list[Cost]:
+def cost_study(quick: bool, seed: int, bits: int = 12) -> list[Cost]:
     """Random rectangles of aspect ratio α, shortest side of 8 bits, in a grid of 2^bits per side."""
-    rng = np.random.default_rng(7)
     result = []
     for dimensions in (2, 4, 8) if quick else (2, 3, 4, 6, 8):
         for alpha in (0, 2, 4):
-            rectangles = [_rectangle(dimensions, alpha, rng) for _ in range(20 if quick else 100)]
+            count = 20 if quick else 100
+            rectangles = [random_rectangle(dimensions, alpha, 8, (seed, dimensions, alpha, i)) for i in range(count)]
             for epsilon in (0.01, 0.05, 0.1, 0.3):
                 bound = theory.approximate_upper_bound(dimensions, alpha, epsilon)
                 plans = [theory.plan(sides, bits, epsilon) for sides in rectangles]
@@ -118,31 +125,38 @@ def cost_study(quick: bool, bits: int = 12) -> list[Cost]:
                         statistics.median(theory.runs(sides, bits) for sides in rectangles),
                         bound,
                         sum(plan.quota > bound for plan in plans),
+                        max(plan.quota / bound for plan in plans),
+                        min(plan.fraction(plan.quota) for plan in plans),
                     )
                 )
     return result
 
 
-def _rectangle(dimensions: int, alpha: int, rng: np.random.Generator) -> list[int]:
-    """Sides with bit lengths from 8 to 8 + α, both ends taken."""
-    lengths = [8, 8 + alpha, *(8 + rng.integers(0, alpha + 1, dimensions - 2)).tolist()]
+def random_rectangle(dimensions: int, alpha: int, bits: int, seed: tuple[int, ...]) -> list[int]:
+    """Sides with bit lengths from `bits` to `bits` + α, both ends taken."""
+    rng = np.random.default_rng(seed)
+    lengths = [bits, bits + alpha, *(bits + rng.integers(0, alpha + 1, dimensions - 2)).tolist()]
     return [int(rng.integers(1 << (b - 1), 1 << b)) for b in rng.permutation(lengths).tolist()]
 
 
-def surface_study(bits: int = 6, positions: int = 60) -> list[tuple[int, float, float]]:
+def key_of(cell: Sequence[int], bits: int) -> int:
+    """The position of a cell on the Z curve."""
+    row = np.zeros(2, np.uint64)
+    interleave(np.array(cell), bits, row)
+    return int(row[0]) >> (64 - len(cell) * bits)
+
+
+def surface_study(seed: int, bits: int = 6, positions: int = 60) -> list[tuple[int, float, float]]:
     """(side, mean runs on the Z curve, on the Hilbert curve) of squares at random places in a 2^bits grid."""
     size = 1 << bits
     keys = np.empty((2, size, size), np.int64)
-    row = np.zeros(2, np.uint64)
     for x in range(size):
         for y in range(size):
-            for curve in (0, 1):
-                cell = np.array([x, y])
-                if curve:
-                    to_hilbert(cell, bits)
-                interleave(cell, bits, row)
-                keys[curve, x, y] = int(row[0] >> np.uint64(64 - 2 * bits))
-    rng = np.random.default_rng(9)
+            cell = np.array([x, y])
+            keys[0, x, y] = key_of((x, y), bits)
+            to_hilbert(cell, bits)
+            keys[1, x, y] = key_of(cell.tolist(), bits)
+    rng = np.random.default_rng([9, seed])
     result = []
     for side in range(2, size // 2 + 1):
         corners = rng.integers(0, size - side + 1, (positions, 2)).tolist()

@@ -1,88 +1,215 @@
-"""What the reproductions share: sweeps, line plots, CSV files, claims, and how a factor becomes a verdict."""
+"""What the reproductions share: measured points that are kept, sweeps over seeds, plots, CSV files, and verdicts."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.report.claims import FAILS, HOLDS, OTHER_FACTOR, Claim
+from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading
+from broker.trace.disk import replaced_file
+from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
-from sim.bench.timing import mean_least
 from sim.reproduce import POINTS
-
-_NEAR = 0.75  # a published factor counts as met from this share of it on
-NOISE = 0.15  # times of two runs differ by up to this share: a smaller difference shows nothing
+from sim.reproduce.measure import Bout, Series, measure
+from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
+from sim.reproduce.tables import declared
 
 _WIDE = 30.0  # an axis that spans this factor is logarithmic
-
-Asks = Mapping[str, Callable[[Any], Any]]
-
-
-def leads(over_best: Iterable[float], over_any: Iterable[float], published: float) -> str:
-    """One method "is always the best, by up to `published`×": it may never lose, beyond noise, to the best other.
-
-    Both are times of others over its own: of the best other, and of any other.
-    """
-    if min(over_best) * (1.0 + NOISE) < 1.0:
-        return FAILS
-    return HOLDS if max(over_any) >= _NEAR * published else OTHER_FACTOR
+SEEDS, QUICK_SEEDS = 3, 1
 
 
-def faster(ratio: float, published: float) -> str:
-    """Something takes `ratio` times as long as what is said to be faster, by about `published` times."""
-    if ratio < 1.0 + NOISE:
-        return FAILS
-    return HOLDS if ratio >= _NEAR * published else OTHER_FACTOR
+@dataclass(frozen=True)
+class Cause:
+    """Why a claim does not hold as published, and what was measured to find out: counters, or an ablation."""
+
+    text: str
+    measured: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if not self.measured:
+            raise CoverlayError(f"the reason {self.text!r} names nothing that was measured")
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A figure: by each way of measuring, for each seed, what every method takes per event at every x."""
+
+    by: Mapping[str, Sequence[Series]]
+    overhead: Mapping[str, float] = field(default_factory=dict)  # method → microseconds of a call on an empty index
+
+    def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
+        """What a function makes of each seed's series, by each way of measuring."""
+        return {basis: [float(value(series)) for series in seeds] for basis, seeds in self.by.items()}
+
+    def mean(self, basis: str) -> Series:
+        seeds = self.by[basis]
+        return {
+            name: {x: sum(series[name][x] for series in seeds) / len(seeds) for x in seeds[0][name]}
+            for name in seeds[0]
+        }
 
 
 class Sheet:
-    """The measurements of one document: rows, figures, and the time they took."""
+    """The measurements and verdicts of one document."""
 
-    def __init__(self, document: str, out: Path, progress: Progress, smaller: str = "") -> None:
-        """`smaller` says how the sizes differ from the document's; it precedes every reason."""
-        self.document = document
-        self.smaller = smaller
-        self.out = out
-        out.mkdir(parents=True, exist_ok=True)
-        self.progress = progress
+    def __init__(
+        self,
+        document: str,
+        out: Path,
+        progress: Progress,
+        quick: bool = False,
+        seeds: int | None = None,
+        most_load: float | None = None,
+    ) -> None:
+        """Points that were measured under more than `most_load` are measured again."""
+        self.document, self.told = document, declared(document)
+        self.quick, self.out, self.progress = quick, out, progress
+        self.seeds = tuple(range(1, 1 + (seeds or (QUICK_SEEDS if quick else SEEDS))))
         self.claims: list[Claim] = []
-        self._started = time.perf_counter()
+        self.size = ""  # of what is measured, for claims that name none
+        self.seconds = 0.0  # of all points, those of earlier runs included
+        self._most_load = most_load
+        self._points: list[dict[str, Any]] = []  # that the next claims rest on
+        self._judged = False
+        out.mkdir(parents=True, exist_ok=True)
+
+    # ---- measuring --------------------------------------------------------------------------------------
+
+    def kept(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What was measured under this name, measuring it unless a run that is being resumed already has.
+
+        It must be what JSON can hold. Load and date are kept with it.
+        """
+        file = self.out / POINTS / ("quick" if self.quick else "full") / f"{name}.json"
+        point = json.loads(file.read_text()) if file.exists() else None
+        if point is None or (self._most_load is not None and point["load"] > self._most_load):
+            self.progress(f"{self.document}: {name}")
+            load, started = os.getloadavg()[0], time.perf_counter()
+            value = measure()
+            point = {
+                "value": json.loads(json.dumps(value)),  # as it is read back: keys are strings
+                "date": datetime.now().astimezone().isoformat(timespec="minutes"),
+                "load": max(load, os.getloadavg()[0]),
+                "seconds": time.perf_counter() - started,
+            }
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replaced_file(file) as unfinished:
+                unfinished.write_text(json.dumps(point))
+        if self._judged:
+            self._points, self._judged = [], False
+        self._points.append(point)
+        self.seconds += point["seconds"]
+        return point["value"]
 
     def sweep(
         self,
         figure: str,
         title: str,
         x: str,
-        points: Sequence[tuple[float, Callable[[], tuple[Asks, Sequence[Any]]]]],
-        rounds: int = 3,
-    ) -> dict[str, dict[float, float]]:
-        """Milliseconds per event of every method at every point; written as CSV and drawn."""
-        series: dict[str, dict[float, float]] = {}
-        for value, make in points:
-            self.progress(f"{self.document} {figure}: {x} = {value:g}")
+        points: Sequence[tuple[float, Callable[[int], Bout]]],
+        ticks: Mapping[float, str] | None = None,
+    ) -> Swept:
+        """Time and operations per event of every method at every point, for every seed; written as CSV and drawn."""
+        by: dict[str, list[dict[str, dict[float, float]]]] = {}
+        overheads: dict[str, list[float]] = {}
+        for number, seed in enumerate(self.seeds):
+            for value, make in points:
+                found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed))
+                for name, seconds in found["overhead"].items():
+                    overheads.setdefault(name, []).append(1e6 * seconds)
+                for basis, methods in ((basis, found[basis]) for basis in (TIME, COUNTS) if basis in found):
+                    seeds = by.setdefault(basis, [])
+                    if len(seeds) == number:
+                        seeds.append({})
+                    for name, amount in methods.items():
+                        seeds[number].setdefault(name, {})[value] = 1e3 * amount if basis == TIME else amount
+        swept = Swept(by, {name: sum(micros) / len(micros) for name, micros in overheads.items()})
+        self.draw(figure, title, x, swept, ticks)
+        return swept
 
-            def measured(make: Callable[[], tuple[Asks, Sequence[Any]]] = make) -> dict[str, float]:
-                return mean_least(*make(), rounds)
+    # ---- judging ----------------------------------------------------------------------------------------
 
-            for name, seconds in self.kept(f"{figure}-{value:g}", measured).items():
-                series.setdefault(name, {})[value] = 1e3 * seconds
-        self.draw(figure, title, x, series)
-        return series
+    def judge(
+        self,
+        id: str,
+        ours: Mapping[str, Sequence[float]] | Sequence[float],
+        cause: Cause | Callable[[], Cause],
+        *,
+        size: str = "",
+        detail: str = "",
+        figure: str = "",
+        overhead: Mapping[str, float] | None = None,
+    ) -> Claim:
+        """The verdict on a declared claim, from a value per seed and way of measuring.
 
-    def kept(self, name: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """What was measured under this name, measuring it unless a run that is being resumed already has."""
-        file = self.out / POINTS / f"{name}.json"
-        if file.exists():
-            found: dict[str, float] = json.loads(file.read_text())
-            return found
-        file.parent.mkdir(exist_ok=True)
-        result = measure()
-        file.write_text(json.dumps(result))
-        return result
+        It rests on what the document measured; the others are shown beside it. `cause` is looked for only where the
+        claim does not hold as published. `figure` names a picture of ours.
+        """
+        told = self._declared(id)
+        values = ours if isinstance(ours, Mapping) else {told.basis: ours}
+        if not values.get(told.basis):
+            raise CoverlayError(f"claim {self.document}/{id} rests on {told.basis}, which was not measured")
+        readings = {
+            basis: Reading(_shown(told, seeds), told.rule.judge(seeds, NOISE.get(basis, 0.0)))
+            for basis, seeds in values.items()
+            if seeds
+        }
+        own = readings.pop(told.basis)
+        claim = Claim(
+            **_said(self.document, told),
+            **self._measured(),
+            verdict=own.verdict,
+            ours=detail if isinstance(told.rule, Yes) and detail else "; ".join(filter(None, (own.ours, detail))),
+            seeds=len(values[told.basis]),
+            size=size or self.size,
+            beside=readings,
+            overhead=_overhead(overhead) if TIME in values and overhead else "",
+            figure=f"{figure}.png" if figure else None,
+            **_because(own.verdict, cause),
+        )
+        return self._add(claim)
+
+    def untestable(self, id: str, size: str, why: str) -> Claim:
+        """A claim about what lies beyond the sizes of this run."""
+        said = _said(self.document, self._declared(id))
+        return self._add(Claim(**said, **self._measured(), verdict=UNTESTABLE, size=size, reason=why))
+
+    def finish(self) -> list[Claim]:
+        """All claims, in the order of their table; every declared one must have been judged."""
+        found = {claim.id: claim for claim in self.claims}
+        missing = [id for id in self.told if id not in found]
+        if missing:
+            raise CoverlayError(f"the reproduction of {self.document} gave no verdict on {', '.join(missing)}")
+        return [found[id] for id in self.told]
+
+    def _declared(self, id: str) -> Told:
+        if id not in self.told:
+            raise unknown_name(f"claim of {self.document}", id, self.told)
+        return self.told[id]
+
+    def _measured(self) -> dict[str, Any]:
+        self._judged = True
+        return {
+            "date": max((point["date"] for point in self._points), default=""),
+            "load": round(max((point["load"] for point in self._points), default=0.0), 1),
+            "seconds": round(sum(point["seconds"] for point in self._points), 1),
+        }
+
+    def _add(self, claim: Claim) -> Claim:
+        if any(claim.id == other.id for other in self.claims):
+            raise CoverlayError(f"claim {self.document}/{claim.id} was judged twice")
+        self.claims.append(claim)
+        return claim
+
+    # ---- tables and pictures ----------------------------------------------------------------------------
 
     def table(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
         """Write rows as CSV."""
@@ -95,91 +222,111 @@ class Sheet:
     def plot(
         self,
         name: str,
-        series: Mapping[str, Mapping[float, float]],
+        panels: Mapping[str, Mapping[str, Mapping[float, float]]],
         *,
         title: str,
         x: str,
-        y: str,
         log_x: bool = False,
         ticks: Mapping[float, str] | None = None,
     ) -> None:
-        """One line per name, from x to y; `ticks` names the values of x that are no numbers."""
+        """A panel per quantity, a line per name, from x to y; `ticks` names the values of x that are no numbers."""
         import matplotlib
 
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
-        figure, axes = pyplot.subplots(figsize=(7, 4.5))
-        for label, points in series.items():
-            at = sorted(points)
-            axes.plot(at, [points[p] for p in at], marker="o", label=label)
-        axes.set(title=title, xlabel=x, ylabel=y, yscale="log")
-        if log_x:
-            axes.set_xscale("log", base=2)
-        if ticks is not None:
-            axes.set_xticks(list(ticks), list(ticks.values()))
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        figure, all_axes = pyplot.subplots(1, len(panels), figsize=(6.5 * len(panels), 4.5), squeeze=False)
+        for axes, (y, series) in zip(all_axes[0], panels.items(), strict=True):
+            for label, points in series.items():
+                at = sorted(points)
+                axes.plot(at, [points[p] for p in at], marker="o", label=label)
+            axes.set(xlabel=x, ylabel=y, yscale="log" if _positive(series) else "linear")
+            if log_x:
+                axes.set_xscale("log", base=2)
+            if ticks is not None:
+                axes.set_xticks(list(ticks), list(ticks.values()))
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize=8)
+        figure.suptitle(title)
         figure.tight_layout()
         figure.savefig(self.out / f"{name}.png", dpi=120)
         pyplot.close(figure)
 
-    def draw(
-        self,
-        figure: str,
-        title: str,
-        x: str,
-        series: Mapping[str, Mapping[float, float]],
-        ticks: Mapping[float, str] | None = None,
-    ) -> None:
-        """Write milliseconds per event by method and x as CSV, and draw them."""
-        values = list(dict.fromkeys(value for times in series.values() for value in times))
-        rows = [{x: value, "method": name, "ms_per_event": series[name][value]} for value in values for name in series]
+    def draw(self, figure: str, title: str, x: str, swept: Swept, ticks: Mapping[float, str] | None = None) -> None:
+        """Write what was swept as CSV, and draw the means over the seeds."""
+        names = {TIME: "ms per event", COUNTS: "operations per event"}
+        rows: list[dict[str, Any]] = [
+            {x: value, "method": name, "measured": names.get(basis, basis), "seed": seed, "amount": amount}
+            for basis, seeds in swept.by.items()
+            for seed, series in zip(self.seeds, seeds, strict=False)
+            for name, points in series.items()
+            for value, amount in points.items()
+        ]
         self.table(figure, rows)
+        values = [row[x] for row in rows]
         wide = min(values) > 0.0 and max(values) >= _WIDE * min(values)
-        self.plot(figure, series, title=title, x=x, y="ms per event", log_x=wide, ticks=ticks)
-
-    def factor(self, id: str, claim: str, published: float, measured: float, why: str, figure: str = "") -> None:
-        """A claim that something is `published` times better (1 is no better)."""
-        self.differs(id, claim, f"{published:.3g}×", f"{measured:.3g}×", faster(measured, published), why, figure)
-
-    def gain(self, id: str, claim: str, published: float, measured: float, why: str, figure: str = "") -> None:
-        """A claim that time falls by a share; both in per cent."""
-        worse = OTHER_FACTOR if measured > 100.0 * NOISE else FAILS
-        verdict = HOLDS if measured >= _NEAR * published else worse
-        self.differs(id, claim, f"{published:.3g} %", f"{measured:.3g} %", verdict, why, figure)
-
-    def statement(
-        self, id: str, claim: str, published: str, measured: str, true: bool, why: str = "", figure: str = ""
-    ) -> None:
-        why = why or "our program no longer gives the published answer"
-        self.differs(id, claim, published, measured, HOLDS if true else FAILS, why, figure)
-
-    def differs(
-        self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str = ""
-    ) -> None:
-        """A claim whose `why` says what differs; it is left out where the claim holds."""
-        reason = "" if verdict == HOLDS else f"{self.smaller}; {why}" if self.smaller else why
-        self.add(id, claim, published, measured, verdict, reason, figure)
-
-    def add(self, id: str, claim: str, published: str, measured: str, verdict: str, why: str, figure: str = "") -> None:
-        """A claim, timed from the previous one on; `figure` names a picture of ours."""
-        now, picture = time.perf_counter(), f"{figure}.png" if figure else None
-        seconds, self._started = now - self._started, now
-        self.claims.append(Claim(id, self.document, claim, published, measured, verdict, why, seconds, picture))
+        panels = {names.get(basis, basis): swept.mean(basis) for basis in swept.by}
+        self.plot(figure, panels, title=title, x=x, log_x=wide, ticks=ticks)
 
 
-def saved(series: Mapping[str, Mapping[float, float]], slow: str, fast: str) -> float:
-    """By how many per cent `fast` takes less time than `slow`, mean over the points."""
+def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, float]]:
+    return measure(make(seed))
+
+
+SAID = ("claim", "published", "basis", "band")  # what a claim has from its document, whatever was measured
+
+
+def _said(document: str, told: Told) -> dict[str, Any]:
+    return {
+        "document": document,
+        "id": told.id,
+        "claim": told.claim,
+        "published": told.published,
+        "basis": told.basis,
+        "band": told.rule.band,
+    }
+
+
+def not_run(document: str, told: Told) -> Claim:
+    return Claim(**_said(document, told), verdict=NOT_RUN)
+
+
+def _because(verdict: str, cause: Cause | Callable[[], Cause]) -> dict[str, Any]:
+    if verdict not in (FAILS, SMALLER):
+        return {}
+    found = cause if isinstance(cause, Cause) else cause()
+    return {"reason": found.text, "evidence": {name: float(value) for name, value in found.measured.items()}}
+
+
+def _shown(told: Told, seeds: Sequence[float]) -> str:
+    middle = sorted(seeds)[len(seeds) // 2]
+    if len(set(seeds)) == 1:
+        return told.rule.show(middle)
+    return f"{told.rule.show(middle)} ({told.rule.show(min(seeds))} to {told.rule.show(max(seeds))})"
+
+
+def _overhead(micros: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.2g} µs" for name, value in micros.items())
+
+
+def _positive(series: Mapping[str, Mapping[float, float]]) -> bool:
+    return all(value > 0 for points in series.values() for value in points.values())
+
+
+# ---- what figures are compared by -------------------------------------------------------------------------
+
+
+def saved(series: Series, slow: str, fast: str) -> float:
+    """By how many per cent `fast` takes less than `slow`, mean over the points."""
     shares = [1.0 - series[fast][x] / series[slow][x] for x in series[slow]]
     return 100.0 * sum(shares) / len(shares)
 
 
-def most_saved(series: Mapping[str, Mapping[float, float]], slow: str, fast: str) -> float:
+def most_saved(series: Series, slow: str, fast: str) -> float:
     return 100.0 * max(1.0 - series[fast][x] / series[slow][x] for x in series[slow])
 
 
-def next_best(series: Mapping[str, Mapping[float, float]], ours: str) -> float:
-    """Mean over the points of the best other time over ours."""
+def next_best(series: Series, ours: str) -> float:
+    """Mean over the points of the best other over ours."""
     ratios = [min(t[x] for name, t in series.items() if name != ours) / series[ours][x] for x in series[ours]]
     return sum(ratios) / len(ratios)

@@ -12,27 +12,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from analysis.report.claims import Claim
-from sim.bench import Progress
-from sim.bench.timing import mean_least
-from sim.reproduce.sheet import Sheet, next_best
+from sim.reproduce.measure import WARM_UP, Bout, Series, measure, operations
+from sim.reproduce.rules import COUNTS, TIME
+from sim.reproduce.sheet import Cause, Sheet, Swept, next_best
+from sim.reproduce.tables.sstd15 import DISTRIBUTIONS, FACTORS, OVER
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
 from topk.places.ri_tree import RITree
 from topk.places.rt_tree import RTTree
 
 SCAN, TAS, RT, RI = "SCAN", "TAS", "R^t-tree", "R^I-tree"
-DISTRIBUTIONS = ("uniform", "zipf")
 _K = 5
-_ROUNDS = 3
-_EVENTS = 20
 _UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean
 _ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", _UNIFORM_ALPHA: "U(0, 1)"}
-ALPHA = "fig-11"
-Series = dict[str, dict[float, float]]  # method → x → milliseconds per event
+
+
+def run(sheet: Sheet) -> None:
+    base = Located(subscriptions=50_000 if sheet.quick else 2_000_000, events=WARM_UP + (20 if sheet.quick else 1000))
+    sheet.size = f"{base.subscriptions:,} subscriptions where they are not varied, {base.events - WARM_UP:,} events"
+    for distribution in DISTRIBUTIONS:
+        some = replace(base, distribution=distribution)
+        report(
+            sheet,
+            distribution,
+            measured(sheet, [planned(replace(some, seed=seed), sheet.quick) for seed in sheet.seeds]),
+        )
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One figure: a parameter of Table 4, its values, and the published factors over the next best."""
+    """One figure: a parameter of Table 4 and its values."""
 
     figure: str
     field: str
     x: str
     full: tuple[float, ...]
     quick: tuple[float, ...]
-    factors: tuple[float, float] = (0.0, 0.0)  # uniform, Zipf
 
     def points(self, base: Located, quick: bool) -> Iterator[Point]:
         name = f"{self.figure}-{base.distribution}"
@@ -74,26 +79,18 @@ class Sweep:
 
 
 SWEEPS = (
-    Sweep("fig-5", "subscriptions", "subscriptions", (0.5, 1, 1.5, 2, 2.5), (0.5, 1, 2), (4.8, 4.3)),
-    Sweep("fig-6", "dimensions", "dimensions", (50, 100, 400, 600, 800), (50, 400, 800), (3.7, 4.4)),
-    Sweep("fig-7", "cardinality", "cardinality", (10, 50, 100, 250, 500), (10, 100, 500), (4.8, 4.2)),
-    Sweep("fig-8", "subscription_size", "subscription length", (2, 3, 4, 5, 6), (2, 4, 6), (4.3, 4.6)),
-    Sweep("fig-9", "event_size", "event length", (6, 8, 10, 12, 14), (6, 10, 14), (4.0, 4.4)),
+    Sweep("fig-5", "subscriptions", "subscriptions", (0.5, 1, 1.5, 2, 2.5), (0.5, 1, 2)),
+    Sweep("fig-6", "dimensions", "dimensions", (50, 100, 400, 600, 800), (50, 400, 800)),
+    Sweep("fig-7", "cardinality", "cardinality", (10, 50, 100, 250, 500), (10, 100, 500)),
+    Sweep("fig-8", "subscription_size", "subscription length", (2, 3, 4, 5, 6), (2, 4, 6)),
+    Sweep("fig-9", "event_size", "event length", (6, 8, 10, 12, 14), (6, 10, 14)),
     Sweep("fig-10", "k", "k", (1, 3, 5, 7, 9), (1, 5, 9)),
-    Sweep(ALPHA, "alpha", "distribution of alpha", tuple(_ALPHAS), tuple(_ALPHAS)),
+    Sweep("fig-11", "alpha", "distribution of alpha", tuple(_ALPHAS), tuple(_ALPHAS)),
 )
 
 
-def run(out: Path, quick: bool, progress: Progress) -> list[Claim]:
-    sheet = Sheet("sstd15", out, progress, "50,000 subscriptions instead of 2,000,000" if quick else "")
-    for distribution in DISTRIBUTIONS:
-        report(sheet, distribution, measure(sheet, planned(distribution, quick)))
-    return sheet.claims
-
-
-def planned(distribution: str, quick: bool) -> list[list[Point]]:
+def planned(base: Located, quick: bool) -> list[list[Point]]:
     """All points of a distribution, those on the same subscriptions together."""
-    base = Located(subscriptions=50_000 if quick else 2_000_000, events=_EVENTS, distribution=distribution)
     groups: dict[Located, list[Point]] = {}
     for sweep in SWEEPS:
         for point in sweep.points(base, quick):
@@ -101,56 +98,55 @@ def planned(distribution: str, quick: bool) -> list[list[Point]]:
     return list(groups.values())
 
 
-def measure(sheet: Sheet, groups: Sequence[Sequence[Point]]) -> dict[str, Series]:
-    """Milliseconds per event by figure, method and x; for the figure of α also what the R^I-tree looks at."""
-    measured: dict[str, Series] = {}
-    for number, points in enumerate(groups, 1):
-        first = points[0].workload
-        said = f"{first.subscriptions:,} subscriptions, {first.distribution}"
-        sheet.progress(f"sstd15: {said}, {len(points)} points ({number} of {len(groups)})")
-        ask = Asker()
-        for point in points:
-            for name, seconds in sheet.kept(f"{point.figure}-{point.x:g}", partial(ask.seconds, point)).items():
-                measured.setdefault(point.figure, {}).setdefault(name, {})[point.x] = 1e3 * seconds
-            if point.figure.startswith(ALPHA):
-                for what, count in sheet.kept(f"{point.figure}-{point.x:g}-work", partial(ask.work, point)).items():
-                    measured.setdefault(f"{point.figure}-work", {}).setdefault(what, {})[point.x] = count
-    return measured
+def measured(sheet: Sheet, plans: Sequence[Sequence[Sequence[Point]]]) -> dict[str, Swept]:
+    """What each figure shows: a plan per seed."""
+    by: dict[str, dict[str, list[dict[str, dict[float, float]]]]] = {}
+    overhead: dict[str, dict[str, float]] = {}
+    for number, groups in enumerate(plans):
+        for points in groups:
+            ask = Asker()
+            for point in points:
+                name = f"{point.figure}-{point.x:g}-{point.workload.seed}"
+                found = sheet.kept(name, partial(ask.measured, point))
+                overhead.setdefault(point.figure, {m: 1e6 * s for m, s in found["overhead"].items()})
+                for basis, scale in ((TIME, 1e3), (COUNTS, 1.0)):
+                    seeds = by.setdefault(point.figure, {}).setdefault(basis, [])
+                    if len(seeds) == number:
+                        seeds.append({})
+                    for method, amount in found[basis].items():
+                        seeds[number].setdefault(method, {})[point.x] = scale * amount
+    return {figure: Swept(bases, overhead[figure]) for figure, bases in by.items()}
 
 
 class Asker:
     """Measures points on the same subscriptions: indexes are built when first needed, equal points measured once."""
 
     def __init__(self) -> None:
-        self._indexes: dict[str, PlacedIndex] = {}
-        self._known: dict[tuple[Located, int], dict[str, float]] = {}
+        self._indexes: tuple[dict[str, PlacedIndex], dict[str, PlacedIndex]] | None = None
+        self._known: dict[tuple[Located, int], dict[str, dict[str, float]]] = {}
 
-    def seconds(self, point: Point) -> dict[str, float]:
+    def measured(self, point: Point) -> dict[str, dict[str, float]]:
         same = point.workload, point.k
         if same not in self._known:
-            self._indexes = self._indexes or built(point.workload)
-            self._known[same] = mean_least(asks(self._indexes, point.k), located_events(point.workload), _ROUNDS)
+            if self._indexes is None:
+                self._indexes = built(point.workload), built(replace(point.workload, subscriptions=0))
+            full, empty = self._indexes
+            events = located_events(point.workload)
+            work = {name: operations(index) for name, index in full.items()}
+            bout = Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work)
+            self._known[same] = measure(bout)
         return self._known[same]
-
-    def work(self, point: Point) -> dict[str, float]:
-        """Nodes and subscriptions that the R^I-tree looks at per event."""
-        self._indexes = self._indexes or built(point.workload)
-        tree, events = self._indexes[RI], located_events(point.workload)
-        nodes, entries = tree.stats.nodes, tree.stats.entries
-        for event in events:
-            tree.top(event.event, event.place, point.k)
-        return {
-            "nodes": (tree.stats.nodes - nodes) / len(events),
-            "subscriptions": (tree.stats.entries - entries) / len(events),
-        }
 
 
 def built(p: Located) -> dict[str, PlacedIndex]:
     catalogue = located_workload(replace(p, events=0)).catalogue
     tree = RITree(catalogue)
     return {
-        SCAN: build("scan", catalogue), TAS: build("tas", catalogue), RT: RTTree.beside(tree), RI: tree,
-    }  # fmt: skip
+        SCAN: build("scan", catalogue),
+        TAS: build("tas", catalogue),
+        RT: RTTree.beside(tree),
+        RI: tree,
+    }
 
 
 def asks(indexes: Mapping[str, PlacedIndex], k: int) -> dict[str, Callable[[Any], Any]]:
@@ -160,83 +156,38 @@ def asks(indexes: Mapping[str, PlacedIndex], k: int) -> dict[str, Callable[[Any]
     return {name: ask(index) for name, index in indexes.items()}
 
 
-def report(sheet: Sheet, distribution: str, measured: Mapping[str, Series]) -> None:
+def report(sheet: Sheet, d: str, figures: Mapping[str, Swept]) -> None:
     """Figures and verdicts of one distribution."""
-    d, which = distribution, DISTRIBUTIONS.index(distribution)
     for sweep in SWEEPS:
-        figure = f"{sweep.figure}-{d}"
-        series = measured[figure]
-        sheet.draw(figure, f"{sweep.x}, {d}", sweep.x, series, _ALPHAS if sweep.field == "alpha" else None)
-        if sweep.factors[which]:
-            sheet.factor(
-                figure,
-                f"{d}: R^I-tree is faster than the next best over {sweep.x}",
-                sweep.factors[which],
-                next_best(series, RI),
-                _DIFFERENT,
-                figure=figure,
-            )
-    _growth(sheet, d, measured[f"fig-5-{d}"])
-    _answers(sheet, d, measured[f"fig-10-{d}"])
-    _alphas(sheet, d, measured[f"{ALPHA}-{d}"], measured[f"{ALPHA}-{d}-work"])
+        ticks = _ALPHAS if sweep.field == "alpha" else None
+        sheet.draw(f"{sweep.figure}-{d}", f"{sweep.x}, {d}", sweep.x, figures[f"{sweep.figure}-{d}"], ticks)
 
-
-# Reasons say what differs, and do not guess which of it makes the factor.
-_DIFFERENT = (
-    "not isolated; places are a mixture of cities instead of their tweets, the R-trees are packed in layers of α "
-    "(under Zipf also by predicates) instead of grown by insertion, and all methods are compiled for one machine that "
-    "is not theirs"
-)
-
-
-def _growth(sheet: Sheet, d: str, series: Series) -> None:
-    growth = {name: t[max(t)] / t[min(t)] for name, t in series.items()}
-    sheet.statement(
-        f"fig-5-smooth-{d}",
-        f"{d}: R^I-tree grows slower with the subscriptions than all others",
-        "R^I-tree smooth",
-        ", ".join(f"{name} {factor:.2g}×" for name, factor in growth.items()),
-        growth[RI] < min(factor for name, factor in growth.items() if name != RI),
-        _DIFFERENT,
-        f"fig-5-{d}",
-    )
-
-
-def _answers(sheet: Sheet, d: str, series: Series) -> None:
-    published = {"uniform": {RT: 3.0, TAS: 6.0, SCAN: 30.0}, "zipf": {RT: 4.0, TAS: 39.0, SCAN: 57.0}}[d]
-    for name, factor in published.items():
-        sheet.factor(
-            f"fig-10-{name}-{d}".lower(),
-            f"{d}: at k = 9, R^I-tree is faster than {name}",
-            factor,
-            series[name][9] / series[RI][9],
-            _DIFFERENT,
-            figure=f"fig-10-{d}",
+    def judge(id: str, figure: str, value: Callable[[Series], float]) -> None:
+        swept = figures[f"{figure}-{d}"]
+        counted = swept.mean(COUNTS)
+        ends = {f"{name} at {x:g}": counted[name][x] for name in counted for x in (min(counted[RI]), max(counted[RI]))}
+        # Places are a mixture of cities instead of tweets, and the trees are ours: a reason says what was counted.
+        sheet.judge(
+            id,
+            swept.each(value),
+            Cause("in our data, operations per event are", ends),
+            figure=f"{figure}-{d}",
+            overhead=swept.overhead,
         )
 
+    for figure in FACTORS:
+        judge(f"{figure}-{d}", figure, lambda s: next_best(s, RI))
+    judge(f"fig-5-smooth-{d}", "fig-5", lambda s: _growth(s, RI) / min(_growth(s, name) for name in s if name != RI))
+    for name in OVER[d]:
+        label = next(label for label in (SCAN, TAS, RT) if label.lower() == name)
+        judge(f"fig-10-{name}-{d}", "fig-10", partial(_over, label, 9))
+    judge(f"fig-11-{d}", "fig-11", lambda s: min(s[name][0.5] for name in (SCAN, TAS, RT)) / s[RI][0.5])
+    judge(f"fig-11-normal-{d}", "fig-11", lambda s: s[RI][_UNIFORM_ALPHA] / s[RI][0.5])
 
-def _alphas(sheet: Sheet, d: str, series: Series, work: Series) -> None:
-    others = min(series[name][0.5] for name in (SCAN, TAS, RT))
-    sheet.factor(
-        f"fig-11-{d}",
-        f"{d}: R^I-tree is faster than the next best at α from N(.5, .05)",
-        21.0 if d == "uniform" else 133.0,
-        others / series[RI][0.5],
-        _DIFFERENT,
-        figure=f"fig-11-{d}",
-    )
-    share = series[RI][0.5] / series[RI][_UNIFORM_ALPHA]
-    sheet.statement(
-        f"fig-11-normal-{d}",
-        f"{d}: R^I-tree is faster at N(.5, .05) than at U(0, 1)",
-        "faster",
-        f"{share:.2g}× the time",
-        share < 1.0,
-        "it looks at "
-        + ", at ".join(
-            f"{times[0.5]:,.0f} {what} per event under N(.5, .05) and {times[_UNIFORM_ALPHA]:,.0f} under U(0, 1)"
-            for what, times in work.items()
-        )
-        + "; our trees keep layers of α apart, of which N(.5, .05) has few; that this is the cause is a guess",
-        f"fig-11-{d}",
-    )
+
+def _over(name: str, x: float, series: Series) -> float:
+    return series[name][x] / series[RI][x]
+
+
+def _growth(series: Series, name: str) -> float:
+    return series[name][max(series[name])] / series[name][min(series[name])]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from analysis.report.claims import Claim, read_claims, write_claims
+from analysis.report.claims import Claim, Ledger, Made, Reading, read_ledger
+from analysis.report.claims_page import markdown, write_claims
 from coverlay import CoverlayError
 
 PIXEL = base64.b64decode(
@@ -23,69 +24,98 @@ def claim(**changes: Any) -> Claim:
         "document": "vldb08",
         "claim": "one lookup",
         "published": "2×",
-        "measured": "2.1×",
+        "basis": "time",
+        "band": "1.5 to 2.67×",
+        "ours": "2.1×",
         "verdict": "holds",
-        "why": "",
         "seconds": 1.5,
     }
     return Claim(**{**values, **changes})
 
 
-def test_json_and_page_have_every_claim(tmp_path: Path) -> None:
-    claims = [
-        claim(),
-        claim(id="fig-2", verdict="does not hold", why="memory is faster now"),
-        claim(document="ibm04", verdict="holds with a different factor", why="other machine"),
-    ]
-    page = write_claims(claims, tmp_path / "new").read_text(encoding="utf-8")
-    assert read_claims(tmp_path / "new" / "claims.json") == claims
-    assert json.loads((tmp_path / "new" / "claims.json").read_text())[1]["why"] == "memory is faster now"
-    for text in ("vldb08", "ibm04", "fig-2", "memory is faster now", "does not hold"):
+def of(*claims: Claim) -> Ledger:
+    return Ledger({"vldb08": Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)}, claims)
+
+
+FAILED: dict[str, Any] = {"verdict": "does not hold", "reason": "memory is faster now", "evidence": {"misses": 3.0}}
+
+
+def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
+    ledger = of(
+        claim(beside={"counts": Reading("0.9×", "does not hold")}, overhead="a 1.5 µs", load=7.25),
+        claim(id="fig-2", **FAILED),
+        claim(document="ibm04", verdict="not run", ours=""),
+    )
+    page = write_claims(ledger, tmp_path / "new").read_text(encoding="utf-8")
+    found = read_ledger(tmp_path / "new" / "claims.json")
+    assert (list(found.claims), found.made) == (list(ledger.claims), ledger.made)
+    assert json.loads((tmp_path / "new" / "claims.json").read_text())["claims"][1]["reason"] == "memory is faster now"
+    for text in (
+        "vldb08",
+        "ibm04",
+        "fig-2",
+        "memory is faster now [misses 3]",
+        "does not hold",
+        "coverlay reproduce vldb08",
+    ):
         assert text in page
+        assert text in markdown(ledger)
+    for text in (
+        "counts: 0.9× (does not hold)",
+        "counts say the opposite",
+        "subtracted per call: a 1.5 µs",
+        "load 7.25",
+    ):
+        assert text in page
+    assert "| `fig-1` |" in markdown(ledger)
+    assert "holds, by time (load 7.2)" in markdown(ledger)
 
 
 def test_figures_are_inside_the_page(tmp_path: Path) -> None:
     (tmp_path / "vldb08").mkdir()
     (tmp_path / "vldb08" / "a.png").write_bytes(PIXEL)
-    page = write_claims([claim(figure="a.png")], tmp_path).read_text(encoding="utf-8")
+    page = write_claims(of(claim(figure="a.png")), tmp_path).read_text(encoding="utf-8")
     assert "data:image/png;base64," + base64.b64encode(PIXEL).decode() in page
     absolute = str(tmp_path / "vldb08" / "a.png")
-    assert "data:image/png" in write_claims([claim(figure=absolute)], tmp_path).read_text(encoding="utf-8")
+    assert "data:image/png" in write_claims(of(claim(figure=absolute)), tmp_path).read_text(encoding="utf-8")
 
 
 def test_claims_of_one_figure_share_it_and_the_page_says_what_all_took(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PIXEL)
-    both = [claim(figure="a.png"), claim(id="fig-2", figure="a.png")]
-    page = write_claims(both, tmp_path, 7.0).read_text(encoding="utf-8")
+    both = of(claim(figure="a.png"), claim(id="fig-2", figure="a.png"))
+    page = write_claims(both, tmp_path).read_text(encoding="utf-8")
     assert page.count("data:image/png") == 1
     assert page.count('id="figure-vldb08-fig-') == 2
-    assert "measured in 7 s" in page
-    assert "measured in" not in write_claims(both, tmp_path).read_text(encoding="utf-8"), "3 s would count one twice"
+    assert "all measurements took 7 s" in page, "3 s would count one twice"
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
     evil = "</td><script>alert(1)</script>"
-    changes = dict.fromkeys(("id", "document", "claim", "published", "measured", "why"), evil)
-    page = write_claims([claim(**changes)], tmp_path).read_text(encoding="utf-8")
+    changes = dict.fromkeys(("id", "document", "claim", "published", "ours", "reason", "size", "overhead"), evil)
+    page = write_claims(of(claim(**changes)), tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
 
-@pytest.mark.parametrize("verdict", ["does not hold", "holds with a different factor"])
-def test_a_claim_that_fails_says_why(verdict: str) -> None:
+@pytest.mark.parametrize("verdict", ["does not hold", "holds with a smaller factor"])
+def test_a_claim_that_fails_says_why_and_what_was_measured(verdict: str) -> None:
     with pytest.raises(CoverlayError, match="must say why"):
-        claim(verdict=verdict, why=" ")
+        claim(verdict=verdict, reason=" ", evidence={"nodes": 1.0})
+    with pytest.raises(CoverlayError, match="must name what was measured"):
+        claim(verdict=verdict, reason="it is slower")
+    with pytest.raises(CoverlayError, match="must say why"):
+        claim(verdict="not testable at this size")
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(CoverlayError, match="unknown verdict of claim vldb08/fig-1 'perhaps'"):
         claim(verdict="perhaps")
     with pytest.raises(CoverlayError, match="vldb08/fig-1 is there twice"):
-        write_claims([claim(), claim()], tmp_path)
+        write_claims(of(claim(), claim()), tmp_path)
     with pytest.raises(CoverlayError, match=r"the figure gone\.png of claim vldb08/fig-1 is not in"):
-        write_claims([claim(figure="gone.png")], tmp_path)
+        write_claims(of(claim(figure="gone.png")), tmp_path)
     (tmp_path / "notes.txt").write_text("no picture")
     with pytest.raises(CoverlayError, match="must be PNG"):
-        write_claims([claim(figure="notes.txt")], tmp_path)
+        write_claims(of(claim(figure="notes.txt")), tmp_path)
     with pytest.raises(CoverlayError, match="is not a claims file"):
-        read_claims(tmp_path / "notes.txt")
+        read_ledger(tmp_path / "notes.txt")

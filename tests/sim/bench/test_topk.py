@@ -61,7 +61,7 @@ def test_bench_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_storage_figure_of_ibm04(tmp_path: Path) -> None:
     sheet = Sheet("ibm04", tmp_path, quiet)
     ibm04.figure5(sheet)
-    assert [c.id for c in sheet.claims] == ["fig5-clipping", "fig5-lci", "fig5-crossing", "fig5-best"]
+    assert {c.id for c in sheet.claims} >= {"fig5-clipping", "fig5-lci", "fig5-crossing", "fig5-best"}
     assert (tmp_path / "figure5.png").stat().st_size > 1000
     # The lists are counted by arithmetic: as many cells as a real index uses.
     x, y = ibm04.predicates(300, 200, 40)
@@ -72,8 +72,8 @@ def test_storage_figure_of_ibm04(tmp_path: Path) -> None:
 
 
 def test_table2_of_vldb08(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sheet = Sheet("vldb08", tmp_path, quiet)
-    vldb08.table2(sheet, True)
+    sheet = Sheet("vldb08", tmp_path, quiet, quick=True)
+    vldb08.table2(sheet)
     by_id = {c.id: c for c in sheet.claims}
     assert by_id["table2-ir"].verdict == "holds"
     assert (tmp_path / "table2.csv").read_text().count("\n") == 21

@@ -1,0 +1,139 @@
+"""The claims ledger for people: one self-contained page with the figures inside, and tables in Markdown."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from analysis.report.assets import asset
+from analysis.report.claims import (
+    FAILS,
+    HOLDS,
+    LEDGER,
+    MORE,
+    NOT_RUN,
+    SMALLER,
+    TITLES,
+    UNTESTABLE,
+    Claim,
+    Ledger,
+    counted,
+    replace_text,
+    write_ledger,
+)
+from coverlay import CoverlayError, __version__
+
+_TONES = {HOLDS: "good", MORE: "good", SMALLER: "mixed", FAILS: "bad", UNTESTABLE: "mixed", NOT_RUN: "mixed"}
+
+# What a browser draws from a data: address, and what our reproductions draw.
+_PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
+
+BUSY = 2.0  # a load from which on the page says that times were taken on a busy machine
+
+
+def write_claims(ledger: Ledger, out: Path) -> Path:
+    """Write `<out>/claims.json` and `<out>/claims.html`, and return the page's path."""
+    write_ledger(ledger, out / LEDGER)
+    page = out / "claims.html"
+    replace_text(page, render(ledger, out))
+    return page
+
+
+def render(ledger: Ledger, out: Path) -> str:
+    documents: dict[str, list[dict[str, Any]]] = {}
+    figures: dict[str, dict[str, list[dict[str, Any]]]] = {}  # document → picture → the claims it shows
+    for claim in ledger.claims:
+        row = {
+            **asdict(claim),
+            "picture": _picture(claim, out),
+            "tone": _TONES[claim.verdict],
+            "why": why(claim),
+            "disagrees": claim.disagrees,
+            "busy": claim.load >= BUSY,
+        }
+        documents.setdefault(claim.document, []).append(row)
+        if row["picture"]:
+            figures.setdefault(claim.document, {}).setdefault(row["picture"], []).append(row)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(asset("claims.html.jinja")).render(
+        documents=documents,
+        counts=[(verdict, _TONES[verdict], n) for verdict, n in counted(ledger.claims).items() if n],
+        titles=TITLES,
+        made=ledger.made,
+        total=len(ledger.claims),
+        figures=figures,
+        version=__version__,
+        css=Markup(asset("report.css")),
+        js=Markup(asset("theme.js")),
+    )
+
+
+def why(claim: Claim) -> str:
+    """The reason with the figures it rests on."""
+    measured = ", ".join(f"{name} {value:,.4g}" for name, value in claim.evidence.items())
+    return f"{claim.reason} [{measured}]" if claim.reason and measured else claim.reason
+
+
+def _picture(claim: Claim, out: Path) -> str:
+    """The claim's figure as a data: address, or nothing where it has none."""
+    if claim.figure is None:
+        return ""
+    places = [out / claim.figure, out / claim.document / claim.figure]  # an absolute figure stands for itself
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise CoverlayError(f"the figure {claim.figure} of claim {claim.document}/{claim.id} is not in {out}")
+    kind = mimetypes.guess_type(path.name)[0]
+    if kind not in _PICTURES:
+        raise CoverlayError(f"the figure {path} is of type {kind}; it must be PNG, SVG, JPEG or WebP")
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+# ---- Markdown -------------------------------------------------------------------------------------------
+
+_COLUMNS = ("id", "claim", "published", "ours", "verdict", "holds within", "seeds", "size", "reason")
+
+
+def markdown(ledger: Ledger) -> str:
+    """One line per claim, a table per document, with how and when it was measured."""
+    parts = [_counts(ledger.claims)]
+    for document, claims in ledger.documents().items():
+        parts += [f"### {document}: {TITLES.get(document, document)}", _counts(claims)]
+        if made := ledger.made.get(document):
+            parts.append(
+                f"Measured until {made.date} on {made.machine} by `{made.command}`, {made.seconds:,.0f} s in all."
+            )
+        rows = ["| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
+        rows += ["| " + " | ".join(_escaped(cell) for cell in _cells(claim)) + " |" for claim in claims]
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(claims: Any) -> str:
+    return f"{len(claims)} claims: " + ", ".join(f"{n} {verdict}" for verdict, n in counted(claims).items() if n) + "."
+
+
+def _cells(claim: Claim) -> list[str]:
+    ours = [claim.ours, *(f"{basis}: {r.ours} ({r.verdict})" for basis, r in claim.beside.items())]
+    busy = f" (load {claim.load:.1f})" if claim.load >= BUSY else ""
+    reason = [why(claim), *(f"{basis} disagree" for basis in claim.disagrees)]
+    return [
+        f"`{claim.id}`",
+        claim.claim,
+        claim.published,
+        "; ".join(part for part in ours if part),
+        f"{claim.verdict}, by {claim.basis}{busy}",
+        claim.band,
+        str(claim.seeds or "–"),
+        claim.size,
+        "; ".join(part for part in reason if part),
+    ]
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

@@ -1,0 +1,222 @@
+"""The slides' theorems against the cubes and runs of rectangles: how both searches grow with D, α and ε."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise, product
+
+from covering.curve import theory
+from sim.reproduce import icdcs07_figures as figures
+from sim.reproduce.icdcs07_measure import Cost, cost_study, key_of, random_rectangle, surface_study
+from sim.reproduce.sheet import Cause, Sheet
+
+_SMALL = 0.05  # the ε of claims about "small ε"
+_SHORT, _LONG = 6, 11  # bits of the sides that growth is measured between
+
+
+def run(sheet: Sheet) -> None:
+    sheet.progress("bounds")
+    costs = [cost_study(sheet.quick, seed) for seed in sheet.seeds]
+    sheet.table("cubes", [asdict(cost) for cost in costs[0]])
+    picture = figures.costs(costs[0], sheet.out)
+    each = 20 if sheet.quick else 100
+    size = f"{each} rectangles for each of D = {_list(costs[0])}, α = 0, 2, 4 and four ε"
+    _upper(sheet, costs, size, picture)
+    _growth(sheet)
+    _lower(sheet)
+    _against_exact(sheet, costs, size, picture)
+    _surface(sheet)
+
+
+def _list(costs: Sequence[Cost]) -> str:
+    return ", ".join(str(d) for d in sorted({cost.dimensions for cost in costs}))
+
+
+def _upper(sheet: Sheet, costs: Sequence[Sequence[Cost]], size: str, picture: str) -> None:
+    worst = [max(cost.over_bound for cost in seed) for seed in costs]
+    above = sum(cost.above_bound for seed in costs for cost in seed)
+    sheet.judge(
+        "upper-bound",
+        worst,
+        Cause("the constant must be larger than 1", {"rectangles above": above}),
+        size=size,
+        detail="largest share of the bound that any rectangle needs",
+        figure=picture,
+    )
+    least = [min(cost.least_searched / (1.0 - cost.epsilon) for cost in seed) for seed in costs]
+    sheet.judge(
+        "searched-fraction",
+        least,
+        Cause("the search ended too early", {"least ÷ (1 − ε)": min(least)}),
+        size=size,
+        figure=picture,
+    )
+
+
+def _growth(sheet: Sheet) -> None:
+    """How both searches grow with the length of the sides, and exact search with D."""
+    each = 20 if sheet.quick else 200
+    approximate, exponents, details = [], [], []
+    for seed in sheet.seeds:
+        grown, powers = [], []
+        for d in (2, 3, 4):
+            cubes, runs = [], []
+            for bits in (_SHORT, _LONG):
+                sides = [random_rectangle(d, 0, bits, (seed, d, bits, i)) for i in range(each)]
+                cubes.append(statistics.median(theory.plan(s, bits, _SMALL).quota for s in sides))
+                runs.append(statistics.median(theory.runs(s, bits + 1) for s in sides))
+            grown.append(cubes[1] / cubes[0])
+            powers.append(math.log2(runs[1] / runs[0]) / (_LONG - _SHORT) / (d - 1))
+        approximate.append(max(grown))
+        exponents.append(statistics.mean(powers))
+        details.append((grown, powers))
+    size = f"D = 2, 3, 4; {each} rectangles of α = 0"
+    grown, powers = details[0]
+    sheet.judge(
+        "independent-of-length",
+        approximate,
+        Cause("approximate search needs more cubes for longer sides", {"growth": max(approximate)}),
+        size=size,
+        detail=f"by D: {', '.join(f'{g:.2f}×' for g in grown)}",
+    )
+    sheet.judge(
+        "lower-bound-growth",
+        exponents,
+        Cause("runs of random rectangles grow by another power", {"exponent ÷ (D − 1)": exponents[0]}),
+        size=size,
+        detail=f"by D: {', '.join(f'{p:.2f}' for p in powers)}",
+    )
+    steps = []
+    for seed in sheet.seeds:
+        runs = [
+            statistics.median(theory.runs(random_rectangle(d, 0, 5, (seed, d, i)), 6) for i in range(each))
+            for d in range(2, 9)
+        ]
+        steps.append(min(b / a for a, b in pairwise(runs)))
+    sheet.judge(
+        "exponential",
+        steps,
+        Cause("a dimension more costs less than twice as much", {"least": min(steps)}),
+        size=f"D = 2 to 8; {each} rectangles each",
+        detail="least factor per dimension",
+    )
+
+
+def _lower(sheet: Sheet) -> None:
+    rows = []
+    for d, alpha, b in product((2, 3, 4), (0, 1, 2, 3), (2, 3, 4, 5, 6)):
+        lengths = theory.worst_rectangle(d, alpha, b) if alpha else [(1 << b) - 1] * d
+        bound = float(theory.exact_lower_bound(d, theory.aspect_ratio(lengths), min(lengths)))
+        rows.append((d, alpha, b, theory.runs(lengths, b + alpha + 1), bound))
+    least = min(runs / bound for *_, runs, bound in rows)
+    sheet.judge(
+        "lower-bound",
+        [least],
+        Cause("the construction does not reach the bound everywhere", {"least": least}),
+        size=f"{len(rows)} constructed rectangles, D = 2, 3, 4, α = 0 to 3",
+        detail=f"at least; sides 100 × 011 have {theory.runs([4, 3], 3)} runs",
+        figure=figures.lower_bounds(rows, sheet.out),
+    )
+    # In the slides' orientation the rectangle lies at the far corner: 1xx × 101 are the cells of the near face.
+    cells, outside, apart = near_face([4, 3], 3)
+    wrong = Cause("two cubes of the face can belong to one run", {"cubes": len(cells)})
+    sheet.judge(
+        "key-pattern",
+        [float(len(cells) == 4 and outside and apart)],
+        wrong,
+        size="as on the slides",
+        detail=f"keys {', '.join(f'{key:06b}' for key in cells)}; predecessors outside: {outside}",
+    )
+    right = tried = 0
+    for d, alpha, b in product((2, 3), (1, 2), (2, 3)):
+        lengths = theory.worst_rectangle(d, alpha, b)
+        cells, outside, apart = near_face(lengths, b + alpha)
+        volume = math.prod(1 << (side.bit_length() - 1) for side in lengths[:-1])
+        right += len(cells) == volume and outside and apart
+        tried += 1
+    wrong = Cause("the face has another number of cubes, or two in a run", {"rectangles": right})
+    sheet.judge(
+        "face-of-cubes",
+        [float(right == tried)],
+        wrong,
+        size=f"{tried} rectangles, every cell looked at",
+        detail=f"true of {right} of {tried}",
+    )
+
+
+def near_face(lengths: Sequence[int], bits: int) -> tuple[list[int], bool, bool]:
+    """Of the rectangle at the far corner of the grid: the keys of the cells where its last side begins, whether the key
+    before each lies outside, and whether no two of them are in one run."""
+    whole = 1 << bits
+    spans = [range(whole - side, whole) for side in lengths]
+    inside = {key_of(cell, bits) for cell in product(*spans)}
+    face = sorted(key_of((*cell, spans[-1][0]), bits) for cell in product(*spans[:-1]))
+    outside = all(key - 1 not in inside for key in face)
+    runs = [sum(1 for key in inside if key <= f and key - 1 not in inside) for f in face]
+    return face, outside, len(set(runs)) == len(face)
+
+
+def _against_exact(sheet: Sheet, costs: Sequence[Sequence[Cost]], size: str, picture: str) -> None:
+    def at(seed: Sequence[Cost], d: int, alpha: int) -> Cost:
+        return next(c for c in seed if (c.dimensions, c.alpha, c.epsilon) == (d, alpha, _SMALL))
+
+    dimensions = sorted({cost.dimensions for cost in costs[0]})
+    first = {d: at(costs[0], d, 0) for d in dimensions}
+    shown = "; ".join(
+        f"D = {d}: {c.exact_runs / c.approximate_cubes:.3g}× fewer ({c.approximate_cubes:.3g} cubes)"
+        for d, c in first.items()
+    )
+    cubes = {f"cubes at D = {d}": c.approximate_cubes for d, c in first.items()}
+    cheaper = [min(at(seed, d, 0).exact_runs / at(seed, d, 0).approximate_cubes for d in dimensions) for seed in costs]
+    sheet.judge(
+        "substantially-faster-counts",
+        cheaper,
+        Cause("not cheaper for every D", cubes),
+        size=size,
+        detail=f"least over D; {shown}",
+        figure=picture,
+    )
+    better = [
+        min(float(theory.exact_lower_bound(d, 0, 128)) / at(seed, d, 0).approximate_cubes for d in dimensions)
+        for seed in costs
+    ]
+    sheet.judge(
+        "better-than-lower-bound",
+        better,
+        Cause(
+            "the cubes that approximate search needs outnumber the lower bound of exact search with sides of 8 bits",
+            cubes,
+        ),
+        size=size,
+        detail="least over D, with the shortest side of 8 bits",
+        figure=picture,
+    )
+    grown = [
+        min(at(seed, d, 4).approximate_cubes / at(seed, d, 0).approximate_cubes for d in dimensions) for seed in costs
+    ]
+    by_d = ", ".join(
+        f"D = {d}: {at(costs[0], d, 4).approximate_cubes / first[d].approximate_cubes:.3g}×" for d in dimensions
+    )
+    sheet.judge(
+        "aspect-ratio", grown, Cause("no growth with α", {"least": min(grown)}), size=size, detail=by_d, figure=picture
+    )
+
+
+def _surface(sheet: Sheet) -> None:
+    spreads, means = [], []
+    for seed in sheet.seeds:
+        rows = surface_study(seed)
+        per_side = [hilbert / side for side, _, hilbert in rows]
+        spreads.append(max(per_side) / min(per_side))
+        means.append((statistics.mean(per_side), statistics.mean(z / side for side, z, _ in rows)))
+    sheet.judge(
+        "hilbert-surface",
+        spreads,
+        Cause("runs per cell of side vary with the side", {"spread": max(spreads)}),
+        size="squares of side 2–32 anywhere in 64 × 64",
+        detail=f"largest ÷ smallest runs per cell of side; mean {means[0][0]:.2f}, Z curve {means[0][1]:.2f}",
+        figure=figures.hilbert_runs(rows, sheet.out),
+    )

@@ -1,0 +1,78 @@
+"""Measuring one point of a figure: what methods take to answer the same events, in operations and in time.
+
+Times are net of the call overhead: the same call on an empty index, which is what Python and numba's dispatch take and
+no paper measured. As in the papers, some events warm up and a thousand others are measured; a method so slow that these
+would take longer than PATIENCE answers fewer of them, at least LEAST.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sim.bench.timing import mean_least
+from sim.reproduce.rules import COUNTS, TIME
+
+Ask = Callable[[Any], Any]  # an event → the answer
+Series = Mapping[str, Mapping[float, float]]  # method → x → amount per event
+
+WARM_UP = 100  # events, as in Table 1 of the VLDB paper
+PATIENCE = 30.0  # seconds that one method's events may take in one round
+LEAST = 20
+_ROUNDS = 3  # of timing, the least counts; a method that needs all of PATIENCE has one
+_NO_TIME = 1e-8  # seconds; what is left of an answer that takes no longer than the call
+
+
+@dataclass(frozen=True)
+class Bout:
+    """Methods that answer the same events."""
+
+    asks: Mapping[str, Ask]
+    events: Any  # those to measure: a sequence or an array
+    warm_up: Any = ()
+    empty: Mapping[str, Ask] = field(default_factory=dict)  # the same calls, on empty indexes
+    work: Mapping[str, Callable[[], float]] = field(default_factory=dict)  # operations that an index has counted so far
+
+
+def measure(bout: Bout) -> dict[str, dict[str, float]]:
+    """Per event: seconds less the call overhead, the overhead, operations, and how many events were asked."""
+    asked, spent, counts = {}, {}, {}
+    for name, ask in bout.asks.items():
+        counted = bout.work.get(name)
+        before, started = counted() if counted else 0.0, time.perf_counter()
+        asked[name], spent[name] = _patiently(ask, bout.events), time.perf_counter() - started
+        if counted:
+            counts[name] = (counted() - before) / asked[name]
+    seconds: dict[str, float] = {}
+    for pace in {(asked[name], spent[name] > PATIENCE / _ROUNDS) for name in bout.asks}:
+        same = {n: ask for n, ask in bout.asks.items() if (asked[n], spent[n] > PATIENCE / _ROUNDS) == pace}
+        seconds |= mean_least(same, bout.events[: pace[0]], 1 if pace[1] else _ROUNDS, bout.warm_up)
+    overhead = mean_least(bout.empty, bout.events[:WARM_UP], _ROUNDS, bout.warm_up) if bout.empty else {}
+    found = {
+        TIME: {name: max(seconds[name] - overhead.get(name, 0.0), _NO_TIME) for name in bout.asks},
+        "overhead": overhead,
+        "asked": {name: float(n) for name, n in asked.items()},
+    }
+    return {**found, COUNTS: counts} if counts else found
+
+
+def _patiently(ask: Ask, events: Any) -> int:
+    """How many of the events were asked until patience ran out."""
+    until = time.perf_counter() + PATIENCE
+    for number, event in enumerate(events, 1):
+        ask(event)
+        if number >= LEAST and time.perf_counter() > until:
+            return number
+    return len(events)
+
+
+def counter(index: Any, total: Callable[[Any], float]) -> Callable[[], float]:
+    """What `total` says of an index now: a running sum, for `Bout.work`."""
+    return lambda: float(total(index))
+
+
+def operations(index: Any) -> Callable[[], float]:
+    """The operations that a matcher has counted so far: comparisons and nodes."""
+    return counter(index, lambda index: index.stats.entries + index.stats.nodes)

@@ -1,0 +1,204 @@
+"""What a document says (`Told`), and how measured numbers become a verdict: two-sided, within a band that is stated.
+
+Every seed gives a value. Times are read with a noise of 15 % on top of the seeds' own spread, counts and bytes with
+none. A published number has a band around it, from NEAR of it to 1/NEAR of it: "holds" if what the seeds allow meets
+the band, "holds, by more than published" or "holds with a smaller factor" if it lies beyond on either side, "does not
+hold" if one seed does not show the direction beyond the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.report.claims import FAILS, HOLDS, MORE, SMALLER
+from coverlay import CoverlayError
+
+# What a verdict can rest on.
+COUNTS = "counts"  # operations counted: comparisons, nodes, queue operations, cubes, probes
+TIME = "time"  # less what the same call on an empty index takes
+ACCOUNTED = "the paper's accounting"  # bytes as the document counts them
+ALLOCATED = "allocated bytes"
+ANSWERS = "answers"  # what comes out is right or wrong
+BASES = (COUNTS, TIME, ACCOUNTED, ALLOCATED, ANSWERS)
+
+NEAR = 0.75  # a published number counts as met from this share of it on, and up to its inverse
+NOISE = {TIME: 0.15}  # times of two runs differ by up to this share: a smaller difference shows nothing
+
+
+class Rule:
+    """When a claim holds. `judge` gets a value per seed, and the share by which each may be off."""
+
+    unit: str  # of the values
+
+    @property
+    def band(self) -> str:
+        """Where the values must lie for "holds"."""
+        raise NotImplementedError
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        raise NotImplementedError
+
+    def show(self, value: float) -> str:
+        return f"{value:,.3g}{self.unit}" if abs(value) < 1000 else f"{value:,.0f}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Factor(Rule):
+    """Something is better by a published factor, or by one between two."""
+
+    least: float
+    most: float = 0.0  # 0: the same
+    unit: str = "×"
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return NEAR * self.least, max(self.least, self.most) / NEAR
+
+    @property
+    def band(self) -> str:
+        low, high = self._ends
+        return f"{max(low, 1.0):.3g} to {high:.3g}×"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        low, high = min(values) / (1.0 + noise), max(values) * (1.0 + noise)
+        from_, to = self._ends
+        if low <= 1.0:
+            return FAILS
+        return SMALLER if high < from_ else MORE if low > to else HOLDS
+
+
+@dataclass(frozen=True)
+class Saving(Rule):
+    """A cost falls by a published share, in per cent. Noise is that of the cost that is left."""
+
+    published: float
+    unit: str = " %"
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return NEAR * self.published, 100.0 - NEAR * (100.0 - self.published)
+
+    @property
+    def band(self) -> str:
+        low, high = self._ends
+        return f"{low:.3g} to {high:.3g} %"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        low = 100.0 - (100.0 - min(values)) * (1.0 + noise)
+        high = 100.0 - (100.0 - max(values)) / (1.0 + noise)
+        from_, to = self._ends
+        if low <= 0.0:
+            return FAILS
+        return SMALLER if high < from_ else MORE if low > to else HOLDS
+
+
+@dataclass(frozen=True)
+class About(Rule):
+    """A value is about the published one: off by no more than a stated factor, either way."""
+
+    value: float
+    factor: float
+    unit: str = "×"
+
+    @property
+    def band(self) -> str:
+        return f"{self.show(self.value / self.factor)} to {self.show(self.value * self.factor)}"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        low, high = max(values) / (1.0 + noise), min(values) * (1.0 + noise)
+        return HOLDS if low <= self.value * self.factor and high >= self.value / self.factor else FAILS
+
+
+@dataclass(frozen=True)
+class AtMost(Rule):
+    """A published upper bound; noise counts in its favour."""
+
+    limit: float
+    unit: str = "×"
+
+    @property
+    def band(self) -> str:
+        return f"at most {self.show(self.limit)}"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if max(values) / (1.0 + noise) <= self.limit else FAILS
+
+
+@dataclass(frozen=True)
+class AtLeast(AtMost):
+    """A published lower bound; noise counts in its favour. `AtLeast(1)` is "always the best": ties are not losses."""
+
+    @property
+    def band(self) -> str:
+        return f"at least {self.show(self.limit)}"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if min(values) * (1.0 + noise) >= self.limit else FAILS
+
+
+@dataclass(frozen=True)
+class Above(AtMost):
+    """A direction: every seed must be above the value, beyond the noise."""
+
+    @property
+    def band(self) -> str:
+        return f"above {self.show(self.limit)}"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if min(values) > self.limit * (1.0 + noise) else FAILS
+
+
+@dataclass(frozen=True)
+class Below(AtMost):
+    """A direction: every seed must be below the value, beyond the noise."""
+
+    @property
+    def band(self) -> str:
+        return f"below {self.show(self.limit)}"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if max(values) * (1.0 + noise) < self.limit else FAILS
+
+
+@dataclass(frozen=True)
+class Yes(Rule):
+    """Right or wrong; the text beside it says what came out."""
+
+    unit: str = ""
+
+    @property
+    def band(self) -> str:
+        return "yes"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if all(values) else FAILS
+
+    def show(self, value: float) -> str:
+        return "yes" if value else "no"
+
+
+@dataclass(frozen=True)
+class Told:
+    """One claim as its document makes it."""
+
+    id: str
+    claim: str  # its meaning in our words
+    published: str  # its figure
+    rule: Rule
+    basis: str  # what the document measured, so what the verdict rests on
+
+    def __post_init__(self) -> None:
+        if self.basis not in BASES:
+            raise CoverlayError(f"claim {self.id} rests on {self.basis!r}; it must be one of {', '.join(BASES)}")
+
+
+def table(*claims: Told | Iterable[Told]) -> dict[str, Told]:
+    """The claims of one document by id; an id that is there twice is an error."""
+    found: dict[str, Told] = {}
+    for item in claims:
+        for told in [item] if isinstance(item, Told) else item:
+            if told.id in found:
+                raise CoverlayError(f"claim {told.id} is declared twice; each id is used once")
+            found[told.id] = told
+    return found

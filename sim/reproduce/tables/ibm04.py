@@ -1,0 +1,30 @@
+"""What "Efficient Interval Indexing for Content-Based Subscription" (IBM 2004) says. Storage is its own accounting."""
+
+from sim.reproduce.rules import ACCOUNTED, TIME, About, Above, AtLeast, AtMost, Below, Told, Yes, table
+
+CLAIMS = table(
+    Told("fig5-clipping", "bitmap clipping is critically important in lowering storage: full ÷ clipped, least over L",
+         "critically important", AtLeast(2.0), ACCOUNTED),
+    Told("fig5-lci", "LCI generally needs less storage than SCI: share of L", "generally", AtLeast(75.0, " %"), ACCOUNTED),
+    Told("fig5-crossing", "SCI-BC needs less storage than LCI up to L of about", "128", About(128.0, 2.0, ""), ACCOUNTED),
+    Told("fig5-equal", "for a moderate R, LCI-BC and LCI-BV are hardly distinguishable: LCI-BC ÷ LCI-BV at worst", "equal",
+         AtMost(1.5), ACCOUNTED),
+    Told("fig5-best", "and both are the best: share of L", "all", AtLeast(100.0, " %"), ACCOUNTED),
+    Told("fig6-flat", "LCI and LCI-BC stay under 10 µs at n = 1,024,000", "< 10 µs", AtMost(10.0, " µs"), TIME),
+    Told("fig6-levelled", "they do not grow with n: time at the largest n ÷ at a sixteenth of it", "flat", AtMost(1.5), TIME),
+    Told("fig6-islists", "IS-lists degrade quickly with n, LCI does not: growth of IS-lists ÷ growth of LCI, both with all "
+         "matches", "much", AtLeast(4.0), TIME),
+    Told("fig6-bc", "LCI-BC takes only a little longer than LCI", "slightly more", About(1.2, 1.25), TIME),
+    Told("fig6-table", "LCI-BV is slowed down by its divisions, the distance table removes that: LCI-BV ÷ LCI-BV(DT)", "much",
+         Above(1.0), TIME),
+    Told("fig6-dt", "LCI-BV(DT) is even faster than LCI: LCI ÷ LCI-BV(DT)", "faster", Above(1.0), TIME),
+    Told("fig6-dlist", "Dlist is the best in matching time: the best other ÷ Dlist, at worst", "best", AtLeast(1.0), TIME),
+    Told("fig6b-islists", "at R = 250,000 IS-lists degrade more slowly: time at the largest n ÷ that at R = 5,000", "lower rate",
+         Below(1.0), TIME),
+    Told("fig7-dlist", "Dlist's storage passes LCI's at an n of about", "32,000", About(32_000.0, 2.0, ""), ACCOUNTED),
+    Told("fig7-islists", "IS-lists' storage passes LCI's at an n of about", "128,000", About(128_000.0, 2.0, ""), ACCOUNTED),
+    Told("fig7-moderate", "for a moderate R, LCI-BC and LCI-BV(DT) need less than IS-lists even for a small n: share of sizes",
+         "always", AtLeast(100.0, " %"), ACCOUNTED),
+    Told("fig7-large", "for a large R, IS-lists need less for a small n and cross over as n increases", "crosses", Yes(),
+         ACCOUNTED),
+)  # fmt: skip

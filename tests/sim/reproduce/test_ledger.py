@@ -1,0 +1,232 @@
+"""The ledger: what ships is what the code declares, points are kept, verdicts rest on the right column and say why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report.claims import FAILS, HOLDS, LEDGER, NOT_RUN, Ledger, changes, read_ledger
+from coverlay import CoverlayError
+from sim.reproduce import DOCUMENTS, ledger, measure, sheet, tables
+from sim.reproduce.measure import Bout
+from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
+from sim.reproduce.sheet import Cause, Sheet
+
+DOCS = Path(__file__).parents[3] / "docs"
+TOLD = table(
+    Told("faster", "a is faster than b", "4×", Factor(4.0), TIME),
+    Told("cheaper", "a looks at less", "less", Above(1.0), COUNTS),
+    Told("right", "the answer is 7", "7", Yes(), COUNTS),
+)
+WHY = Cause("it looks at more", {"nodes": 12.0})
+
+
+def quiet(message: str) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sheet:
+    monkeypatch.setattr(sheet, "declared", lambda document: TOLD)
+    return Sheet("vldb08", tmp_path / "vldb08", quiet)
+
+
+# ---- what ships -----------------------------------------------------------------------------------------
+
+
+def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
+    shipped = read_ledger(DOCS / LEDGER)
+    ids = {(claim.document, claim.id) for claim in shipped.claims}
+    declared = {(document, id) for document, claims in tables.every_claim().items() for id in claims}
+    assert ids - declared == set(), "claims that no table declares any more: ship the ledger again"
+    assert declared - ids == set(), "declared claims that are not in docs/claims.json: ship the ledger again"
+    assert len(ids) >= 120
+    for claim in shipped.claims:
+        told = tables.declared(claim.document)[claim.id]
+        assert (claim.claim, claim.published, claim.band, claim.basis) == (
+            told.claim,
+            told.published,
+            told.rule.band,
+            told.basis,
+        ), claim.id
+        assert claim.verdict == NOT_RUN or (claim.size and claim.document in shipped.made)
+        assert claim.verdict == NOT_RUN or "--quick" not in shipped.made[claim.document].command
+
+
+def test_the_page_that_ships_is_written_from_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / ledger.PAGE).write_text((DOCS / ledger.PAGE).read_text(encoding="utf-8"), encoding="utf-8")
+    ledger.ship(read_ledger(DOCS / LEDGER), tmp_path)
+    for name in (ledger.PAGE, LEDGER):
+        assert (tmp_path / name).read_text(encoding="utf-8") == (DOCS / name).read_text(encoding="utf-8"), name
+    (tmp_path / ledger.PAGE).write_text("no such line")
+    with pytest.raises(CoverlayError, match="has no line"):
+        ledger.ship(Ledger({}, []), tmp_path)
+
+
+def test_shipping_keeps_what_was_measured_before_unless_the_claim_changed(tmp_path: Path, made_up: Sheet) -> None:
+    (tmp_path / ledger.PAGE).write_text((DOCS / ledger.PAGE).read_text(encoding="utf-8"), encoding="utf-8")
+    measured = made_up.judge("cheaper", [2.0], WHY, size="n = 1")
+    ledger.ship(Ledger({}, [measured]), tmp_path)
+    ledger.ship(Ledger({}, [sheet.not_run("vldb08", TOLD["cheaper"])]), tmp_path)
+    assert list(read_ledger(tmp_path / LEDGER).claims) == [measured]
+    ledger.ship(Ledger({}, [sheet.not_run("vldb08", replace(TOLD["cheaper"], claim="a looks at more"))]), tmp_path)
+    assert [claim.verdict for claim in read_ledger(tmp_path / LEDGER).claims] == [NOT_RUN]
+
+
+def test_every_document_has_a_table() -> None:
+    assert all(tables.declared(document) for document in DOCUMENTS)
+
+
+# ---- verdicts -------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_rests_on_what_the_document_measured_and_shows_the_other(made_up: Sheet) -> None:
+    both = {TIME: [3.9, 4.0, 4.2], COUNTS: [0.5, 0.5, 0.5]}
+    claim = made_up.judge("faster", both, WHY, size="n = 1", overhead={"a": 1.5})
+    assert (claim.verdict, claim.ours, claim.seeds) == (HOLDS, "4× (3.9× to 4.2×)", 3)
+    assert claim.beside[COUNTS].verdict == FAILS
+    assert claim.disagrees == [COUNTS]
+    assert claim.overhead == "a 1.5 µs"
+    assert (claim.reason, claim.evidence) == ("", {})
+    other = made_up.judge("cheaper", both, WHY, size="n = 1")
+    assert (other.verdict, other.reason, other.evidence) == (FAILS, "it looks at more", {"nodes": 12.0})
+    assert other.disagrees == [TIME]
+
+
+def test_counts_have_no_noise_and_times_have(made_up: Sheet) -> None:
+    claim = made_up.judge("cheaper", {TIME: [1.1], COUNTS: [1.1]}, WHY, size="n = 1")
+    assert (claim.verdict, claim.beside[TIME].verdict) == (HOLDS, FAILS)
+
+
+def test_a_reason_is_looked_for_only_where_it_is_needed_and_must_be_measured(made_up: Sheet) -> None:
+    def never() -> Cause:
+        raise AssertionError("the claim holds")
+
+    assert made_up.judge("cheaper", [2.0], never, size="n = 1").verdict == HOLDS
+    assert made_up.judge("right", [0.0], lambda: WHY, size="n = 1", detail="8").reason == "it looks at more"
+    with pytest.raises(CoverlayError, match="names nothing that was measured"):
+        Cause("a guess", {})
+
+
+def test_bad_verdicts_are_refused(made_up: Sheet) -> None:
+    with pytest.raises(CoverlayError, match="unknown claim of vldb08 'fig-1'"):
+        made_up.judge("fig-1", [1.0], WHY, size="n = 1")
+    with pytest.raises(CoverlayError, match="rests on time, which was not measured"):
+        made_up.judge("faster", {COUNTS: [1.0]}, WHY, size="n = 1")
+    made_up.judge("cheaper", [2.0], WHY, size="n = 1")
+    with pytest.raises(CoverlayError, match="judged twice"):
+        made_up.judge("cheaper", [2.0], WHY, size="n = 1")
+    made_up.untestable("faster", "n = 1", "n must be 2")
+    with pytest.raises(CoverlayError, match="no verdict on right"):
+        made_up.finish()
+    made_up.judge("right", [1.0], WHY, size="n = 1")
+    assert [claim.id for claim in made_up.finish()] == ["faster", "cheaper", "right"]
+
+
+# ---- points ---------------------------------------------------------------------------------------------
+
+
+def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheet.os, "getloadavg", lambda: (3.0, 0.0, 0.0))
+    asked: list[int] = []
+
+    def measured() -> dict[int, int]:
+        asked.append(1)
+        return {7: len(asked)}
+
+    assert made_up.kept("p", measured) == {"7": 1} == made_up.kept("p", measured)
+    assert made_up.judge("right", [1.0], WHY, size="n = 1").load == 3.0
+    again = Sheet("vldb08", made_up.out, quiet, most_load=4.0)
+    assert again.kept("p", measured) == {"7": 1}
+    again = Sheet("vldb08", made_up.out, quiet, most_load=2.0)
+    assert again.kept("p", measured) == {"7": 2}
+    small = Sheet("vldb08", made_up.out, quiet, quick=True)
+    assert small.kept("p", measured) == {"7": 3}, "sizes are not mixed"
+    assert len(small.seeds) == 1 < len(again.seeds)
+
+
+def test_times_are_net_of_the_same_call_on_an_empty_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fixed(tasks: Any, events: Any, rounds: int, warm_up: Any = ()) -> dict[str, float]:
+        return {name: 5e-6 if task == found.append else 2e-6 for name, task in tasks.items()}
+
+    found: list[int] = []
+    monkeypatch.setattr(measure, "mean_least", fixed)
+    bout = Bout({"a": found.append, "b": found.append}, [1, 2, 3], (), {"a": print}, {"a": lambda: 2.0 * len(found)})
+    point = measure.measure(bout)
+    assert point[TIME] == pytest.approx({"a": 3e-6, "b": 5e-6})
+    assert point["overhead"] == {"a": 2e-6}
+    assert point[COUNTS] == {"a": 2.0}
+    assert point["asked"] == {"a": 3.0, "b": 3.0}
+
+
+def test_a_slow_method_answers_fewer_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "PATIENCE", 0.0)
+    asked: list[int] = []
+    assert measure.measure(Bout({"a": asked.append}, list(range(100))))["asked"] == {"a": float(measure.LEAST)}
+
+
+def test_a_sweep_keeps_every_seed_apart(made_up: Sheet) -> None:
+    def bout(seed: int) -> Bout:
+        work = [0.0]
+        return Bout({"a": lambda event: work.__setitem__(0, work[0] + seed)}, [1, 2], (), {}, {"a": lambda: work[0]})
+
+    swept = made_up.sweep("fig-1", "A figure", "n", [(1.0, bout), (2.0, bout)])
+    assert swept.each(lambda series: series["a"][1.0])[COUNTS] == [1.0, 2.0, 3.0]
+    assert swept.mean(COUNTS) == {"a": {1.0: 2.0, 2.0: 2.0}}
+    assert (made_up.out / "fig-1.png").exists()
+    assert (made_up.out / "fig-1.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+
+
+# ---- runs -----------------------------------------------------------------------------------------------
+
+
+class Document:
+    """A reproduction that measures one point, and may be interrupted before its second claim."""
+
+    def __init__(self, interrupted: bool, factor: float) -> None:
+        self.interrupted, self.factor = interrupted, factor
+
+    def run(self, made_up: Sheet) -> None:
+        made_up.judge("cheaper", [made_up.kept("p", lambda: self.factor)], WHY, size="n = 1")
+        if self.interrupted:
+            raise KeyboardInterrupt
+        made_up.judge("faster", [4.0], WHY, size="n = 1")
+        made_up.judge("right", [1.0], WHY, size="n = 1")
+
+
+def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "declared", lambda document: TOLD)
+
+    def run(interrupted: bool, factor: float, resume: bool) -> Ledger:
+        monkeypatch.setattr(ledger, "import_module", lambda name: Document(interrupted, factor))
+        try:
+            ledger.reproduce("vldb08", tmp_path, quiet, "coverlay reproduce vldb08", resume=resume)
+        except KeyboardInterrupt:
+            assert interrupted
+        return ledger.collected(tmp_path, ["vldb08"])
+
+    def verdicts(found: Ledger) -> list[str]:
+        return [claim.verdict for claim in found.claims]
+
+    first = run(True, 2.0, resume=False)
+    assert verdicts(first) == [NOT_RUN, HOLDS, NOT_RUN]
+    whole = run(False, 0.5, resume=True)
+    assert verdicts(whole) == [HOLDS, HOLDS, HOLDS], "the point was measured before"
+    again = run(True, 0.5, resume=True)
+    assert verdicts(again) == [HOLDS, HOLDS, HOLDS], "the others stay as they were"
+    assert again.made["vldb08"].command == "coverlay reproduce vldb08"
+    afresh = run(False, 0.5, resume=False)
+    assert verdicts(afresh) == [HOLDS, FAILS, HOLDS]
+    assert changes(whole, afresh) == [("vldb08", "cheaper", "holds (2×)", "does not hold (0.5×)")]
+    assert changes(Ledger({}, []), Ledger({}, [whole.claims[0]])) == [
+        ("vldb08", "faster", "no such claim", "holds (4×)")
+    ]
+
+
+def test_an_upper_bound_shows_its_unit() -> None:
+    assert AtMost(10.0, " µs").show(7.25) == "7.25 µs"
