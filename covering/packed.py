@@ -23,7 +23,7 @@ from coverlay import kernel
 _LEAST_WIDTH = 2.0**-20  # of the domain: keeps equality predicates from making every volume zero
 
 
-@kernel(inner=True)
+@kernel(inner=True, inline="always")
 def volume(point: Floats, domain: Floats) -> float:
     """Monotone in the dominance order: a larger box never has a smaller volume."""
     product = 1.0

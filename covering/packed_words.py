@@ -88,9 +88,9 @@ class Fields:
         return self.quantiser.offset, self.quantiser.scale, self.guards
 
 
-@kernel(inner=True)
+@kernel(inner=True, inline="always")
 def _word_of(point: Floats, w: int, offset: Floats, scale: Floats) -> Any:
-    """Word w of a point, with clear guards."""
+    """Word w of a point, with clear guards. Inlined: else callers count references to three arrays, 35 ns a query."""
     dimensions = point.shape[0]
     width = field_width(dimensions)
     per_word = fields_per_word(dimensions)

@@ -1,4 +1,4 @@
-"""Which settings matter: what is declared with each key of `sim/experiment/config.py`, and what follows from it.
+"""Which settings matter: what is declared with each key of `sim/experiment/config*.py`, and what follows from it.
 
 A key is declared with what makes it have no effect: `Annotated[float, NoEffect(_exact_search, unless=0.0)]`. The
 function looks at the whole experiment and answers why the key cannot change a run there, or None. From these

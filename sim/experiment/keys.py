@@ -23,7 +23,9 @@ from routing.options import accepted
 from routing.overlay.graph import OVERLAYS
 from routing.overlay.latency import LATENCIES
 from routing.overlay.map import Area
-from sim.experiment.config import LARGEST, Experiment, MatchingSection
+from sim.experiment.config import Experiment
+from sim.experiment.config_base import LARGEST
+from sim.experiment.config_methods import MatchingSection
 from sim.experiment.effects import INPUT_FILE, PROFILE
 from sim.experiment.plan import toml_value
 from sim.experiment.reference import ABSENT, Setting

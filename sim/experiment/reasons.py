@@ -1,4 +1,4 @@
-"""Why a setting has no effect: what `sim/experiment/config.py` declares with its keys.
+"""Why a setting has no effect: what `sim/experiment/config*.py` declare with its keys.
 
 Each function looks at a whole experiment and answers with a clause, or None where the setting counts there.
 """

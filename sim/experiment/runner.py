@@ -25,7 +25,8 @@ from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from routing.rank import Rank
 from sim.experiment import oracle
-from sim.experiment.config import Experiment, MatchingSection
+from sim.experiment.config import Experiment
+from sim.experiment.config_methods import MatchingSection
 from sim.experiment.effects import idle, input_digests
 from sim.experiment.engines import ENGINES, Ready, Tell, engine_for, nobody
 from sim.experiment.faults import check_faults, read_faults

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report.answers import ANSWERS, Findings, answer, differing, differs, in_general, same_everywhere
+from analysis.report.answers import ANSWERS, answer, in_general
 from analysis.report.data import bounded, charts_that_differ
+from analysis.report.findings import Findings, differing, differs, same_everywhere
 from analysis.report.overlay_data import CLOSE, spread
 from analysis.report.summary import Summary, table_metrics
 from analysis.report.told import Held, Loss, Told

@@ -15,7 +15,8 @@ from coverlay import CoverlayError
 from routing.overlay.graph import OVERLAYS, overlay_options
 from routing.overlay.latency import LATENCIES
 from sim.cli.main import main
-from sim.experiment.config import Experiment, OpenSection, parse
+from sim.experiment.config import Experiment, parse
+from sim.experiment.config_base import OpenSection
 from sim.experiment.dotted import MISSING, lookup
 from sim.experiment.keys import OPTIONS, settings
 from sim.experiment.reference import ABSENT, as_markdown, choose

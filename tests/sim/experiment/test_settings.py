@@ -11,7 +11,8 @@ import pytest
 
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.experiment.config import Experiment, OpenSection, parse
+from sim.experiment.config import Experiment, parse
+from sim.experiment.config_base import OpenSection
 from sim.experiment.effects import NoEffect, idle
 from sim.experiment.plan import load, plan
 from sim.experiment.runner import simulate

@@ -1,0 +1,184 @@
+"""Sections of an experiment file that choose algorithms: routing, covering, matching."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+import covering
+from broker.network import Settings
+from broker.ranked_visit import RankedRouting
+from broker.ranking import kind_of, make_ranking
+from coverlay import CoverlayError, Key, unknown_name
+from routing.contract import RoutingOptions
+from routing.strategies import STRATEGIES
+from sim.experiment import reasons
+from sim.experiment.config_base import Count, OpenSection, Positive, Section, Share
+from sim.experiment.effects import NoEffect
+
+SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain to try the options of indexes on
+
+
+class RoutingSection(Section):
+    strategy: Annotated[
+        str, Key("flooding, simple, identity, covering (SIENA), merging (REBECA) or hierarchical (JEDI)")
+    ] = Settings.strategy
+    mode: Annotated[
+        Literal["lazy", "active", "prune"],
+        NoEffect(reasons.no_search, unless="lazy"),
+        Key("entries that a later one covers stay, are retracted by a message, or are pruned by who received them"),
+    ] = Settings.mode
+    cover: Annotated[
+        Literal["single", "union"],
+        NoEffect(reasons.no_search, unless="single"),
+        Key("a subscription is held back by one that was sent, or also by several together (SimPy only)"),
+    ] = RoutingOptions.cover
+    advertisements: Annotated[
+        Literal["none", "simple", "covering"], Key("subscriptions travel only towards advertisements, routed this way")
+    ] = Settings.advertisements
+    trees: Annotated[
+        Literal["spanning", "per-source"], Key("one tree of least latency, or shortest paths per publishing broker")
+    ] = Settings.trees
+    root: Annotated[
+        Count | None, NoEffect(reasons.no_root), Key("broker at the root of the hierarchy; absent: the tree's middle")
+    ] = None
+    rank: Annotated[
+        Literal["none", "cover", "skyband"],
+        NoEffect(reasons.ranked_by_broker, unless="none"),
+        Key("of scope network: tables tell nothing of scores, bound what is behind, or have all possible winners"),
+    ] = RankedRouting.rank
+    visit: Annotated[
+        Literal["parallel", "best-first", "waves"],
+        NoEffect(reasons.nothing_asked),
+        Key("of rank cover: ask all neighbours that may hide a winner at once, one by one, or in waves"),
+    ] = "parallel"
+    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours that are asked at a time")] = 2
+    threshold: Annotated[
+        bool,
+        NoEffect(reasons.nothing_asked, unless=True),
+        Key("of rank cover: skip neighbours whose bound does not beat the k-th best known"),
+    ] = RankedRouting.threshold
+    merge_waste: Annotated[
+        Share, NoEffect(reasons.no_merging, unless=0.0), Key("share of a merger that nobody may have asked for")
+    ] = RoutingOptions.merge_waste
+
+    @field_validator("strategy")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in STRATEGIES:
+            raise unknown_name("routing strategy", name, STRATEGIES)
+        return name
+
+    @model_validator(mode="after")
+    def _fits(self) -> RoutingSection:
+        if self.cover == "union" and self.strategy == "merging":
+            raise CoverlayError('cover = "union" is for covering and hierarchical: merging unites by mergers')
+        if self.mode == "prune" and self.strategy == "merging":
+            raise CoverlayError('mode = "prune" is for covering and hierarchical: mergers are retracted, not pruned')
+        if self.trees == "per-source" and self.strategy == "hierarchical":
+            raise CoverlayError('trees = "per-source" has one root per source: it cannot be combined with hierarchical')
+        if self.rank != "none":
+            self._rank_fits()
+        return self
+
+    def _rank_fits(self) -> None:
+        """Ranks are for strategies that send subscriptions as they are, everywhere."""
+        modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
+        allowed = {
+            "strategy": ("simple", "covering"),
+            "mode": modes,
+            "cover": ("single",),
+            "advertisements": ("none",),
+        }
+        for key, values in allowed.items():
+            if (given := getattr(self, key)) not in values:
+                listed = " or ".join(f'"{value}"' for value in values)
+                raise CoverlayError(f'rank = "{self.rank}" goes with {key} = {listed}, not with "{given}"')
+
+    @property
+    def at_a_time(self) -> int | None:
+        """Neighbours that an event asks at a time; None: all at once."""
+        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
+
+
+class CoveringSection(OpenSection):
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_method)}
+    method: Annotated[
+        str, NoEffect(reasons.no_method), Key("how a cover is searched; coverlay list covering has the methods")
+    ] = RoutingOptions.method
+    epsilon: Annotated[
+        Share,
+        NoEffect(reasons.epsilon_by_level, unless=0.0),
+        Key("ε: part of the space that a search may skip; it may miss covers then, never events"),
+    ] = RoutingOptions.epsilon
+    recall: Annotated[
+        bool, NoEffect(reasons.nothing_missed), Key("beside an approximate search, ask what an exact one would say")
+    ] = Settings.ask_exact
+    epsilon_per_level: Annotated[
+        list[Share],
+        NoEffect(reasons.exact_search, unless=[]),
+        Key("ε by distance from the root; the last holds for all below"),
+    ] = Field(default_factory=list)
+    epsilon_per_link: Annotated[
+        dict[str, Share], NoEffect(reasons.exact_search, unless={}), Key('ε by link, both directions: { "3-7" = 0.1 }')
+    ] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _known(self) -> CoveringSection:
+        if self.method in covering.METHODS:
+            self.reject_unknown(f"covering method {self.method}", tuple(covering.options_of(self.method)))
+        covering.create(self.method, np.array([[0.0, 1.0]]), **self.options)
+        self.links()
+        return self
+
+    @property
+    def approximate(self) -> bool:
+        """Covers may be missed: by an ε, or by an option that gives up early."""
+        epsilons = (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values())
+        return covering.may_miss(self.method, max(epsilons), self.options)
+
+    def links(self) -> dict[tuple[int, int], float]:
+        """`epsilon_per_link` with the brokers of each link as numbers, the smaller first."""
+        links = {}
+        for name, epsilon in self.epsilon_per_link.items():
+            ends = name.split("-")
+            if len(ends) != 2 or not all(end.isdecimal() for end in ends):
+                raise CoverlayError(f'epsilon_per_link names {name!r}; a link is two broker numbers, like "3-7"')
+            links[min(map(int, ends)), max(map(int, ends))] = epsilon
+        return links
+
+
+class MatchingSection(OpenSection):
+    kind: Annotated[str, Key("what is ranked: boxes, predicates or places; absent: what the method is for")] = (
+        Settings.kind
+    )
+    method: Annotated[str, Key("how the best are found; coverlay list matchers has the methods")] = Settings.matcher
+    semantics: Annotated[
+        Literal["exact", "relaxed"], Key("all predicates hold, or one of them and the others add to the score")
+    ] = RoutingOptions.semantics
+    k: Annotated[Positive | None, Key("each broker serves its k best; absent: all that match")] = Settings.k
+    scope: Annotated[
+        Literal["broker", "network"],
+        NoEffect(reasons.no_k, unless="broker"),
+        Key("whose k best are served: of each broker, or of the whole network (SimPy only; docs/ranked.md)"),
+    ] = "broker"
+    max_distance: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        NoEffect(reasons.no_places),
+        Key("of places: where nearness ends; absent: the map's diagonal", "degrees"),
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_kind(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "kind" not in data and isinstance(data.get("method", ""), str):
+            return {**data, "kind": kind_of(data.get("method", Settings.matcher))}
+        return data
+
+    @model_validator(mode="after")
+    def _known(self) -> MatchingSection:
+        place, furthest = ((0, 1), self.max_distance) if self.kind == "places" else (None, None)
+        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, furthest)
+        return self
