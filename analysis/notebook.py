@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ import pandas as pd
 
 from analysis.report import advisor, summary
 from analysis.report.summary import Summary
-from analysis.spark import metrics, traces
+from analysis.spark import aggregate, metrics, traces
 from analysis.spark.session import session
 from broker.trace.schema import SCHEMAS
 from coverlay import unknown_name
@@ -87,12 +88,12 @@ def trace(results: Results, name: str, master: str | None = None) -> DataFrame:
 
 def metric(results: Results, name: str, master: str | None = None) -> DataFrame:
     """One metric of every run, computed from the traces: a Spark DataFrame of run and value."""
-    wanted = metrics.metric(name)
-    job = next(job for job in metrics.JOBS if wanted in job.metrics)
+    metrics.metric(name)  # refuses names that are none
     sweep = traces.find_runs(_folder(results))
     spark = session(master)
-    computed = job.compute(*(traces.read(spark, sweep, table) for table in job.tables))
-    return computed.select("run", name)
+    found = aggregate.aggregated(spark.sparkContext, sweep)
+    values = [(its.run, None if isnan(its.values[name]) else its.values[name]) for its in found]
+    return spark.createDataFrame(values, f"run string, `{name}` double")
 
 
 def _results(given: Results) -> Summary:

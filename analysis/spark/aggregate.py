@@ -1,8 +1,9 @@
 """From the traces of a sweep to its results: the Spark side of the laboratory.
 
-Every job of the catalogue is one Spark query over the whole sweep and gives one row per run. The statistics
-over seeds are two more queries on those few rows. Only aggregates reach the driver: a row per run and
-metric, per broker, per link.
+One Spark job of two stages aggregates the whole sweep. The first counts parts of tables wherever Spark sends them, the
+second brings the counts of a run together and works out its metrics (parts.py). Reading is all that takes long, and is
+shared out by row groups; what is shuffled are counts. Only aggregates reach the driver: a value per run and metric,
+per broker and link of one run per point. The statistics over seeds are made of these.
 
 Results, in `<out>/results`, a folder that is replaced as a whole: run_metrics, summary, differences,
 broker_metrics, link_metrics (Parquet and CSV), and notes.json.
@@ -13,9 +14,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,23 +23,23 @@ import pandas as pd
 
 from analysis.report.summary import FILES, LABELS, Summary, family
 from analysis.spark import statistics
-from analysis.spark.metrics import CATALOGUE, JOBS, Job, counts, ledger, load, over_time, table_size, traffic
-from analysis.spark.session import for_small_data, lost, session
-from analysis.spark.traces import Run, Sweep, canonical, find_runs, read
+from analysis.spark.metrics import CATALOGUE
+from analysis.spark.parts import Found, Part, Tables, conclude, parts_of, together
+from analysis.spark.session import context, lost
+from analysis.spark.traces import Run, Sweep, canonical, find_runs
 from analysis.spark.verify import damages
 from broker.trace.disk import remove_leftovers, replaced_folder, writing
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark import SparkContext
 
 Progress = Callable[[str], None]
-SMALL_BYTES = 16 * 2**20  # below this, planning for one partition without generated code is faster
-QUICK_BYTES = 256 * 2**20  # below this, starting Spark and compiling takes longer than reading
+QUICK_BYTES = 256 * 2**20  # below this, starting Spark takes longer than reading
+TASK_BYTES = 16 * 2**20  # that a task reads; there is at least one per core
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
-AT_ONCE = 6  # jobs under way: while one is planned or ends with a single task, others keep the cores busy
-VALUES = "run string, point string, seed bigint, metric string, value double"
+TICK = 2.0  # seconds between two looks at how far Spark is
 # What of a run's record is kept beside its metrics.
 _RECORD_COLUMNS = (
     "experiment",
@@ -60,26 +60,23 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
     for warning in sweep.warnings:
         say(warning)
     say("starting Spark")
-    spark = session(master, quick=sweep.nbytes < QUICK_BYTES)
+    spark = context(master, quick=sweep.nbytes < QUICK_BYTES)
     many = len(sweep.runs)
-    say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.sparkContext.master})")
+    say(f"aggregating {many} run{'s' * (many != 1)} on Spark ({spark.master})")
     try:
-        with warnings.catch_warnings():
-            # pyspark warns with the whole stack trace before it raises; the sentence below is enough.
-            warnings.filterwarnings("ignore", message="toPandas attempted Arrow")
-            with for_small_data(spark, sweep.nbytes < SMALL_BYTES):
-                summary = _aggregate(spark, sweep, say)
+        found = aggregated(spark, sweep, say)
     except Exception as error:  # Spark wraps a damaged file in one of many exceptions
         cause = _cause(error, spark, sweep)
         if cause is None:
             raise
         raise CoverlayError(cause) from error
+    summary = _summary(sweep, found)
     say("writing results")
     _write(summary)
     return summary
 
 
-def _cause(error: Exception, spark: SparkSession, sweep: Sweep) -> str | None:
+def _cause(error: Exception, spark: SparkContext, sweep: Sweep) -> str | None:
     """What made Spark fail, if it is none of our own mistakes, and how to go on."""
     go_on = f"the traces are kept: `coverlay analyze {sweep.out}` starts over"
     if lost(spark):
@@ -94,62 +91,84 @@ def _silent(_: str) -> None:
     """Progress nobody listens to."""
 
 
-def _aggregate(spark: SparkSession, sweep: Sweep, say: Progress) -> Summary:
-    tables = _tables(spark, sweep)
-    with counts.shared(tables):
-        rows = run_values(sweep, tables, say)
-        say("traffic per broker and link")
-        brokers, links, misses = _pictures(sweep, tables)
-        times = _over_time(sweep, tables)
+def aggregated(spark: SparkContext, sweep: Sweep, say: Progress = _silent) -> list[Found]:
+    """What the traces of every run say, in the order of the runs."""
+    parts = list(parts_of(sweep.runs, {run.name for run in representatives(sweep.runs)}))
+    tasks = _tasks(parts, spark.defaultParallelism)
+    counted = spark.parallelize(tasks, len(tasks)).flatMap(_count)
+    found = counted.groupByKey(min(len(tasks), len(sweep.runs))).map(_conclude)
+    by_name = {run.run: run for run in _collected(spark, found, say)}
+    return [by_name[run.name] for run in sweep.runs]
+
+
+def _tasks(parts: list[Part], cores: int) -> list[list[Part]]:
+    """The parts shared out by size, those of one run next to each other."""
+    total = sum(part.nbytes for part in parts)
+    number = min(len(parts), max(cores, total // TASK_BYTES))
+    tasks: list[list[Part]] = [[] for _ in range(number)]
+    before = 0
+    for part in parts:
+        tasks[min(before * number // max(total, 1), number - 1)].append(part)
+        before += part.nbytes
+    return [task for task in tasks if task]
+
+
+def _count(task: list[Part]) -> Iterable[tuple[str, tuple[Run, bool, Tables]]]:
+    """First stage: the counts of each run that has parts here."""
+    found: dict[str, tuple[Run, bool, list[Tables]]] = {}
+    for part in task:
+        found.setdefault(part.run.name, (part.run, part.drawn, []))[2].append(part.count())
+    return [(name, (run, drawn, together(tables))) for name, (run, drawn, tables) in found.items()]
+
+
+def _conclude(counted: tuple[str, Iterable[tuple[Run, bool, Tables]]]) -> Found:
+    """Second stage: what all counts of a run say together."""
+    several = list(counted[1])
+    run, drawn, _ = several[0]
+    return conclude(run, drawn, together(tables for _, _, tables in several))
+
+
+def _collected(spark: SparkContext, found: Any, say: Progress) -> list[Found]:
+    """What Spark finds; says how far it is if that takes long."""
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(found.collect)
+        while not wait([job], TICK).done:
+            say(_how_far(spark))
+        return job.result()
+
+
+def _how_far(spark: SparkContext) -> str:
+    tracker = spark.statusTracker()
+    stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage is not None]
+    done, tasks = (sum(getattr(stage, name) for stage in stages) for name in ("numCompletedTasks", "numTasks"))
+    return f"aggregating on Spark: {done} of {tasks} tasks of this stage"
+
+
+def _summary(sweep: Sweep, found: list[Found]) -> Summary:
+    """The small frames of a sweep."""
+    rows = metric_values(sweep, found)
     runs = _run_frame(sweep, rows)
-    say("statistics over seeds")
-    # Back to Spark as a plain small frame: a plan that carried all jobs would cost more than the statistics.
-    values = spark.createDataFrame(rows, VALUES).coalesce(1)
-    points = _labelled(sweep, statistics.over_seeds(values).toPandas())
-    baselines = spark.createDataFrame(list(_baselines(sweep).items()), "point string, baseline string")
-    differences = _labelled(sweep, statistics.paired(values, baselines).toPandas())
+    points = _labelled(sweep, statistics.over_seeds(rows))
+    differences = _labelled(sweep, statistics.paired(rows, _baselines(sweep)))
+    brokers, links, misses, times = (_frame(found, name) for name in ("brokers", "links", "misses", "times"))
     notes = tuple(_warnings(sweep, runs))
     return Summary(sweep.out, runs, points, differences, brokers, links, misses, times, notes)
 
 
-def _tables(spark: SparkSession, sweep: Sweep) -> dict[str, DataFrame]:
-    asked = {name for job in JOBS for name in job.tables}
-    return {name: read(spark, sweep, name) for name in sorted(asked) if sweep.has(name)}
+def metric_values(sweep: Sweep, found: list[Found]) -> pd.DataFrame:
+    """run, point, seed, metric, value."""
+    rows = [
+        (run.name, canonical(run.point), run.record["seed"], metric, value)
+        for run, its in zip(sweep.runs, found, strict=True)
+        for metric, value in its.values.items()
+    ]
+    return pd.DataFrame(rows, columns=["run", "point", "seed", "metric", "value"])
 
 
-def metric_values(spark: SparkSession, sweep: Sweep) -> pd.DataFrame:
-    """Every metric of every run, and nothing else: what `coverlay bench spark` measures."""
-    tables = _tables(spark, sweep)
-    with counts.shared(tables):
-        return run_values(sweep, tables, _silent)
-
-
-def run_values(sweep: Sweep, tables: dict[str, DataFrame], say: Progress) -> pd.DataFrame:
-    """Every metric of every run, by one Spark query per job: run, point, seed, metric, value.
-
-    A run without rows for a metric has the value that the catalogue gives for that case. A job about a table that no
-    run has is not run.
-    """
-    keys = pd.DataFrame(
-        [(run.name, canonical(run.point), run.record["seed"]) for run in sweep.runs],
-        columns=["run", "point", "seed"],
-    )
-
-    def found(job: Job) -> pd.DataFrame:
-        if not all(name in tables for name in job.tables):
-            return pd.DataFrame(columns=["run", *(metric.name for metric in job.metrics)])
-        return job.compute(*(tables[name] for name in job.tables)).toPandas()
-
-    parts = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for number, (job, values) in enumerate(zip(JOBS, pool.map(found, JOBS), strict=True), 1):
-            say(f"{job.name.replace('_', ' ')} ({number} of {len(JOBS)})")
-            wide = keys.merge(values, "left", "run")
-            for metric in job.metrics:
-                value = wide[metric.name].astype("float64")  # a metric that no run has comes as a column of objects
-                part = wide[["run", "point", "seed"]].assign(metric=metric.name, value=value)
-                parts.append(part if metric.empty is None else part.fillna({"value": metric.empty}))
-    return pd.concat(parts, ignore_index=True)
+def _frame(found: list[Found], name: str) -> pd.DataFrame:
+    """One frame of all runs that are drawn."""
+    frames = [pd.DataFrame({"run": its.run, **columns}) for its in found if (columns := getattr(its, name))]
+    return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
 def labels(run: Run) -> dict[str, Any]:
@@ -215,38 +234,6 @@ def _baselines(sweep: Sweep) -> dict[str, str]:
         baseline = min(members.items(), key=preference)[0]
         found.update(dict.fromkeys(members, baseline))
     return found
-
-
-def _pictures(sweep: Sweep, tables: dict[str, DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """For one run of each point, per broker and per link: what the overlay is drawn with; and its costliest misses."""
-    one = [run.name for run in representatives(sweep.runs)]
-    control, publications = tables["control"], tables["publications"]
-    loads = load.per_broker(control, publications, tables["brokers"])
-    sizes = table_size.per_broker(tables["tables"])
-    brokers = loads.join(sizes, ["run", "broker"], "left").fillna(0, ["entries"])
-    links = traffic.per_link(control, publications)
-    # `run` is a folder, so Spark opens those of the chosen runs only.
-    chosen = {name: table.where(table["run"].isin(one)) for name, table in tables.items()}
-    misses = ledger.costliest_misses(chosen["decisions"], chosen["control"])
-    return (
-        brokers.where(brokers["run"].isin(one)).orderBy("run", "broker").toPandas(),
-        links.where(links["run"].isin(one)).orderBy("run", "broker", "neighbour").toPandas(),
-        misses.toPandas(),
-    )
-
-
-def _over_time(sweep: Sweep, tables: dict[str, DataFrame]) -> pd.DataFrame:
-    """What brokers did when, for those of the drawn runs in which a message takes time or waits."""
-    one = [run.name for run in representatives(sweep.runs) if _takes_time(run)]
-    if not one:
-        return pd.DataFrame(columns=["run", "broker", "start", "width", "messages", "events", "waited", "busy"])
-    chosen = (tables[name].where(tables[name]["run"].isin(one)) for name in ("control", "publications", "run"))
-    return over_time.per_broker(*chosen).toPandas()
-
-
-def _takes_time(run: Run) -> bool:
-    service = _section(run, "broker").get("service") or {}
-    return service.get("kind", "none") != "none" or _section(run, "links").get("bandwidth") is not None
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:

@@ -1,6 +1,7 @@
-"""The one Spark session of a process, started when it is first needed.
+"""The one Spark of a process, started when it is first needed.
 
-What ours changes against `SparkSession.builder.getOrCreate()`, and why:
+The aggregation and runs on a cluster need only Spark's core, a `context`. Who wants DataFrames of traces asks for a
+`session` on top of it, which loads Spark SQL. What ours changes against `SparkSession.builder.getOrCreate()`, and why:
 
 - Java is looked for first, so that a machine without it gets a sentence and not a stack trace.
 - Workers use the Python that runs us; Spark would start whatever `python3` is first on the PATH.
@@ -28,6 +29,7 @@ from analysis.spark.java import find_java
 from coverlay import CoverlayError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[*]"
@@ -38,73 +40,80 @@ _starting = threading.RLock()
 _CAUSE = re.compile(r"Exception\b|Error:|Error occurred")  # in what a Java process says before it gives up
 
 
-def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
-    """The session on `master`; without one, whatever runs already, else one on all cores of this machine.
+def context(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkContext:
+    """Spark on `master`; without one, whatever runs already, else on all cores of this machine.
 
-    Asking for another master than the running session's stops the session we started before. `quick` is for
-    small inputs: a session that is ready sooner and would be slower on large ones.
+    Asking for another master than the running one stops what we started before. `quick` is for small inputs: Java is
+    ready sooner and would be slower on large ones.
     """
     with _uninterrupted(), _starting:
         running = _running()
         if running is not None and not _stopped(running):
-            if master is None or running.sparkContext.master == master:
+            if master is None or running.master == master:
                 return running
-            running.stop()
+            stop()
         return _started(master or LOCAL_MASTER, quick, memory)
 
 
+def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
+    """The session for DataFrames on `context(…)`."""
+    from pyspark.sql import SparkSession
+
+    parallelism = context(master, quick, memory).defaultParallelism
+    found: SparkSession = SparkSession.builder.getOrCreate()
+    # The default of 200 tasks per shuffle costs seconds and buys nothing here.
+    found.conf.set("spark.sql.shuffle.partitions", str(max(2, min(parallelism, MOST_SHUFFLE_PARTITIONS))))
+    return found
+
+
 def start_early(master: str | None = None) -> None:
-    """Begin to start a session for small inputs in the background; whoever asks next waits for it.
+    """Begin to start Spark for small inputs in the background; whoever asks next waits for it.
 
     What goes wrong here is said then. Not to be called just before a fork: a child would hold the pipes of the launch.
     """
 
     def start() -> None:
         with suppress(CoverlayError):
-            session(master, quick=True)
+            context(master, quick=True)
 
     threading.Thread(target=start).start()  # no daemon: a Java process that nobody ends would be left behind
 
 
-def _started(master: str, quick: bool, memory: str) -> SparkSession:
+def _started(master: str, quick: bool, memory: str) -> SparkContext:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = _settings(master, quick, memory)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("coverlay")
+    conf.setAll(_settings(master, quick, memory).items())
     with tempfile.TemporaryFile() as log:
         try:
             if SparkContext._gateway is None:
-                conf = SparkConf(loadDefaults=False).setMaster(master).setAll(settings.items())
                 # A log level is not enough: some lines come from the launcher script and from the JVM itself.
                 gateway = launch_gateway(conf, popen_kwargs={"stderr": log})
                 SparkContext._ensure_initialized(gateway=gateway)
-            builder = SparkSession.builder.master(master).appName("coverlay")
-            for key, value in settings.items():
-                builder = builder.config(key, value)
-            started: SparkSession = builder.getOrCreate()
-        except Exception as error:  # py4j raises many kinds; each means that there is no session
+            started: SparkContext = SparkContext.getOrCreate(conf)
+        except Exception as error:  # py4j raises many kinds; each means that Spark did not start
             raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
-    started.sparkContext.setLogLevel("ERROR")
-    # What our jobs shuffle is counted already, a few thousand rows at most: the default of 200 tasks would cost seconds
-    # and buy nothing.
-    cores = started.sparkContext.defaultParallelism
-    started.conf.set("spark.sql.shuffle.partitions", str(max(2, min(cores, MOST_SHUFFLE_PARTITIONS))))
+    started.setLogLevel("ERROR")
     return started
 
 
 def stop() -> None:
-    """End the running session, if there is one."""
-    running = _running()
-    if running is not None:
+    """End what is running, if anything is."""
+    from pyspark.sql import SparkSession
+
+    running, session = _running(), SparkSession._instantiatedSession
+    if session is not None:
+        session.stop()
+    elif running is not None:
         running.stop()
 
 
-def lost(spark: SparkSession, patience: float = DYING) -> bool:
-    """Has the Java process behind this session ended?"""
-    process = getattr(spark.sparkContext._gateway, "proc", None)
+def lost(running: SparkContext, patience: float = DYING) -> bool:
+    """Has the Java process behind it ended?"""
+    process = getattr(running._gateway, "proc", None)
     if process is None:  # it was not started from this process
         return False
     try:
@@ -114,14 +123,14 @@ def lost(spark: SparkSession, patience: float = DYING) -> bool:
     return True
 
 
-def _running() -> SparkSession | None:
-    """The session of this process, if it has one; a lost one is forgotten, so that another can start."""
+def _running() -> SparkContext | None:
+    """The Spark of this process, if it has one; a lost one is forgotten, so that another can start."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    session = SparkSession._instantiatedSession
-    if session is None or not lost(session, patience=0):
-        return session
+    running = SparkContext._active_spark_context
+    if running is None or not lost(running, patience=0):
+        return running
     SparkSession._instantiatedSession = SparkContext._active_spark_context = None
     SparkContext._gateway = SparkContext._jvm = None
     return None
@@ -150,9 +159,8 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _stopped(running: SparkSession) -> bool:
-    context = running.sparkContext
-    return context._jsc is None or context._jsc.sc().isStopped()
+def _stopped(running: SparkContext) -> bool:
+    return running._jsc is None or running._jsc.sc().isStopped()
 
 
 def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
@@ -184,30 +192,6 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
         java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"
         settings["spark.driver.extraJavaOptions"] = java
     return settings
-
-
-# Where data is small, generating and compiling code takes longer than interpreting plans, and every further partition
-# is a task that costs more than it does.
-SMALL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.files.minPartitionNum": "1",
-    "spark.sql.files.openCostInBytes": "0",
-    "spark.sql.shuffle.partitions": "1",
-}
-
-
-@contextmanager
-def for_small_data(spark: SparkSession, small: bool) -> Iterator[None]:
-    """While this lasts, the session plans for small inputs, if asked to; others may go on with it afterwards."""
-    before = {key: spark.conf.get(key, None) for key in SMALL} if small else {}
-    for key in before:
-        spark.conf.set(key, SMALL[key])
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def on_this_machine(master: str) -> bool:

@@ -41,8 +41,3 @@ def quantile(degrees: int) -> float:
         else:
             high = middle
     return (low + high) / 2
-
-
-def quantiles() -> list[float]:
-    """The quantiles for 1, 2, … degrees of freedom, for a lookup inside Spark."""
-    return [quantile(degrees) for degrees in range(1, MOST_DEGREES + 1)]

@@ -66,9 +66,16 @@ class Run:
     parameters: Mapping[str, Any]
     digests: Mapping[str, Any]  # see broker/trace/digests.py; empty for traces of a version that kept none
 
+    def path(self, table: str) -> Path:
+        return self.folder / f"{table}.parquet"
+
+    def has(self, table: str) -> bool:
+        """Most tables are in every run."""
+        return table in SCHEMAS or table in self.digests
+
     def read(self, table: str) -> pa.Table:
         """One whole table, for what looks at a single run; sweeps are read with Spark."""
-        path = self.folder / f"{table}.parquet"
+        path = self.path(table)
         if table in SPECIAL and not path.is_file():
             return SPECIAL[table].empty_table()
         later = {name for of, name in OPTIONAL if of == table}  # columns that an earlier version did not write
@@ -77,7 +84,7 @@ class Run:
 
     def read_first(self, table: str) -> pa.Table:
         """The first rows of a table, at most one row group: for examples out of a run of any size."""
-        path = self.folder / f"{table}.parquet"
+        path = self.path(table)
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 return file.read_row_group(0) if file.num_row_groups else self.read(table)
@@ -97,14 +104,10 @@ class Sweep:
     def base(self) -> Path:
         return self.out / "runs"
 
-    def has(self, table: str) -> bool:
-        """Does any run have this table? Most are in every run."""
-        return table in SCHEMAS or any(table in run.digests for run in self.runs)
-
     @property
     def nbytes(self) -> int:
         """The size of all tables on disk."""
-        return sum((run.folder / f"{name}.parquet").stat().st_size for run in self.runs for name in SCHEMAS)
+        return sum(run.path(name).stat().st_size for run in self.runs for name in SCHEMAS)
 
 
 def run_folders(out: Path) -> list[Path]:
@@ -321,7 +324,7 @@ def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
     """One table of every run of the sweep; column `run` says which."""
     base = str(sweep.base.resolve())
     # An explicit scheme: on a cluster the default file system may be another one.
-    runs = [run for run in sweep.runs if table in SCHEMAS or table in run.digests]
+    runs = [run for run in sweep.runs if run.has(table)]
     paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in runs]
     reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
     reader = reader.option(_VERIFY_PAGES, "true")

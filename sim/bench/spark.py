@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.spark.aggregate import metric_values
-from analysis.spark.session import session, stop
+from analysis.spark.aggregate import aggregated, metric_values
+from analysis.spark.session import context, stop
 from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError
 from sim.bench import Progress, Row, spark_trace
@@ -48,7 +48,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
         started = time.perf_counter()
         progress("starting Spark")
         stop()
-        session(f"local[{CORES}]", memory=MEMORY)
+        context(f"local[{CORES}]", memory=MEMORY)
         times: dict[str, list[float]] = {"Spark": [], **{name: [] for name in peers}}
         startup = time.perf_counter() - started
         for repeat in range(REPEATS):
@@ -70,7 +70,7 @@ def _timed(times: list[float], measure: Callable[[], pd.DataFrame]) -> pd.DataFr
 
 def _spark(sweep: Sweep) -> pd.DataFrame:
     """A row per run, a column per metric."""
-    values = metric_values(session(), sweep)
+    values = metric_values(sweep, aggregated(context(), sweep))
     return values.pivot(index="run", columns="metric", values="value")
 
 

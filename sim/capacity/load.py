@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.spark.metrics.counts import percentile
 from analysis.spark.traces import Run, open_run
 from broker.messages import HEADER_BYTES
-from broker.trace.buckets import WORK_UNIT, in_units, middle_of
+from broker.trace.buckets import WORK_UNIT, in_units
 from broker.trace.schema import CLIENT, QUEUE_FULL
 from coverlay import CoverlayError
 
@@ -107,15 +108,13 @@ def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
 
 
 def _percentile(run: Run, percent: int) -> float:
-    """As analysis/spark/metrics/counts.py has it: of the smallest bucket that so many do not exceed."""
     rows, rest = run.read("deliveries"), run.read("deliveries_rest")
     buckets = np.concatenate([rows.column("latency_bucket").to_numpy(), rest.column("latency_bucket").to_numpy()])
-    if not len(buckets):
-        raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
     counts = np.concatenate([np.ones(rows.num_rows, np.int64), rest.column("count").to_numpy()])
-    order = np.argsort(buckets, kind="stable")
-    reached = np.cumsum(counts[order])
-    return float(middle_of(buckets[order[np.searchsorted(100 * reached, percent * reached[-1])]]))
+    found = percentile(buckets, counts, percent)
+    if found is None:
+        raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
+    return found
 
 
 def _busiest_link(

@@ -232,19 +232,19 @@ def _on_spark(runs: list[PlannedRun], out: Path, master: str, watch: _Watch) -> 
     A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
     hears of every run as it ends. As many are under way as the cluster has cores.
     """
-    from analysis.spark.session import session  # starting a JVM is slow and needs Java: only when asked for
+    from analysis.spark.session import context  # starting a JVM is slow and needs Java: only when asked for
 
-    context = session(master).sparkContext
+    spark = context(master)
     folder = out.resolve()
 
     def submit(run: PlannedRun) -> Attempt:
         try:
-            found: list[Attempt] = context.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
+            found: list[Attempt] = spark.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
         except Exception as error:  # py4j wraps whatever happened on the cluster
             return Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
         return found[0]
 
-    with ThreadPoolExecutor(max(1, min(context.defaultParallelism, len(runs)))) as pool:
+    with ThreadPoolExecutor(max(1, min(spark.defaultParallelism, len(runs)))) as pool:
         left = {pool.submit(submit, run) for run in runs}
         while left:
             finished, left = wait(left, timeout=TICK, return_when=FIRST_COMPLETED)

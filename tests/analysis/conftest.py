@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 
 from analysis.report.summary import Summary
+from analysis.spark.metrics.counts import Counted
+from analysis.spark.parts import parts_of, together
+from analysis.spark.traces import open_run
+from broker.trace import schema
 from tests.analysis import handmade
 
 
 @pytest.fixture
-def frame(spark: Any) -> Callable[..., Any]:
-    """A trace table as a Spark frame: frame("control", [{…}, …]); rows have run "a" unless they say."""
-    from analysis.spark.traces import spark_schema
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counted]:
+    """A run written by hand, counted: counted(control=[{…}, …]). A row group has two rows, so most runs have parts."""
+    monkeypatch.setattr(schema, "ROW_GROUP", 2)
 
-    def make(table: str, rows: list[dict[str, Any]]) -> Any:
-        arrow = handmade.rows_to_table(table, rows).to_pylist()
-        values = [(*row.values(), given.get("run", "a")) for row, given in zip(arrow, rows, strict=True)]
-        return spark.createDataFrame(values, spark_schema(table))
+    def make(**tables: handmade.Rows) -> Counted:
+        run = open_run(handmade.write(tmp_path, "a", None, 1, **tables))
+        return Counted(run, together(part.count() for part in parts_of([run], {run.name})))
 
     return make
 

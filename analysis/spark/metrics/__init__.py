@@ -1,14 +1,44 @@
 """The catalogue of metrics: every number of a report, with its definition, formula and trace columns.
 
-To add one, write a function from trace DataFrames to (run, value) in a module here, describe it with a
-`Metric`, and add its `Job` to JOBS: the aggregation, the summary and the report take it from there.
+To add one, compute it in a job of a module here from what is counted, and describe it with a `Metric`: the aggregation,
+the summary and the report take it from there. If nothing counted tells it, add a key or an amount to a `Count`.
 """
 
 from __future__ import annotations
 
-from analysis.spark.metrics import convergence, covering, delivery, load, ranked, service, table_size, traffic, truth
+from analysis.spark.metrics import (
+    convergence,
+    counts,
+    covering,
+    delivery,
+    ledger,
+    load,
+    over_time,
+    ranked,
+    service,
+    table_size,
+    traffic,
+    truth,
+)
+from analysis.spark.metrics.counts import Count
 from analysis.spark.metrics.definition import Job, Metric
 from coverlay import unknown_name
+
+COUNTS: dict[str, Count] = {
+    count.name: count
+    for count in (
+        counts.CONTROL,
+        counts.PUBLICATIONS,
+        counts.BROKERS,
+        *convergence.COUNTS,
+        covering.DECISIONS,
+        *delivery.COUNTS,
+        ledger.LINKS,
+        over_time.TIMES,
+        *ranked.COUNTS,
+        table_size.SIZES,
+    )
+}
 
 JOBS: tuple[Job, ...] = (
     table_size.JOB,
@@ -37,4 +67,4 @@ def metric(name: str) -> Metric:
     return CATALOGUE[name]
 
 
-__all__ = ["CATALOGUE", "JOBS", "Job", "Metric", "metric"]
+__all__ = ["CATALOGUE", "COUNTS", "JOBS", "Count", "Job", "Metric", "metric"]

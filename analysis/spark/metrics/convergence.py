@@ -6,67 +6,86 @@ may miss the subscription. One that needs no message at all took no time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import fsum
+from typing import TYPE_CHECKING, Any
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.spark.metrics.counts import Count, Counted, each, in_units, percentile, ratio
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
-from broker.trace.schema import CONVERGED, FAILURES, REPAIRS
+from broker.trace.schema import CONVERGED, FAILURES, LOST, REPAIRS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
 
 
-def convergence(operations: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    lasted = F.rint((F.col("finished") - F.col("time")) * (1 / TIME_UNIT)).cast("bigint")
-    subscribe, unsubscribe = F.col("kind") == "subscribe", F.col("kind") == "unsubscribe"
-    joined = subscribe | (F.col("kind") == "preload")  # before time 0, and so without a duration
-    buckets = operations.groupBy("run", F.when(subscribe, F.col("lasted_bucket")).alias("bucket")).agg(
-        F.count_if(subscribe).alias("count"),
-        F.sum(F.when(subscribe, lasted)).alias("lasted"),
-        F.count_if(joined).alias("joined"),
-        F.sum(F.when(joined, F.col("messages"))).alias("messages"),
-        F.count_if(unsubscribe).alias("left"),
-        F.sum(F.when(unsubscribe, lasted)).alias("leaving"),
-    )
-    sums = ("lasted", "joined", "messages", "left", "leaving")
-    found = counts.percentiles(buckets, {"convergence_p95": 95}, *sums)
-    return found.select(
-        "run",
-        counts.mean(F.col("lasted"), F.col("count"), TIME_UNIT).alias("convergence_mean"),
-        "convergence_p95",
-        counts.mean(F.col("leaving"), F.col("left"), TIME_UNIT).alias("unsubscribe_mean"),
-        F.try_divide("messages", "joined").alias("messages_per_subscribe"),
+def _operations(rows: Rows) -> pa.Table:
+    return pa.table(
+        {
+            "kind": rows["kind"],
+            "bucket": rows["lasted_bucket"],
+            "count": each(rows),
+            "lasted": in_units(pc.subtract(rows["finished"], rows["time"]), TIME_UNIT),
+            "messages": rows["messages"],
+        }
     )
 
 
-def repair(faults: DataFrame) -> DataFrame:
+def _faults(rows: Rows) -> pa.Table:
+    """Of lost copies, which may be many, only the number."""
+    lost = pc.is_in(rows["kind"].cast(pa.string()), pa.array(LOST))
+    time = pc.if_else(lost, None, rows["time"])
+    return pa.table({"kind": rows["kind"], "time": time, "count": each(rows)})
+
+
+OPERATIONS = Count("operations", ("kind", "bucket"), ("count", "lasted", "messages"), {"operations": _operations})
+FAULTS = Count("faults", ("kind", "time"), ("count",), {"faults": _faults})
+COUNTS = (OPERATIONS, FAULTS)
+
+
+def convergence(run: Counted) -> Values:
+    rows = run[OPERATIONS]
+    subscribe, unsubscribe = rows["kind"] == "subscribe", rows["kind"] == "unsubscribe"
+    joined = subscribe | (rows["kind"] == "preload")  # before time 0, and so without a duration
+
+    def mean(chosen: Any) -> float | None:
+        return ratio(rows["lasted"][chosen].sum() * TIME_UNIT, rows["count"][chosen].sum())
+
+    return {
+        "convergence_mean": mean(subscribe),
+        "convergence_p95": percentile(rows["bucket"][subscribe], rows["count"][subscribe], 95),
+        "unsubscribe_mean": mean(unsubscribe),
+        "messages_per_subscribe": ratio(rows["messages"][joined].sum(), rows["count"][joined].sum()),
+    }
+
+
+def repair(run: Counted) -> Values:
     """From each failure, and from each repair's start, to the moment when everything is whole again."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+    rows = run[FAULTS]
+    whole = np.sort(rows["time"][rows["kind"] == CONVERGED])
+    failed, repaired = np.isin(rows["kind"], FAILURES), np.isin(rows["kind"], REPAIRS)
 
-    later = Window.partitionBy("run").orderBy("time").rangeBetween(0, Window.unboundedFollowing)
-    whole = F.min(F.when(F.col("kind") == CONVERGED, F.col("time"))).over(later)
-    lasted = F.col("whole") - F.col("time")
-    failed, repaired = F.col("kind").isin(*FAILURES), F.col("kind").isin(*REPAIRS)
-    return (
-        faults.withColumn("whole", whole)
-        .groupBy("run")
-        .agg(
-            F.count_if(failed).cast("double").alias("failures"),
-            F.avg(F.when(failed, lasted)).alias("outage_mean"),
-            F.avg(F.when(repaired, lasted)).alias("repair_mean"),
-        )
-    )
+    def mean(chosen: Any) -> float | None:
+        times, counts = rows["time"][chosen], rows["count"][chosen]
+        place = np.searchsorted(whole, times)
+        ended = place < len(whole)
+        lasted = (whole[place[ended]] - times[ended]) * counts[ended]
+        return ratio(fsum(lasted), counts[ended].sum())
+
+    return {
+        "failures": rows["count"][failed].sum(),
+        "outage_mean": mean(failed),
+        "repair_mean": mean(repaired),
+    }
 
 
 _TIMES = ("operations.kind", "operations.time", "operations.finished")
 
 JOB = Job(
     "convergence",
-    ("operations",),
     convergence,
     (
         Metric(
@@ -108,7 +127,6 @@ _FAULTS = ("faults.kind", "faults.time")
 
 REPAIR_JOB = Job(
     "repair",
-    ("faults",),
     repair,
     (
         Metric(

@@ -1,124 +1,221 @@
-"""The one pass over each large table, which all metrics of that table share.
+"""What one pass over a trace table leaves: its rows, counted by everything that any metric tells apart.
 
-Each function counts the rows of a trace table by what metrics tell apart; what comes out has a few thousand rows per
-run. Several jobs ask for the same counts: `shared` keeps them, so that Spark reads the table once. (It recognises a
-plan that it has kept, so jobs need not know.)
+A `Count` says which keys and which amounts a row has. Rows with the same keys are folded into one, first within each
+part of a table, on whatever machine reads it, then across the parts of a run. Folding is the same both times, so it
+does not matter how a table is cut up. A few thousand rows per run come out; all metrics are worked out from these.
 
-Rows that sampling left out come from the `_rest` tables, already added up.
+Several tables may feed one count: rows that sampling left out come from the `_rest` tables, already added up.
 
-Durations and shares are added up in whole units, see broker/trace/buckets.py: in whatever order
-parts of a table are added, on however many machines, the sum has the same last digit.
+Durations and shares are added up in whole units, see broker/trace/buckets.py: in whatever order parts of a table are
+added, on however many machines, the sum has the same last digit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from broker.trace.buckets import EXPONENT_BIAS, PARTS, SHARE_UNIT, SUBBITS, TIME_UNIT, WORK_UNIT
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from broker.trace import buckets
+from broker.trace.buckets import TIME_UNIT, WORK_UNIT
+from broker.trace.schema import CLIENT
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from analysis.spark.parts import Rows
+    from analysis.spark.traces import Run
+
+Columns = Mapping[str, NDArray[Any]]
+LABELS = {"kind", "outcome"}  # keys that are words
+RUNS_AT_ONCE = 16  # whose period of publication a process remembers
 
 
-def of_control(control: DataFrame) -> DataFrame:
-    """run, source, target, kind: count."""
-    from pyspark.sql import functions as F
+@dataclass(frozen=True)
+class Count:
+    """Rows by `keys`, with what is added up about them."""
 
-    return control.groupBy("run", "source", "target", "kind").agg(F.count("*").alias("count"))
+    name: str
+    keys: tuple[str, ...]
+    amounts: tuple[str, ...]
+    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: nobody will ask in this run
+    least: tuple[str, ...] = ()  # columns of which the smallest value is kept,
+    most: tuple[str, ...] = ()  # and the largest
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.keys, *self.amounts, *self.least, *self.most)
 
-def of_publications(publications: DataFrame) -> DataFrame:
-    """run, source, target: count, needless (not useful), waited (in units)."""
-    from pyspark.sql import functions as F
+    def fold(self, rows: pa.Table) -> pa.Table:
+        """One row for all rows of the same keys; a sum of unknown values is unknown."""
+        words = {}
+        for name in self.keys:
+            column = rows.column(name)
+            if pa.types.is_dictionary(column.type):  # grouping by the numbers of words is several times as fast
+                coded = _whole(column)
+                words[name] = coded.dictionary
+                rows = rows.set_column(rows.schema.get_field_index(name), name, coded.indices)
+        ways = {"sum": self.amounts, "min": self.least, "max": self.most}
+        asked = [(name, way) for way, names in ways.items() for name in names]
+        known = pc.ScalarAggregateOptions(min_count=1)
+        found = rows.group_by(list(self.keys), use_threads=False).aggregate([(*one, known) for one in asked])
+        columns = {name: found.column(name) for name in self.keys}
+        columns |= {name: words[name].take(_whole(columns[name])) for name in words}
+        return pa.table({**columns, **{name: found.column(f"{name}_{way}") for name, way in asked}})
 
-    return publications.groupBy("run", "source", "target").agg(
-        F.count("*").alias("count"),
-        F.count_if(~F.col("useful")).alias("needless"),
-        F.sum(in_units("waited", TIME_UNIT)).alias("waited"),
-    )
-
-
-def of_deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
-    """run, bucket (of the latency): count, hops, latency (in units); a bucket may come twice, once from the rest."""
-    from pyspark.sql import functions as F
-
-    latency, bucket = in_units("latency", TIME_UNIT), F.col("latency_bucket").alias("bucket")
-    # Counted before the union: Spark reads and counts in one loop, but copies every row that goes into a union.
-    rows = deliveries.groupBy("run", bucket).agg(
-        F.count("*").alias("count"), F.sum("hops").alias("hops"), F.sum(latency).alias("latency")
-    )
-    return rows.union(rest.select("run", bucket, "count", F.col("hops") * F.col("count"), latency))
-
-
-def of_decisions(decisions: DataFrame, rest: DataFrame) -> DataFrame:
-    """run, outcome, capped, exact, at_home: count, probes, cubes, runs, pages, round_trips, volume, took (in units)."""
-    from pyspark.sql import functions as F
-
-    keys, work = ["run", "outcome", "capped", "exact", "at_home"], ["probes", "cubes", "runs", "pages", "round_trips"]
-    volume, took = in_units("volume", SHARE_UNIT), in_units("took", WORK_UNIT)
-    rows = decisions.groupBy(*keys).agg(
-        F.count("*").alias("count"),
-        # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
-        *(F.sum(F.col(name).cast("double")).alias(name) for name in work),
-        F.sum(volume).alias("volume"),
-        F.sum(took).alias("took"),
-    )
-    return rows.union(rest.select(*keys, "count", *work, volume, took))
+    def together(self, parts: Iterable[pa.Table]) -> pa.Table:
+        """The count of a whole from the counts of its parts."""
+        return self.fold(pa.concat_tables(parts))
 
 
-@contextmanager
-def shared(tables: Mapping[str, DataFrame]) -> Iterator[None]:
-    """While this lasts, counts that several jobs need are worked out once."""
-    kept = [of_control(tables["control"]), of_publications(tables["publications"])]
-    for counts in kept:
-        counts.persist()
-    try:
-        yield
-    finally:
-        for counts in kept:
-            counts.unpersist()
+@dataclass(frozen=True)
+class Counted:
+    """A whole run, counted. `counted[COUNT]` has its columns as arrays; truth is 1 or 0, unknown is NaN."""
+
+    run: Run
+    tables: Mapping[str, pa.Table]  # by the name of the count
+
+    def __getitem__(self, count: Count) -> Columns:
+        table = self.tables.get(count.name)
+        if table is None:
+            return {name: np.zeros(0, object if name in LABELS else np.int64) for name in count.columns}
+        return {name: _array(table.column(name)) for name in count.columns}
 
 
-def in_units(column: str, unit: float) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.rint(F.col(column) * (1 / unit)).cast("bigint")
-
-
-def mean(total: Column, count: Column, unit: float) -> Column:
-    """The mean of `count` values whose sum in units is `total`."""
-    from pyspark.sql import functions as F
-
-    return F.try_divide(total * F.lit(unit), count)
+def parameter(run: Run, section: str, name: str) -> Any:
+    """What the experiment of a run says; None where it does not."""
+    return (run.parameters.get(section) or {}).get(name)
 
 
-def percentiles(counts: DataFrame, percents: Mapping[str, int], *sums: str) -> DataFrame:
-    """From (run, bucket, count, …), per run: the middle of each percentile's bucket, and the sums asked for.
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
-    The p-th percentile is the smallest bucket that at least p % of the values do not exceed, so what is given is
-    within buckets.RELATIVE_ERROR of the value of that rank.
+
+def _array(column: pa.ChunkedArray) -> NDArray[Any]:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8()).cast(pa.float64())
+    return column.to_numpy()
+
+
+# ── for the tables of a count ──────────────────────────────────────────────────────────────────────────────
+
+
+def each(rows: Rows) -> pa.Array:
+    """A row counts as one."""
+    return pa.array(np.ones(len(rows), np.int64))
+
+
+def in_units(column: pa.Array, unit: float) -> pa.Array:
+    """Whole numbers of units; what an earlier version did not write is 0."""
+    known = column.fill_null(0) if column.null_count else column
+    return pa.array(buckets.in_units(known.to_numpy(zero_copy_only=False), unit))
+
+
+def from_broker(rows: Rows) -> pa.Array:
+    """Which messages came over a link, and not from a client of the broker."""
+    return pc.not_equal(rows["source"], CLIENT)
+
+
+def _control(rows: Rows) -> pa.Table:
+    service = in_units(rows["service"], WORK_UNIT)
+    return pa.table({
+        **{name: rows[name] for name in CONTROL.keys},
+        "count": each(rows),
+        "waited": in_units(rows["waited"], TIME_UNIT),
+        "service": service,
+        "on_covering": in_units(rows["on_covering"], WORK_UNIT),
+        "asked": _meanwhile(rows, service),
+    })  # fmt: skip
+
+
+def _meanwhile(rows: Rows, service: pa.Array) -> pa.Array:
+    """The service of control messages that were sent while events were published."""
+    if not pc.max(service).as_py():
+        return service
+    first, last = _period(rows.run.folder, rows.run.record["trace_hash"])
+    sent = rows["sent"]
+    return pc.if_else(pc.and_(pc.greater_equal(sent, first), pc.less_equal(sent, last)), service, 0)
+
+
+@lru_cache(RUNS_AT_ONCE)
+def _period(folder: Path, trace_hash: str) -> tuple[float, float]:
+    """When the first and the last event of this very trace were published; (∞, −∞) where none was."""
+    first, last = np.inf, -np.inf
+    with pq.ParquetFile(folder / "publications.parquet", page_checksum_verification=True) as file:
+        for batch in file.iter_batches(columns=["published"], use_threads=False):
+            times = batch.column(0).to_numpy()
+            first, last = min(first, times.min(initial=np.inf)), max(last, times.max(initial=-np.inf))
+    return float(first), float(last)
+
+
+def _publications(rows: Rows) -> pa.Table:
+    return pa.table({
+        **{name: rows[name] for name in PUBLICATIONS.keys},
+        "count": each(rows),
+        "needless": pc.invert(rows["useful"]).cast(pa.int64()),
+        "waited": in_units(rows["waited"], TIME_UNIT),
+        **{name: in_units(rows[name], WORK_UNIT) for name in ("service", "on_tables", "on_matching")},
+        "first": rows["published"],
+        "last": rows["published"],
+    })  # fmt: skip
+
+
+# The messages of each link, a client's to its broker included; `waited` in TIME_UNIT, the work in WORK_UNIT.
+CONTROL = Count(
+    "control",
+    ("source", "target", "kind"),
+    ("count", "waited", "service", "on_covering", "asked"),
+    {"control": _control},
+)
+PUBLICATIONS = Count(
+    "publications",
+    ("source", "target"),
+    ("count", "needless", "waited", "service", "on_tables", "on_matching"),
+    {"publications": _publications},
+    least=("first",),
+    most=("last",),
+)
+BROKERS = Count(
+    "brokers",
+    ("broker",),
+    ("count",),
+    {"brokers": lambda rows: pa.table({"broker": rows["broker"], "count": each(rows)})},
+)
+
+
+# ── for the metrics of a run ───────────────────────────────────────────────────────────────────────────────
+
+
+def ratio(part: Any, whole: Any) -> float | None:
+    """part ÷ whole; None where one of them is unknown or the whole is 0."""
+    if part is None or whole is None or not whole:
+        return None
+    return float(part / whole)
+
+
+def totals(of: NDArray[Any], *rows: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[np.int64]:
+    """For each of the rising numbers `of`: the sum of the amounts, of all (numbers, amounts), that have this number."""
+    found = np.zeros(len(of), np.int64)
+    for numbers, amounts in rows:
+        place = np.minimum(np.searchsorted(of, numbers), len(of) - 1)
+        listed = of[place] == numbers if len(of) else np.zeros(len(numbers), bool)
+        np.add.at(found, place[listed], amounts[listed])
+    return found
+
+
+def percentile(numbers: NDArray[Any], counts: NDArray[Any], percent: int) -> float | None:
+    """The middle of the smallest bucket that at least `percent` % of the values do not exceed.
+
+    It is within buckets.RELATIVE_ERROR of the value of that rank.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    upwards = Window.partitionBy("run").orderBy("bucket")
-    reached = F.sum("count").over(upwards.rangeBetween(Window.unboundedPreceding, 0))
-    total = F.sum("count").over(Window.partitionBy("run"))
-    ranked = counts.withColumn("reached", reached).withColumn("total", total)
-    found = [
-        _middle(F.min(F.when(F.col("reached") * 100 >= F.col("total") * percent, F.col("bucket")))).alias(name)
-        for name, percent in percents.items()
-    ]
-    return ranked.groupBy("run").agg(*found, *(F.sum(name).alias(name) for name in ("count", *sums)))
-
-
-def _middle(bucket: Column) -> Column:
-    """The value of a bucket, see broker/trace/buckets.py."""
-    from pyspark.sql import functions as F
-
-    part = 1.0 + (bucket.bitwiseAND(PARTS - 1) + 0.5) / PARTS
-    return F.when(bucket == 0, 0.0).when(
-        bucket > 0, part * F.pow(F.lit(2.0), F.shiftright(bucket, SUBBITS) - EXPONENT_BIAS)
-    )
+    if not counts.sum():
+        return None
+    order = np.argsort(numbers, kind="stable")
+    reached = np.cumsum(counts[order])
+    return float(buckets.middle_of(numbers[order[np.searchsorted(100 * reached, percent * reached[-1])]]))

@@ -8,60 +8,79 @@ only their search cost does. Decisions that sampling left out count through `dec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
+import numpy as np
+import pyarrow as pa
+
+from analysis.spark.metrics.counts import Count, Counted, each, in_units, ratio
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from analysis.spark.parts import Rows
 
 MICROSECONDS = 1000.0  # in a millisecond
 CHECKS = ("forwarded", "exposed", "suppressed")
+_KEYS = ("outcome", "capped", "exact", "at_home")
+_WORK = ("probes", "cubes", "runs", "pages", "round_trips")
 
 
-def covering_work(decisions: DataFrame, rest: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
+def _decisions(rows: Rows) -> pa.Table:
+    return _amounts(rows, each(rows))
 
-    check = F.col("outcome").isin(*CHECKS)
-    coverable = check & F.col("exact")  # unknown counts as neither
-    found = coverable & (F.col("outcome") == "suppressed")
 
-    def count(condition: Column) -> Column:
-        return F.sum(F.when(condition, F.col("count")).otherwise(0))
+def _rest(rows: Rows) -> pa.Table:
+    return _amounts(rows, rows["count"])
 
-    checks, first = count(check), F.col("at_home")
-    return (
-        counts.of_decisions(decisions, rest)
-        .groupBy("run")
-        .agg(
-            checks.cast("double").alias("checks"),
-            F.sum("probes").alias("probes"),
-            F.try_divide(F.sum(F.when(check, F.col("probes"))), checks).alias("probes_per_check"),
-            F.when(
-                F.sum("took") > 0, counts.mean(F.sum(F.when(check, F.col("took"))), checks, WORK_UNIT * MICROSECONDS)
-            ).alias("check_time"),
-            F.try_divide(F.sum(F.when(check, F.col("pages"))), checks).alias("pages_per_check"),
-            F.try_divide(F.sum(F.when(check, F.col("round_trips"))), checks).alias("round_trips_per_check"),
-            F.sum("cubes").alias("cubes"),
-            F.sum("runs").alias("key_ranges"),
-            counts.mean(F.sum(F.when(check, F.col("volume"))), checks, SHARE_UNIT).alias("volume"),
-            F.try_divide(count(check & F.col("capped")), checks).alias("capped"),
-            F.try_divide(count(found), count(coverable)).alias("recall"),
-            F.when(count(F.col("exact").isNotNull()) > 0, count(coverable) - count(found))
-            .cast("double")
-            .alias("missed_covers"),
-            F.try_divide(count(found & first), count(coverable & first)).alias("recall_first_hop"),
-        )
-    )
+
+def _amounts(rows: Rows, count: pa.Array) -> pa.Table:
+    # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
+    work = {name: rows[name].cast(pa.float64(), safe=False) for name in _WORK}
+    volume, took = in_units(rows["volume"], SHARE_UNIT), in_units(rows["took"], WORK_UNIT)
+    return pa.table({**{name: rows[name] for name in _KEYS}, "count": count, **work, "volume": volume, "took": took})
+
+
+DECISIONS = Count(
+    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _rest}
+)
+
+
+def covering_work(run: Counted) -> Values:
+    rows = run[DECISIONS]
+    check = np.isin(rows["outcome"], CHECKS)
+    coverable = check & (rows["exact"] == 1)  # unknown counts as neither
+    found = coverable & (rows["outcome"] == "suppressed")
+    first = rows["at_home"] == 1
+
+    def count(chosen: Any) -> int:
+        return int(rows["count"][chosen].sum())
+
+    def per_check(name: str, unit: float = 1.0) -> float | None:
+        return ratio(rows[name][check].sum() * unit, count(check))
+
+    asked = count(~np.isnan(rows["exact"])) > 0
+    return {
+        "checks": count(check),
+        "probes": rows["probes"].sum(),
+        "probes_per_check": per_check("probes"),
+        "check_time": per_check("took", WORK_UNIT * MICROSECONDS) if rows["took"].sum() else None,
+        "pages_per_check": per_check("pages"),
+        "round_trips_per_check": per_check("round_trips"),
+        "cubes": rows["cubes"].sum(),
+        "key_ranges": rows["runs"].sum(),
+        "volume": per_check("volume", SHARE_UNIT),
+        "capped": ratio(count(check & (rows["capped"] == 1)), count(check)),
+        "recall": ratio(count(found), count(coverable)),
+        "missed_covers": count(coverable) - count(found) if asked else None,
+        "recall_first_hop": ratio(count(found & first), count(coverable & first)),
+    }
 
 
 _SEARCH = ("decisions.outcome",)
 
 JOB = Job(
     "covering_work",
-    ("decisions", "decisions_rest"),
     covering_work,
     (
         Metric(

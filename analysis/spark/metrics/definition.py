@@ -1,19 +1,20 @@
 """What a metric is: a documented number per run, and the job that computes it.
 
-A job is a function from trace DataFrames to one DataFrame with a column `run` and one column per metric.
-Metrics that come from the same table share a job, so that the table is read once.
+A job is a function from a counted run (see counts.py) to one value per metric. Metrics that come from the same counts
+share a job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.metrics.counts import Counted
 
 Better = Literal["lower", "higher", "neither"]
+Values = Mapping[str, float | None]  # by metric; None where a run has nothing to say
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,8 @@ class Metric:
 
 @dataclass(frozen=True)
 class Job:
-    """One pass over the tables it names, for all its metrics at once."""
+    """Metrics that are worked out together."""
 
     name: str
-    tables: tuple[str, ...]  # the arguments of `compute`, in this order
-    compute: Callable[..., DataFrame]
+    compute: Callable[[Counted], Values]
     metrics: tuple[Metric, ...]

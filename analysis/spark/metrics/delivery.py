@@ -1,80 +1,106 @@
 """Deliveries: how many, over how many hops, how fast; and how long a link's messages waited.
 
-Percentiles come from counts of buckets (broker/trace/buckets.py): within 0.4 % of the value at that rank. Spark's exact
-percentile takes fifty times as long as DuckDB's, counting buckets about as long as any other grouping.
+Percentiles come from counts of buckets (broker/trace/buckets.py): within 0.4 % of the value at that rank. Rows need
+neither be sorted nor brought together on one machine.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.spark.metrics.counts import (
+    PUBLICATIONS,
+    Count,
+    Counted,
+    each,
+    from_broker,
+    in_units,
+    parameter,
+    percentile,
+    ratio,
+)
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CLIENT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
 
 PERCENTS = (50, 95, 99)
 WITHIN = f", within {100 * RELATIVE_ERROR:.1f} %"
 
 
-def deliveries(deliveries: DataFrame, rest: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    names = {f"latency_p{percent}": percent for percent in PERCENTS}
-    found = counts.percentiles(counts.of_deliveries(deliveries, rest), names, "hops", "latency")
-    return found.select(
-        "run",
-        F.col("count").cast("double").alias("deliveries"),
-        F.try_divide("hops", "count").alias("hops"),
-        counts.mean(F.col("latency"), F.col("count"), TIME_UNIT).alias("latency_mean"),
-        *names,
-    )
+def _deliveries(rows: Rows) -> pa.Table:
+    return _latencies(rows, each(rows), rows["hops"].cast(pa.int64()))
 
 
-def top_k(publications: DataFrame, run: DataFrame) -> DataFrame:
+def _rest(rows: Rows) -> pa.Table:
+    return _latencies(rows, rows["count"], pc.multiply(rows["hops"].cast(pa.int64()), rows["count"]))
+
+
+def _latencies(rows: Rows, count: pa.Array, hops: pa.Array) -> pa.Table:
+    latency = in_units(rows["latency"], TIME_UNIT)
+    return pa.table({"bucket": rows["latency_bucket"], "count": count, "hops": hops, "latency": latency})
+
+
+def _served(rows: Rows) -> pa.Table | None:
+    if parameter(rows.run, "matching", "k") is None:
+        return None
+    served = pa.table({"event": rows["event"], "served": rows["served"].cast(pa.int64())})
+    return served.filter(pc.greater(rows["served"], 0))
+
+
+def _waits(rows: Rows) -> pa.Table:
+    return pa.table({"bucket": rows["waited_bucket"], "count": each(rows)}).filter(from_broker(rows))
+
+
+DELIVERIES = Count(
+    "deliveries",
+    ("bucket",),
+    ("count", "hops", "latency"),
+    {"deliveries": _deliveries, "deliveries_rest": _rest},
+)
+SERVED = Count("served", ("event",), ("served",), {"publications": _served})
+WAITS = Count("waits", ("bucket",), ("count",), {"publications": _waits})
+COUNTS = (DELIVERIES, SERVED, WAITS)
+
+
+def deliveries(run: Counted) -> Values:
+    rows = run[DELIVERIES]
+    count = rows["count"].sum()
+    return {
+        "deliveries": count,
+        "hops": ratio(rows["hops"].sum(), count),
+        "latency_mean": ratio(rows["latency"].sum() * TIME_UNIT, count),
+        **{f"latency_p{percent}": percentile(rows["bucket"], rows["count"], percent) for percent in PERCENTS},
+    }
+
+
+def top_k(run: Counted) -> Values:
     """How much of what the brokers' own top k delivered belongs to the k best of the whole network."""
-    from pyspark.sql import functions as F
-
-    k = F.get_json_object("parameters", "$.matching.k").try_cast("int")
-    limited = run.select("run", k.alias("k")).where("k is not null")
-    per_event = (
-        publications.where(F.col("served") > 0)
-        .join(F.broadcast(limited), "run")
-        .groupBy("run", "event", "k")
-        .agg(F.sum("served").alias("delivered"))
-    )
-    overlap = F.try_divide(F.sum(F.least("delivered", "k")), F.sum("delivered"))
-    return per_event.groupBy("run").agg(overlap.alias("topk_overlap"))
+    k, delivered = parameter(run.run, "matching", "k"), run[SERVED]["served"]
+    overlap = None if k is None else ratio(np.minimum(delivered, k).sum(), delivered.sum())
+    return {"topk_overlap": overlap}
 
 
-def waiting(publications: DataFrame) -> DataFrame:
+def waiting(run: Counted) -> Values:
     """Time an event message spends per hop beyond the latency of the link."""
-    from pyspark.sql import functions as F
-
-    # Buckets by link would be many groups of few rows; reading two columns again costs less.
-    buckets = (
-        publications.where(F.col("source") != CLIENT)
-        .groupBy("run", F.col("waited_bucket").alias("bucket"))
-        .agg(F.count("*").alias("count"))
-    )
-    sums = (
-        counts.of_publications(publications)
-        .where(F.col("source") != CLIENT)
-        .groupBy("run")
-        .agg(counts.mean(F.sum("waited"), F.sum("count"), TIME_UNIT).alias("waiting_mean"))
-    )
-    found = counts.percentiles(buckets, {"waiting_p95": 95})
-    return sums.join(F.broadcast(found), "run").select("run", "waiting_mean", "waiting_p95")
+    rows, waits = run[PUBLICATIONS], run[WAITS]
+    over_links = rows["source"] != CLIENT
+    return {
+        "waiting_mean": ratio(rows["waited"][over_links].sum() * TIME_UNIT, rows["count"][over_links].sum()),
+        "waiting_p95": percentile(waits["bucket"], waits["count"], 95),
+    }
 
 
 _LATENCY = ("deliveries.latency", "deliveries_rest.latency")
 
 DELIVERY_JOB = Job(
     "deliveries",
-    ("deliveries", "deliveries_rest"),
     deliveries,
     (
         Metric(
@@ -119,7 +145,6 @@ DELIVERY_JOB = Job(
 
 WAITING_JOB = Job(
     "waiting",
-    ("publications",),
     waiting,
     (
         Metric(
@@ -143,7 +168,6 @@ WAITING_JOB = Job(
 
 TOP_K_JOB = Job(
     "top_k",
-    ("publications", "run"),
     top_k,
     (
         Metric(

@@ -12,32 +12,67 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from analysis.spark.metrics.counts import Columns, Count, Counted, each
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
 
 MOST = 10  # subscriptions per run, the costliest first
-LINK = ("run", "subscription", "broker", "neighbour")
 
 
-def costliest_misses(decisions: DataFrame, control: DataFrame, most: int = MOST) -> DataFrame:
-    """Per run, the subscriptions whose missed covers cost most: links, messages, and entries left at the end."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+def _sent(rows: Rows) -> pa.Table | None:
+    if not rows.drawn:
+        return None
+    sent = pc.is_in(rows["outcome"].cast(pa.string()), pa.array(["forwarded", "exposed"]))
+    links = {name: rows[name] for name in ("subscription", "broker", "neighbour")}
+    amounts = {"sent": each(rows), "left": pa.array(np.zeros(len(rows), np.int64))}
+    return pa.table({**links, **amounts, "time": rows["time"]}).filter(pc.and_(sent, rows["exact"].fill_null(False)))
 
-    missed = decisions.where(F.col("outcome").isin("forwarded", "exposed") & F.col("exact"))
-    sent = missed.groupBy(*LINK).agg(F.count("*").alias("sent"), F.min("time").alias("time"))
-    left = (
-        control.where(F.col("kind") == "unsubscribe")
-        .groupBy("run", "subscription", F.col("source").alias("broker"), F.col("target").alias("neighbour"))
-        .agg(F.count("*").alias("left"))
-    )
-    links = sent.join(left, list(LINK), "left").fillna(0, ["left"])
-    gone = F.least("left", "sent")
-    costs = links.groupBy("run", "subscription").agg(
-        F.min_by("broker", F.struct("time", "broker")).alias("first_broker"),
-        F.count("*").alias("links"),
-        F.sum(F.col("sent") + gone).alias("messages"),
-        F.sum(F.col("sent") - gone).alias("entries"),
-    )
-    rank = F.row_number().over(Window.partitionBy("run").orderBy(F.desc("messages"), "subscription"))
-    return costs.withColumn("rank", rank).where(F.col("rank") <= most).orderBy("run", "rank")
+
+def _left(rows: Rows) -> pa.Table | None:
+    if not rows.drawn:
+        return None
+    links = {"subscription": rows["subscription"], "broker": rows["source"], "neighbour": rows["target"]}
+    amounts = {"sent": pa.array(np.zeros(len(rows), np.int64)), "left": each(rows)}
+    table = pa.table({**links, **amounts, "time": pa.nulls(len(rows), pa.float64())})
+    return table.filter(pc.equal(rows["kind"].cast(pa.string()), "unsubscribe"))
+
+
+LINKS = Count(
+    "missed_covers",
+    ("subscription", "broker", "neighbour"),
+    ("sent", "left"),  # needless messages over a link, and unsubscriptions over it, whether needless or not
+    {"decisions": _sent, "control": _left},
+    least=("time",),
+)
+
+
+def costliest_misses(run: Counted, most: int = MOST) -> Columns:
+    """The subscriptions whose missed covers cost most: links, messages, and entries left at the end."""
+    rows = run[LINKS]
+    missed = np.flatnonzero(rows["sent"])
+    # The first link of each subscription comes first.
+    missed = missed[np.lexsort([rows[name][missed] for name in ("broker", "time", "subscription")])]
+    sent, gone = rows["sent"][missed], np.minimum(rows["left"], rows["sent"])[missed]
+    subscriptions, first, place = np.unique(rows["subscription"][missed], return_index=True, return_inverse=True)
+
+    def total(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = np.zeros(len(subscriptions), np.int64)
+        np.add.at(found, place, amounts)
+        return found
+
+    messages = total(sent + gone)
+    best = np.lexsort([subscriptions, -messages])[:most]
+    columns = {
+        "subscription": subscriptions,
+        "first_broker": rows["broker"][missed][first],
+        "links": total(np.ones(len(missed), np.int64)),
+        "messages": messages,
+        "entries": total(sent - gone),
+    }
+    return {**{name: values[best] for name, values in columns.items()}, "rank": np.arange(1, len(best) + 1)}

@@ -6,49 +6,33 @@ The Gini coefficient of n loads x₁ ≤ … ≤ xₙ is 2 Σ i·xᵢ ÷ (n Σ x
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, Columns, Counted, ratio, totals
+from analysis.spark.metrics.definition import Job, Metric, Values
 
 
-def per_broker(control: DataFrame, publications: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Messages that each broker processed, its clients' included: run, broker, processed."""
-    from pyspark.sql import functions as F
-
-    both = (
-        counts.of_control(control)
-        .select("run", "target", "count")
-        .union(counts.of_publications(publications).select("run", "target", "count"))
-    )
-    messages = both.groupBy("run", F.col("target").alias("broker")).agg(F.sum("count").alias("messages"))
-    joined = brokers.select("run", "broker").join(messages, ["run", "broker"], "left")
-    return joined.select("run", "broker", F.coalesce("messages", F.lit(0)).alias("processed"))
+def per_broker(run: Counted) -> Columns:
+    """Messages that each broker processed, its clients' included: broker, processed."""
+    brokers = np.sort(run[BROKERS]["broker"])
+    messages = ((rows["target"], rows["count"]) for rows in (run[CONTROL], run[PUBLICATIONS]))
+    return {"broker": brokers, "processed": totals(brokers, *messages)}
 
 
-def load(control: DataFrame, publications: DataFrame, brokers: DataFrame) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    loads = per_broker(control, publications, brokers)
-    by_load = Window.partitionBy("run").orderBy("processed", "broker")
-    ranked = loads.withColumn("rank", F.row_number().over(by_load))
-    n, total = F.count("*"), F.sum("processed")
-    weighted = F.sum(F.col("rank") * F.col("processed"))
-    return ranked.groupBy("run").agg(
-        F.try_divide(F.max("processed") * n, total).alias("load_max_mean"),
-        (F.try_divide(2 * weighted, n * total) - F.try_divide(n + 1, n)).alias("load_gini"),
-    )
+def load(run: Counted) -> Values:
+    processed = np.sort(per_broker(run)["processed"])
+    n, total = len(processed), int(processed.sum())
+    weighted = int((np.arange(1, n + 1) * processed).sum())
+    return {
+        "load_max_mean": ratio(processed.max(initial=0) * n, total),
+        "load_gini": 2 * weighted / (n * total) - (n + 1) / n if total else None,
+    }
 
 
 _COLUMNS = ("control.target", "publications.target", "brokers.broker")
 
 JOB = Job(
     "load",
-    ("control", "publications", "brokers"),
     load,
     (
         Metric(

@@ -9,36 +9,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.spark.metrics import counts
+import numpy as np
+import pyarrow as pa
+
+from analysis.spark.metrics.counts import Columns, Count, Counted, each, in_units, parameter
 from broker.trace.buckets import TIME_UNIT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
+    from analysis.spark.traces import Run
 
 BINS = 40
 
 
-def per_broker(control: DataFrame, publications: DataFrame, run: DataFrame) -> DataFrame:
-    """run, broker, start, width (ms), messages, events (those among them that are events), waited, busy (ms, sums)."""
-    from pyspark.sql import functions as F
+def takes_time(run: Run) -> bool:
+    """Is there a message in this run that takes time or waits?"""
+    service = parameter(run, "broker", "service") or {}
+    limited = parameter(run, "links", "bandwidth") is not None
+    return (service.get("kind", "none") != "none" or limited) and run.record["finished"] > 0
 
-    width = (F.col("finished") / BINS).alias("width")
-    spans = F.broadcast(run.where(F.col("finished") > 0).select("run", width))
-    times = [F.coalesce(name, F.lit(0.0)).alias(name) for name in ("waited", "service")]
-    parts = ["run", F.col("target").alias("broker"), "time", *times]
-    both = control.select(*parts, F.lit(0).alias("event")).union(publications.select(*parts, F.lit(1)))
-    place = F.least(F.floor(F.col("time") / F.col("width")), F.lit(BINS - 1)).cast("int").alias("bin")
-    # Added up in whole units, as everywhere: the same last digit whatever the order.
-    sums = [F.sum(counts.in_units(name, TIME_UNIT)).alias(name) for name in ("waited", "service")]
-    sums += [F.count("*").alias("messages"), F.sum("event").alias("events")]
-    found = both.join(spans, "run").groupBy("run", "broker", "width", place).agg(*sums)
-    return found.select(
-        "run",
-        "broker",
-        (F.col("bin") * F.col("width")).alias("start"),
-        "width",
-        "messages",
-        "events",
-        (F.col("waited") * F.lit(TIME_UNIT)).alias("waited"),
-        (F.col("service") * F.lit(TIME_UNIT)).alias("busy"),
-    ).orderBy("run", "broker", "start")
+
+def _width(run: Run) -> float:
+    return float(run.record["finished"] / BINS)
+
+
+def _control(rows: Rows) -> pa.Table | None:
+    return _messages(rows, pa.array(np.zeros(len(rows), np.int64)))
+
+
+def _events(rows: Rows) -> pa.Table | None:
+    return _messages(rows, each(rows))
+
+
+def _messages(rows: Rows, events: pa.Array) -> pa.Table | None:
+    if not (rows.drawn and takes_time(rows.run)):
+        return None
+    place = np.minimum(np.floor(rows["time"].to_numpy() / _width(rows.run)), BINS - 1).astype(np.int32)
+    times = {name: in_units(rows[name], TIME_UNIT) for name in ("waited", "service")}
+    return pa.table({"broker": rows["target"], "bin": place, "messages": each(rows), "events": events, **times})
+
+
+TIMES = Count(
+    "over_time",
+    ("broker", "bin"),
+    ("messages", "events", "waited", "service"),
+    {"control": _control, "publications": _events},
+)
+
+
+def per_broker(run: Counted) -> Columns:
+    """broker, start, width (ms), messages, events (those among them that are events), waited, busy (ms, sums)."""
+    rows, width = run[TIMES], _width(run.run)
+    columns = {
+        "broker": rows["broker"],
+        "start": rows["bin"] * width,
+        "width": np.full(len(rows["bin"]), width),
+        "messages": rows["messages"],
+        "events": rows["events"],
+        "waited": rows["waited"] * TIME_UNIT,
+        "busy": rows["service"] * TIME_UNIT,
+    }
+    order = np.lexsort([rows["bin"], rows["broker"]])
+    return {name: values[order] for name, values in columns.items()}

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
-from analysis.spark.metrics.definition import Job, Metric
-from broker.trace.schema import CLIENT
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.spark.metrics.counts import Count, Counted, from_broker, ratio
+from analysis.spark.metrics.definition import Job, Metric, Values
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
 
 
-def ranked(ranked: DataFrame, deliveries: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
+def _ranked(rows: Rows) -> pa.Table:
+    over_link = from_broker(rows).cast(pa.int64())
+    size = pc.multiply(over_link, rows["bytes"])
+    copies = rows["carries"].cast(pa.int64())
+    return pa.table({"event": rows["event"], "over_links": over_link, "size": size, "copies": copies})
 
-    over_link = F.col("source") != CLIENT
-    messages = ranked.groupBy("run").agg(
-        F.countDistinct("event").alias("published"),
-        F.count_if(over_link).alias("over_links"),
-        F.sum(F.when(over_link, F.col("bytes"))).alias("size"),
-        F.count_if("carries").alias("copies"),
-    )
-    last = deliveries.groupBy("run", "event").agg(F.max("latency").alias("latency"))
-    waits = last.groupBy("run").agg(F.avg("latency").alias("last_winner_mean"))
-    return messages.join(waits, "run", "left").select(
-        "run",
-        F.try_divide("over_links", "published").alias("messages_per_event"),
-        F.try_divide("size", "published").alias("bytes_per_event"),
-        F.try_divide("copies", "published").alias("brokers_visited"),
-        "last_winner_mean",
-    )
+
+def _last(rows: Rows) -> pa.Table | None:
+    if "ranked" not in rows.run.digests:
+        return None
+    return pa.table({"event": rows["event"], "latency": rows["latency"]})
+
+
+RANKED = Count("ranked", ("event",), ("over_links", "size", "copies"), {"ranked": _ranked})
+LAST = Count("last_delivery", ("event",), (), {"deliveries": _last}, most=("latency",))
+COUNTS = (RANKED, LAST)
+
+
+def ranked(run: Counted) -> Values:
+    rows, last = run[RANKED], run[LAST]["latency"]
+    published = len(rows["event"])
+    return {
+        "messages_per_event": ratio(rows["over_links"].sum(), published),
+        "bytes_per_event": ratio(rows["size"].sum(), published),
+        "brokers_visited": ratio(rows["copies"].sum(), published),
+        "last_winner_mean": ratio(fsum(last), len(last)),
+    }
 
 
 JOB = Job(
     "ranked_routing",
-    ("ranked", "deliveries"),
     ranked,
     (
         Metric(

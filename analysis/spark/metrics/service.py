@@ -10,64 +10,35 @@ for as long as events come at that rate. sim/capacity/load.py has the same for a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, Counted, ratio, totals
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 SECOND = 1000.0  # in milliseconds
 
 
-def service(control: DataFrame, publications: DataFrame, run: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    def total(name: str, unit: float) -> Column:
-        return F.coalesce(F.sum(counts.in_units(name, unit)), F.lit(0)).alias(name)
-
-    broker, none = F.col("target").alias("broker"), F.lit(0)
-    parts = [total("waited", TIME_UNIT), total("service", WORK_UNIT), F.count("*").alias("count")]
-    only_events = ("on_tables", "on_matching", "on_events", "published")
-    first, last = F.min("published").alias("first"), F.max("published").alias("last")
-    period = F.broadcast(publications.groupBy("run").agg(first, last))
-    meanwhile = F.col("sent").between(F.col("first"), F.col("last"))
-    asked = F.sum(F.when(meanwhile, counts.in_units("service", WORK_UNIT)).otherwise(0)).alias("asked")
-    requests = (
-        control.join(period, "run", "left").groupBy("run", broker).agg(*parts, total("on_covering", WORK_UNIT), asked)
-    )
-    events = publications.groupBy("run", broker).agg(
-        *parts,
-        none.alias("on_covering"),
-        total("on_tables", WORK_UNIT),
-        total("on_matching", WORK_UNIT),
-        total("service", WORK_UNIT).alias("on_events"),
-        F.count_if(F.col("source") == CLIENT).alias("published"),
-    )
-    both = requests.select("*", *(none.alias(name) for name in only_events)).unionByName(
-        events.select("*", F.col("service").alias("asked"))
-    )
-    names = ("waited", "service", "count", "asked", "on_covering", *only_events)
-    lengths = F.broadcast(run.select("run", "finished", "brokers"))
-    each = both.groupBy("run", "broker").agg(*(F.sum(name).alias(name) for name in names)).join(lengths, "run")
-    each = each.join(period, "run", "left")
-    busy = F.sum("service")
-    shares = [
-        F.try_divide(F.sum(f"on_{what}"), busy).alias(f"share_{what}") for what in ("covering", "tables", "matching")
-    ]
-    return each.groupBy("run").agg(
-        F.try_divide(F.max("service") * F.lit(WORK_UNIT), F.first("finished")).alias("utilisation_max"),
-        F.try_divide(busy * F.lit(WORK_UNIT), F.first("finished") * F.first("brokers")).alias("utilisation_mean"),
-        F.try_divide(F.sum("published") * F.lit(SECOND), F.max("on_events") * F.lit(WORK_UNIT)).alias(
-            "event_rate_held"
-        ),
-        F.try_divide(F.max("asked") * F.lit(WORK_UNIT), F.first("last") - F.first("first")).alias("event_load"),
-        counts.mean(F.sum("waited"), F.sum("count"), TIME_UNIT).alias("queueing_delay"),
-        *shares,
-    )
+def service(run: Counted) -> Values:
+    control, events = run[CONTROL], run[PUBLICATIONS]
+    brokers = np.unique(np.concatenate([control["target"], events["target"]]))
+    of_events = (events["target"], events["service"])
+    busy = totals(brokers, (control["target"], control["service"]), of_events) * WORK_UNIT
+    asked = totals(brokers, (control["target"], control["asked"]), of_events) * WORK_UNIT
+    on_events = totals(brokers, of_events).max(initial=0) * WORK_UNIT
+    period = events["last"].max() - events["first"].min() if len(events["last"]) else None
+    duration = run.run.record["finished"]
+    waited, count = (int(control[name].sum()) + int(events[name].sum()) for name in ("waited", "count"))
+    spent = {"covering": control["on_covering"], "tables": events["on_tables"], "matching": events["on_matching"]}
+    return {
+        "utilisation_max": ratio(busy.max(), duration) if count else None,
+        "utilisation_mean": ratio(busy.sum(), duration * run.run.record["brokers"]) if count else None,
+        "event_rate_held": ratio(events["count"][events["source"] == CLIENT].sum() * SECOND, on_events),
+        "event_load": ratio(asked.max(initial=0), period),
+        "queueing_delay": ratio(waited * TIME_UNIT, count),
+        **{f"share_{what}": ratio(units.sum() * WORK_UNIT, busy.sum()) for what, units in spent.items()},
+    }
 
 
 _SERVICE = ("control.service", "publications.service")
@@ -82,7 +53,6 @@ def _share(name: str, what: str, column: str) -> Metric:
 
 JOB = Job(
     "service",
-    ("control", "publications", "run"),
     service,
     (
         Metric(

@@ -10,56 +10,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.spark.metrics.definition import Job, Metric
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.spark.metrics.counts import Count, Counted, parameter, ratio
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.schema import CLIENT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from analysis.spark.parts import Rows
 
 
 BYTES_PER_BOUND = 16  # a lower and an upper bound of eight bytes each, per attribute
 BYTES_PER_ID = 8
 
 
-def per_broker(tables: DataFrame) -> DataFrame:
-    """Remote entries of each broker at the final sample: run, broker, entries."""
-    from pyspark.sql import functions as F
-
-    remote = tables.where(F.col("final") & (F.col("neighbour") != CLIENT))
-    return remote.groupBy("run", "broker").agg(F.sum("entries").alias("entries"))
-
-
-def table_size(tables: DataFrame, run: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    attributes = F.get_json_object("parameters", "$.workload.attributes").try_cast("int")
-    entry = BYTES_PER_BOUND * attributes + BYTES_PER_ID
-    remote = F.when(F.col("neighbour") != CLIENT, F.col("entries")).otherwise(0)
-    pruned = F.coalesce(F.col("pruned"), F.lit(0))  # older traces have none
+def _sizes(rows: Rows) -> pa.Table:
+    entries, pruned = rows["entries"], rows["pruned"].fill_null(0)  # older traces have none
+    remote = pc.if_else(pc.not_equal(rows["neighbour"], CLIENT), entries, 0)
     # Local entries take memory too, though no strategy can save them, and pruned ones are still known.
-    sums = F.sum(remote).alias("remote"), F.sum(F.col("entries") + pruned).alias("all"), F.sum(pruned).alias("left_out")
-    sizes = tables.where("final").groupBy("run", "broker").agg(*sums)
-    totals = sizes.groupBy("run").agg(
-        F.sum("remote").alias("total"),
-        F.max("remote").alias("largest"),
-        F.sum("all").alias("stored"),
-        F.sum("left_out").alias("left_out"),
-    )
-    entries = F.coalesce(F.col("total"), F.lit(0)).cast("double")
-    return run.join(F.broadcast(totals), "run", "left").select(
-        "run",
-        entries.alias("entries"),
-        F.try_divide(entries, F.col("brokers")).alias("entries_per_broker"),
-        F.coalesce(F.col("largest"), F.lit(0)).cast("double").alias("entries_max"),
-        (1 - F.try_divide(entries, F.col("simple_entries"))).alias("reduction"),
-        F.coalesce(F.col("left_out"), F.lit(0)).cast("double").alias("pruned"),
-        F.try_divide(F.coalesce("stored", F.lit(0)) * entry, F.col("brokers")).alias("memory_per_broker"),
-    )
+    amounts = {"remote": remote, "stored": pc.add(entries, pruned), "pruned": pruned}
+    return pa.table({"broker": rows["broker"], **amounts}).filter(rows["final"])
+
+
+SIZES = Count("table_sizes", ("broker",), ("remote", "stored", "pruned"), {"tables": _sizes})
+
+
+def table_size(run: Counted) -> Values:
+    sizes, record = run[SIZES], run.run.record
+    entries, attributes = int(sizes["remote"].sum()), parameter(run.run, "workload", "attributes")
+    stored = None
+    if isinstance(attributes, int):  # and not a list of them
+        stored = int(sizes["stored"].sum()) * (BYTES_PER_BOUND * attributes + BYTES_PER_ID)
+    of_simple = ratio(entries, record.get("simple_entries"))
+    return {
+        "entries": entries,
+        "entries_per_broker": ratio(entries, record["brokers"]),
+        "entries_max": sizes["remote"].max(initial=0),
+        "reduction": None if of_simple is None else 1 - of_simple,
+        "pruned": sizes["pruned"].sum(),
+        "memory_per_broker": ratio(stored, record["brokers"]),
+    }
 
 
 JOB = Job(
     "table_size",
-    ("tables", "run"),
     table_size,
     (
         Metric(

@@ -5,15 +5,13 @@ Messages between a client and its own broker do not cross a link and are not cou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
+from numpy.typing import NDArray
 
-from analysis.spark.metrics import counts
-from analysis.spark.metrics.definition import Job, Metric
+from analysis.spark.metrics.convergence import OPERATIONS
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, Columns, Counted, ratio, totals
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 # The control messages by what they are for; the kinds are those of the trace.
 KINDS = {
@@ -24,51 +22,50 @@ KINDS = {
 }
 
 
-def control_traffic(control: DataFrame, operations: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    traced = counts.of_control(control).where(F.col("source") != CLIENT).select("run", "kind", "count")
+def control_traffic(run: Counted) -> Values:
+    rows, asked = run[CONTROL], run[OPERATIONS]
+    over_links = rows["source"] != CLIENT
     # What spread before time 0 is counted per request.
-    before = operations.where(F.col("kind") == "preload").select("run", F.lit("subscribe"), "messages")
-    over_links = traced.union(before)
-    of_kind = {name: F.when(F.col("kind").isin(*kinds), F.col("count")) for name, kinds in KINDS.items()}
-    return over_links.groupBy("run").agg(
-        F.sum("count").cast("double").alias("control_messages"),
-        *(F.coalesce(F.sum(count), F.lit(0)).cast("double").alias(name) for name, count in of_kind.items()),
-    )
+    before = int(asked["messages"][asked["kind"] == "preload"].sum())
+    found = {name: int(rows["count"][over_links & np.isin(rows["kind"], of)].sum()) for name, of in KINDS.items()}
+    found["subscribe_messages"] += before
+    return {"control_messages": int(rows["count"][over_links].sum()) + before, **found}
 
 
-def event_traffic(publications: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
+def event_traffic(run: Counted) -> Values:
+    rows = run[PUBLICATIONS]
+    over_links = rows["source"] != CLIENT
+    messages, needless = rows["count"][over_links].sum(), rows["needless"][over_links].sum()
+    return {
+        "event_messages": messages,
+        "false_positives": needless,
+        "false_positive_share": ratio(needless, messages),
+    }
 
-    over_links = counts.of_publications(publications).where(F.col("source") != CLIENT)
-    messages, needless = F.sum("count"), F.sum("needless")
-    return over_links.groupBy("run").agg(
-        messages.cast("double").alias("event_messages"),
-        needless.cast("double").alias("false_positives"),
-        F.try_divide(needless, messages).alias("false_positive_share"),
-    )
+
+def per_link(run: Counted) -> Columns:
+    """Messages over each link, both directions: broker, neighbour, control, events, needless."""
+    control, events = run[CONTROL], run[PUBLICATIONS]
+    of_control, of_events = _links(control), _links(events)
+    links = np.unique(np.concatenate([of_control, of_events]))
+    links = links[links >= 0]
+    return {
+        "broker": (links >> 32).astype(np.int32),
+        "neighbour": (links & (2**32 - 1)).astype(np.int32),
+        "control": totals(links, (of_control, control["count"])),
+        "events": totals(links, (of_events, events["count"])),
+        "needless": totals(links, (of_events, events["needless"])),
+    }
 
 
-def per_link(control: DataFrame, publications: DataFrame) -> DataFrame:
-    """Messages over each link, both directions: run, broker, neighbour, control, events, needless."""
-    from pyspark.sql import functions as F
-
-    ends = [F.least("source", "target").alias("broker"), F.greatest("source", "target").alias("neighbour")]
-    zero, over_links = F.lit(0).cast("bigint"), F.col("source") != CLIENT
-    subscriptions = counts.of_control(control).where(over_links)
-    events = counts.of_publications(publications).where(over_links)
-    both = subscriptions.select("run", *ends, F.col("count").alias("control"), zero, zero).union(
-        events.select("run", *ends, zero, "count", "needless")
-    )
-    named = both.toDF("run", "broker", "neighbour", "control", "events", "needless")
-    sums = [F.sum(name).alias(name) for name in ("control", "events", "needless")]
-    return named.groupBy("run", "broker", "neighbour").agg(*sums)
+def _links(rows: Columns) -> NDArray[np.int64]:
+    """The link of each row as one number, whatever the direction; −1 where the message did not cross one."""
+    ends = np.sort(np.stack([rows["source"], rows["target"]]).astype(np.int64), axis=0)
+    return np.where(rows["source"] == CLIENT, -1, ends[0] << 32 | ends[1])
 
 
 CONTROL_JOB = Job(
     "control_traffic",
-    ("control", "operations"),
     control_traffic,
     (
         Metric(
@@ -103,7 +100,6 @@ CONTROL_JOB = Job(
 
 EVENT_JOB = Job(
     "event_traffic",
-    ("publications",),
     event_traffic,
     (
         Metric(

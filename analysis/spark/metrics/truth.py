@@ -7,38 +7,33 @@ and are counted apart.
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING
+import numpy as np
 
-from analysis.spark.metrics.definition import Job, Metric
+from analysis.spark.metrics.convergence import FAULTS
+from analysis.spark.metrics.counts import Counted, ratio
+from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+
+def truth(run: Counted) -> Values:
+    record = run.run.record
+    judged = record.get("judged_share")
+    if judged is None:
+        judged = 1.0  # earlier versions judged everything
+    lost = ratio(sum(record[name] for name in ("missed", *LOSSES)), judged)
+    return {
+        **{name: record.get(name) for name in (*MUST_BE_ZERO, *LOSSES)},
+        "judged_share": judged,
+        "delivery_ratio": None if lost is None else ratio(record["deliveries"], record["deliveries"] + lost),
+        "control_per_event": ratio(record["control_messages"], record["events"]),
+        "simulated_time": record["finished"],
+        "wall_seconds": record["wall_seconds"],
+    }
 
 
-def truth(run: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    judged = F.coalesce("judged_share", F.lit(1.0))  # earlier versions judged everything
-    lost = F.try_divide(reduce(add, (F.col(name) for name in ("missed", *LOSSES))), judged)
-    return run.select(
-        "run",
-        *(F.col(name).cast("double").alias(name) for name in (*MUST_BE_ZERO, *LOSSES)),
-        judged.alias("judged_share"),
-        F.try_divide("deliveries", F.col("deliveries") + lost).alias("delivery_ratio"),
-        F.try_divide("control_messages", "events").alias("control_per_event"),
-        F.col("finished").alias("simulated_time"),
-        "wall_seconds",
-    )
-
-
-def drops(faults: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    lost = faults.where(F.col("kind").isin(*LOST))
-    return lost.groupBy("run").agg(F.count("*").cast("double").alias("dropped"))
+def drops(run: Counted) -> Values:
+    rows = run[FAULTS]
+    return {"dropped": rows["count"][np.isin(rows["kind"], LOST)].sum()}
 
 
 def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
@@ -47,7 +42,6 @@ def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") ->
 
 TRUTH_JOB = Job(
     "truth",
-    ("run",),
     truth,
     (
         _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
@@ -137,7 +131,6 @@ TRUTH_JOB = Job(
 
 DROPS_JOB = Job(
     "drops",
-    ("faults",),
     drops,
     (
         Metric(

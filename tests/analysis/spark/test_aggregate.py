@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.report.summary import FILES, Summary, load
-from analysis.spark.aggregate import analyze
-from analysis.spark.metrics import counts, ledger, traffic
-from analysis.spark.metrics import load as load_metrics
+from analysis.spark import aggregate, parts
+from analysis.spark.aggregate import aggregated, analyze, metric_values
 from analysis.spark.traces import find_runs, read
 from coverlay import CoverlayError
 from tests.analysis import handmade
@@ -152,31 +150,42 @@ def test_filters_and_columns_reach_the_files(spark: Any, analysed: Summary, caps
     assert "ReadSchema: struct<broker:int,outcome:string,probes:bigint>" in plan
 
 
-def test_the_list_of_misses_opens_only_the_runs_it_shows(
-    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
+def test_large_tables_are_shared_out_by_row_groups(
+    spark: Any, analysed: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every number is the same however tables are cut up, and whichever tasks the parts of a run come to."""
     sweep = find_runs(analysed.out)
-    chosen = [read(spark, sweep, name).where("run in ('simple-0.0-1')") for name in ("decisions", "control")]
-    ledger.costliest_misses(*chosen).explain()
-    scans = [line for line in capsys.readouterr().out.splitlines() if "FileScan parquet" in line]
-    assert len(scans) == 2
-    assert all("simple-0.0-1" in line.split("PartitionFilters: [")[1].split("]")[0] for line in scans)
-    assert any("EqualTo(kind,unsubscribe)" in line for line in scans)
-    assert any("EqualTo(exact,true)" in line and "In(outcome, [exposed,forwarded])" in line for line in scans)
+    whole = metric_values(sweep, aggregated(spark.sparkContext, sweep))
+    monkeypatch.setattr(parts, "LARGE_BYTES", 0)
+    monkeypatch.setattr(aggregate, "TASK_BYTES", 5000)
+    cut = list(parts.parts_of(sweep.runs, set()))
+    assert all(part.group is not None for part in cut)
+    tasks = aggregate._tasks(cut, 2)
+    assert len(tasks) > 10
+    assert [part for task in tasks for part in task] == cut, "each part once"
+    assert any(len({part.run.name for part in task}) == 2 for task in tasks), "a task ends one run and begins another"
+    pd.testing.assert_frame_equal(metric_values(sweep, aggregated(spark.sparkContext, sweep)), whole, check_exact=True)
 
 
-def test_jobs_that_need_the_same_counts_share_them(
-    spark: Any, analysed: Summary, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweep = find_runs(analysed.out)
-    tables = {name: read(spark, sweep, name) for name in ("control", "publications", "brokers")}
-    jobs = {
-        "events": lambda: traffic.event_traffic(tables["publications"]),
-        "links": lambda: traffic.per_link(tables["control"], tables["publications"]),
-        "load": lambda: load_metrics.load(tables["control"], tables["publications"], tables["brokers"]),
-    }
-    for shared in (True, False):
-        with counts.shared(tables) if shared else nullcontext():
-            for name, job in jobs.items():
-                job().explain()
-                assert ("InMemoryTableScan" in capsys.readouterr().out) == shared, name
+def test_a_run_is_read_once_and_only_what_somebody_counts(analysed: Summary) -> None:
+    """No column is read twice, and none that no count asks for; misses are looked for in drawn runs only."""
+    run = find_runs(analysed.out).runs[0]
+
+    def columns(table: str, drawn: bool) -> list[str]:
+        asked: list[str] = []
+
+        class Listed(parts.Rows):
+            def _read(self, name: str) -> Any:
+                asked.append(name)
+                return super()._read(name)
+
+        part = parts.Part(run, drawn, table, 0)
+        with pq.ParquetFile(run.path(table)) as file:
+            rows = Listed(part, file, 0)
+            for count in parts.TABLES[table]:
+                count.of[table](rows)
+        assert len(asked) == len(set(asked))
+        return asked
+
+    assert "subscription" in columns("decisions", drawn=True)
+    assert not {"subscription", "time", "witness", "operation"} & set(columns("decisions", drawn=False))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
-from pyspark.testing import assertDataFrameEqual
 
 from analysis.spark import statistics, t_quantile
 
@@ -27,36 +27,34 @@ def test_the_distribution_agrees_with_integrating_its_density(degrees: int) -> N
     assert t_quantile.two_sided(t, degrees) == pytest.approx(area, abs=1e-8)
 
 
-VALUES = "run string, point string, seed bigint, metric string, value double"
+def values(*rows: tuple[str, int, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["point", "seed", "value"]).assign(run="", metric="m")
 
 
-@pytest.mark.spark
-def test_mean_and_interval_over_seeds(spark: Any) -> None:
-    rows = [("", "p", seed, "m", value) for seed, value in ((1, 1.0), (2, 2.0), (3, 6.0))]
-    rows += [("", "q", 1, "m", 5.0), ("", "q", 2, "m", None)]  # one value known: a mean, no interval
-    found = statistics.over_seeds(spark.createDataFrame(rows, VALUES))
+def by_point(found: pd.DataFrame) -> dict[str, Any]:
+    return {row["point"]: row for row in found.to_dict("records")}
+
+
+def test_mean_and_interval_over_seeds() -> None:
+    # One value of q is known: a mean, no interval. None of r is.
+    rows = [("p", 1, 1.0), ("p", 2, 2.0), ("p", 3, 6.0), ("q", 1, 5.0), ("q", 2, math.nan), ("r", 1, math.nan)]
+    found = by_point(statistics.over_seeds(values(*rows)))
     half = 4.302652729911275 * math.sqrt(7) / math.sqrt(3)
-    doubles = ", ".join(f"{name} double" for name in ("mean", "sd", "low", "high", "min", "max"))
-    schema = f"point string, metric string, n bigint, {doubles}"
-    expected = [("p", "m", 3, 3.0, math.sqrt(7), 3 - half, 3 + half, 1.0, 6.0)]
-    expected += [("q", "m", 1, 5.0, None, None, None, 5.0, 5.0)]  # type: ignore[list-item]
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
+    names = ("n", "mean", "sd", "low", "high", "min", "max")
+    assert [found["p"][name] for name in names] == pytest.approx([3, 3, math.sqrt(7), 3 - half, 3 + half, 1, 6])
+    assert [found["q"][name] for name in names] == pytest.approx([1, 5, *[math.nan] * 3, 5, 5], nan_ok=True)
+    assert [found["r"][name] for name in names] == pytest.approx([0, *[math.nan] * 6], nan_ok=True)
 
 
-@pytest.mark.spark
-def test_pairing_finds_a_difference_that_separate_intervals_hide(spark: Any) -> None:
+def test_pairing_finds_a_difference_that_separate_intervals_hide() -> None:
     # Seeds differ by tens, settings by one: the means' intervals overlap, the paired one leaves out 0.
     base = {1: 10.0, 2: 50.0, 3: 90.0}
-    rows = [("", "base", seed, "m", value) for seed, value in base.items()]
-    rows += [("", "up", seed, "m", value + 1 + 0.1 * (seed - 2)) for seed, value in base.items()]
-    rows += [("", "same", seed, "m", value + (seed - 2)) for seed, value in base.items()]
-    values = spark.createDataFrame(rows, VALUES)
-    baselines = spark.createDataFrame(
-        [("base", "base"), ("up", "base"), ("same", "base")], "point string, baseline string"
-    )
-    alone = {row["point"]: row for row in statistics.over_seeds(values).collect()}
+    rows = [("base", seed, value) for seed, value in base.items()]
+    rows += [("up", seed, value + 1 + 0.1 * (seed - 2)) for seed, value in base.items()]
+    rows += [("same", seed, value + (seed - 2)) for seed, value in base.items()]
+    alone = by_point(statistics.over_seeds(values(*rows)))
     assert alone["up"]["low"] < alone["base"]["mean"]
-    found = {row["point"]: row for row in statistics.paired(values, baselines).collect()}
+    found = by_point(statistics.paired(values(*rows), dict.fromkeys(("base", "up", "same"), "base")))
     assert set(found) == {"up", "same"}, "the baseline is not compared with itself"
     assert found["up"]["mean"] == pytest.approx(1.0)
     assert found["up"]["differs"] is True
@@ -64,10 +62,11 @@ def test_pairing_finds_a_difference_that_separate_intervals_hide(spark: Any) -> 
     assert found["same"]["differs"] is False
 
 
-@pytest.mark.spark
-def test_one_seed_shows_no_difference(spark: Any) -> None:
-    rows = [("", "base", 1, "m", 1.0), ("", "up", 1, "m", 9.0)]
-    baselines = spark.createDataFrame([("up", "base")], "point string, baseline string")
-    found = statistics.paired(spark.createDataFrame(rows, VALUES), baselines).first()
-    assert found["mean"] == 8.0
-    assert found["differs"] is None
+def test_one_seed_shows_no_difference() -> None:
+    found = statistics.paired(values(("base", 1, 1.0), ("up", 1, 9.0)), {"base": "base", "up": "base"})
+    assert found["mean"].tolist() == [8.0]
+    assert found["differs"].tolist() == [None]
+
+
+def test_a_sweep_of_one_point_has_no_differences() -> None:
+    assert len(statistics.paired(values(("base", 1, 1.0)), {"base": "base"})) == 0

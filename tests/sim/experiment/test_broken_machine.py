@@ -106,7 +106,7 @@ import os, signal, sys, time
 from analysis.spark import aggregate
 from sim.cli.main import main
 
-normal = aggregate.run_values
+normal = aggregate.aggregated
 
 def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
@@ -118,7 +118,7 @@ def java_killed(*arguments):
     return normal(*arguments)
 
 for scene in (interrupted, java_killed, normal):
-    aggregate.run_values = scene
+    aggregate.aggregated = scene
     status = main(["analyze", sys.argv[1]])
     print(f"{scene.__name__}: {status}", file=sys.stderr)
 """
@@ -137,7 +137,7 @@ def test_ctrl_c_and_a_killed_java_during_the_aggregation(analysed):
         "coverlay: Spark's Java process ended in the middle of the aggregation, killed or out of memory; "
         f"the traces are kept: `coverlay analyze {analysed}` starts over",
         "java_killed: 2",
-        "run_values: 0",
+        "aggregated: 0",
     ]
     assert contents(analysed) == before
 

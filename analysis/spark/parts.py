@@ -1,0 +1,153 @@
+"""A sweep's tables cut into parts, each counted wherever Spark sends it; and a run's metrics from its counted parts.
+
+A part is a file, or some row groups of a large one. It is read column by column as counts ask for them, row group by
+row group, and every page's checksum is verified. Nothing here knows Spark; aggregate.py makes the job of it.
+
+Cost: what is read, plus one grouping per count (see metrics/counts.py); memory: the columns of one row group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.spark.metrics import COUNTS, JOBS, Count, ledger, load, over_time, table_size, traffic
+from analysis.spark.metrics.counts import Columns, Counted, totals
+from analysis.spark.traces import Run
+from broker.trace.schema import ALL
+
+TABLES: dict[str, tuple[Count, ...]] = {
+    table: tuple(count for count in COUNTS.values() if table in count.of)
+    for table in ALL
+    if any(table in count.of for count in COUNTS.values())
+}
+LARGE_BYTES = 32 * 2**20  # files beyond this are cut into their row groups
+Tables = dict[str, pa.Table]  # by the name of a count
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one table of one run; `drawn`: its brokers, links and misses are shown too."""
+
+    run: Run
+    drawn: bool
+    table: str
+    nbytes: int
+    group: int | None = None  # one row group; None: all
+
+    def count(self) -> Tables:
+        found: dict[str, list[pa.Table]] = {}
+        with pq.ParquetFile(self.run.path(self.table), page_checksum_verification=True) as file:
+            for group in range(file.num_row_groups) if self.group is None else [self.group]:
+                rows = Rows(self, file, group)
+                for count in TABLES[self.table] if len(rows) else ():
+                    counted = count.of[self.table](rows)
+                    if counted is not None:
+                        found.setdefault(count.name, []).append(count.fold(counted))
+        return {name: COUNTS[name].together(tables) for name, tables in found.items()}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a row group; a column is read when it is first asked for."""
+
+    part: Part
+    file: pq.ParquetFile
+    group: int
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Run:
+        return self.part.run
+
+    @property
+    def drawn(self) -> bool:
+        return self.part.drawn
+
+    def __len__(self) -> int:
+        return int(self.file.metadata.row_group(self.group).num_rows)
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self.columns:
+            self.columns[name] = self._read(name)
+        return self.columns[name]
+
+    def _read(self, name: str) -> pa.Array:
+        if name not in self._names:  # an earlier version did not write it
+            return pa.nulls(len(self), ALL[self.part.table].field(name).type)
+        table = self.file.read_row_group(self.group, columns=[name], use_threads=False)
+        return table.column(0).combine_chunks()
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return set(self.file.schema_arrow.names)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the aggregation says about a run: a value per metric; and for the drawn ones, frames as columns."""
+
+    run: str
+    values: Mapping[str, float]  # NaN: unknown
+    brokers: Columns = field(default_factory=dict)
+    links: Columns = field(default_factory=dict)
+    misses: Columns = field(default_factory=dict)
+    times: Columns = field(default_factory=dict)
+
+
+def parts_of(runs: Iterable[Run], drawn: set[str]) -> Iterator[Part]:
+    """All parts of these runs; those named in `drawn` are to be drawn."""
+    for run in runs:
+        for table in TABLES:
+            if not run.has(table):
+                continue
+            path = run.path(table)
+            nbytes = path.stat().st_size
+            if nbytes <= LARGE_BYTES:
+                yield Part(run, run.name in drawn, table, nbytes)
+                continue
+            groups = pq.read_metadata(path).num_row_groups
+            for group in range(groups):
+                yield Part(run, run.name in drawn, table, nbytes // groups, group)
+
+
+def together(tables: Iterable[Tables]) -> Tables:
+    """The counts of a run from those of its parts."""
+    found: dict[str, list[pa.Table]] = {}
+    for part in tables:
+        for name, table in part.items():
+            found.setdefault(name, []).append(table)
+    return {
+        name: several[0] if len(several) == 1 else COUNTS[name].together(several) for name, several in found.items()
+    }
+
+
+def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
+    """Everything that the aggregation says about a run, from its counts."""
+    counted = Counted(run, tables)
+    values = {}
+    for job in JOBS:
+        computed = job.compute(counted)
+        values.update({metric.name: _known(computed[metric.name], metric.empty) for metric in job.metrics})
+    if not drawn:
+        return Found(run.name, values)
+    brokers, times = _per_broker(counted), over_time.per_broker(counted)
+    return Found(run.name, values, brokers, traffic.per_link(counted), ledger.costliest_misses(counted), times)
+
+
+def _known(value: float | None, empty: float | None) -> float:
+    """The value; where it is unknown, what the catalogue gives for a run without such rows."""
+    if value is not None and not math.isnan(value):
+        return float(value)
+    return math.nan if empty is None else empty
+
+
+def _per_broker(counted: Counted) -> Columns:
+    """broker, processed, entries (of its neighbours, at the end)."""
+    loads, sizes = load.per_broker(counted), counted[table_size.SIZES]
+    return {**loads, "entries": totals(loads["broker"], (sizes["broker"], sizes["remote"]))}
