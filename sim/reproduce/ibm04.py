@@ -149,8 +149,8 @@ def _point(sheet: Sheet, attribute_range: int, n: int, labels: Sequence[str], se
     searches = 200 if sheet.quick else _SEARCHES
     values = rng.integers(1, attribute_range + 1, searches + WARM_UP).astype(float)
     assert len({len(np.unique(index.stabbed(values[0]))) for index in indexes.values()}) == 1, "the indexes disagree"
-    none = np.zeros(0)
-    empty = {label: make(LABELS[label], none, none, attribute_range, L) for label in indexes}
+    few = np.array([1.0]), np.array([2.0])  # hardly ever stabbed
+    empty = {label: make(LABELS[label], *few, attribute_range, L) for label in indexes}
     found: dict[str, Any] = {}
     for what in ("locate", "stabbed"):
         asks, idle = ({label: getattr(ix, what) for label, ix in some.items()} for some in (indexes, empty))

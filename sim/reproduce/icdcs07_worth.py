@@ -193,6 +193,10 @@ def _bout(n: int, d: int, seed: int, methods: Methods, checks: int) -> Bout:
     empty = {name: covering.create(m, [[0, 1]] * d, epsilon, **o) for name, (m, epsilon, o) in methods.items()}
     for index in indexes.values():
         index.add_many(np.arange(n), stored)
+    for (
+        index
+    ) in empty.values():  # a box that covers all is found at once; without any, the curve is walked all the same
+        index.add(0, [[0, 1]] * d)
     return Bout(
         {name: _asking(index) for name, index in indexes.items()},
         list(asked[20:]),

@@ -48,7 +48,7 @@ def run(sheet: Sheet) -> None:
 
 def bout(workload: Expressions, names: Sequence[str], ks: Ks | None = None, **options: Any) -> Bout:
     """Every method's answer to one event, for all matches or for each of its ks; each built once."""
-    nothing = from_predicates([], dimensions=workload.catalogue.dimensions)
+    nothing = from_predicates([[(0, "=", -1.0, 1.0)]], dimensions=workload.catalogue.dimensions)  # never matched
     asks, empty, work = {}, {}, {}
     for name in names:
         method = _METHODS[name]

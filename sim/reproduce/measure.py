@@ -1,8 +1,8 @@
 """Measuring one point of a figure: what methods take to answer the same events, in operations and in time.
 
-Times are net of the call overhead: the same call on an empty index, which is what Python and numba's dispatch take and
-no paper measured. As in the papers, some events warm up and a thousand others are measured; a method so slow that these
-would take longer than PATIENCE answers fewer of them, at least LEAST.
+Times are net of the call overhead: the same call where there is nothing to do, on an index as good as empty. That is
+what Python and numba's dispatch take and no paper measured. As in the papers, some events warm up and a thousand others
+are measured; a method so slow that these would take longer than PATIENCE answers fewer of them, at least LEAST.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Bout:
     asks: Mapping[str, Ask]
     events: Any  # those to measure: a sequence or an array
     warm_up: Any = ()
-    empty: Mapping[str, Ask] = field(default_factory=dict)  # the same calls, on empty indexes
+    empty: Mapping[str, Ask] = field(default_factory=dict)  # the same calls where there is nothing to do
     work: Mapping[str, Callable[[], float]] = field(default_factory=dict)  # operations that an index has counted so far
 
 

@@ -16,7 +16,7 @@ from coverlay import CoverlayError
 
 # What a verdict can rest on.
 COUNTS = "counts"  # operations counted: comparisons, nodes, queue operations, cubes, probes
-TIME = "time"  # less what the same call on an empty index takes
+TIME = "time"  # less what the same call takes where there is nothing to do
 ACCOUNTED = "the paper's accounting"  # bytes as the document counts them
 ALLOCATED = "allocated bytes"
 ANSWERS = "answers"  # what comes out is right or wrong

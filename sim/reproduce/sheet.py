@@ -43,7 +43,9 @@ class Swept:
     """A figure: by each way of measuring, for each seed, what every method takes per event at every x."""
 
     by: Mapping[str, Sequence[Series]]
-    overhead: Mapping[str, float] = field(default_factory=dict)  # method → microseconds of a call on an empty index
+    overhead: Mapping[str, float] = field(
+        default_factory=dict
+    )  # method → microseconds of a call where there is nothing to do
 
     def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
         """What a function makes of each seed's series, by each way of measuring."""

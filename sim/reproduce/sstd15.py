@@ -129,7 +129,7 @@ class Asker:
         same = point.workload, point.k
         if same not in self._known:
             if self._indexes is None:
-                self._indexes = built(point.workload), built(replace(point.workload, subscriptions=0))
+                self._indexes = built(point.workload), built(replace(point.workload, subscriptions=1))
             full, empty = self._indexes
             events = located_events(point.workload)
             work = {name: operations(index) for name, index in full.items()}

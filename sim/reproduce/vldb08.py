@@ -56,9 +56,13 @@ def _entries(data: Data) -> Entries:
     return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
 
 
+_AWAY = 2.0  # outside of the domain: an interval there is never stabbed
+
+
 def _nothing() -> Entries:
-    none = np.zeros(0)
-    return Entries(np.arange(0), none, none, none, np.arange(0))
+    """As good as empty; an index that really is takes short cuts."""
+    away = np.full(1, _AWAY)
+    return Entries(np.arange(1), away, away, away, np.arange(1))
 
 
 def others(series: Series, x: float) -> dict[str, float]:
@@ -189,7 +193,7 @@ def _relaxed(n: int, d: int, events: int, skew: float, labels: Mapping[str, str]
     """All indexes on the same subscriptions; a segment tree that would not fit in memory is left out."""
     middle, half, points = generate(n, d, events + WARM_UP, skew, seed)
     catalogue = topk.Catalogue.from_boxes(middle - half, middle + half, 1 - half)
-    nothing = topk.Catalogue.from_boxes(*np.zeros((3, 0, d)))
+    nothing = topk.Catalogue.from_boxes(*np.full((3, 1, d), _AWAY))
     fits = {label: name for label, name in labels.items() if name != "segment-tree" or d * n * _PER_INTERVAL <= _MEMORY}
     indexes = {label: topk.create(name, catalogue, semantics="relaxed") for label, name in fits.items()}
     empty = {label: topk.create(name, nothing, semantics="relaxed") for label, name in fits.items()}

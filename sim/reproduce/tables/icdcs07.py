@@ -49,7 +49,7 @@ CLAIMS = table(
     # Bounds.
     Told("upper-bound", "approximate search costs at most log(D/ε)·(2^(α+1)·D/ε)^(D−1), constant 1: cubes ÷ bound",
          "an upper bound", AtMost(1.0), COUNTS),
-    Told("independent-of-length", "the upper bound does not depend on the sides: cubes at sides of 11 bits ÷ 6 bits, ε = 5 %",
+    Told("independent-of-length", "the upper bound does not depend on the sides: cubes at sides of 17 bits ÷ 12 bits, ε = 5 %",
          "no growth", AtMost(1.5), COUNTS),
     Told("lower-bound", "exact search needs (2^(α−1)·l_min)^(D−1) runs on some rectangle of every D and α: runs ÷ bound",
          "a lower bound", AtLeast(1.0), COUNTS),
@@ -60,7 +60,7 @@ CLAIMS = table(
     Told("face-of-cubes", "the constructed rectangles have Π 2^(b(l_j)−1) such cubes for every D and α, no two in a run",
          "runs = cubes = volume", Yes(), ANSWERS),
     Told("better-than-lower-bound", "approximate search costs less than the lower bound of exact search: bound ÷ cubes at "
-         "α = 0, ε = 5 %", "better", Above(1.0), COUNTS),
+         "α = 0, ε = 5 %, sides of 32 bits", "better", Above(1.0), COUNTS),
     Told("aspect-ratio", "approximate search is much cheaper for rectangles with a good aspect ratio, not for all: cubes at "
          "α = 4 ÷ α = 0", "grows as 2^(α·(D−1))", Above(1.0), COUNTS),
     # What it is worth.
