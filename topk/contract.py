@@ -33,6 +33,8 @@ class Stats:
     queries: int = 0
     entries: int = 0  # subscriptions or predicates compared with an event
     nodes: int = 0  # tree nodes, cells, lists or blocks looked at
+    comparisons: int = 0  # of an event's value with a predicate or the range of a node
+    queued: int = 0  # keys met in heaps and other orders of what comes next: put in, taken out, put in order
     getnexts: int = 0  # results taken from one-dimensional iterators
     inserts: int = 0
     deletes: int = 0

@@ -11,15 +11,17 @@ from typing import Any
 
 from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located, located
 from topk.places.contract import PlacedIndex
-from topk.places.ri_tree import RITree
-from topk.places.rt_tree import RTTree
+from topk.places.ri_tree import RITree, RITreePaper
+from topk.places.rt_tree import RTTree, RTTreePaper
 from topk.places.scan import PlacedScan
 from topk.places.tas import ThresholdScored
 from topk.sparse.upkeep import create
 
 __all__ = ["METHODS", "PlacedCatalogue", "PlacedEvent", "PlacedIndex", "build", "from_located", "located"]
 
-METHODS: dict[str, type[PlacedIndex]] = {cls.name: cls for cls in (PlacedScan, ThresholdScored, RTTree, RITree)}
+METHODS: dict[str, type[PlacedIndex]] = {
+    cls.name: cls for cls in (PlacedScan, ThresholdScored, RTTree, RTTreePaper, RITree, RITreePaper)
+}
 
 
 def build(name: str, catalogue: PlacedCatalogue, **options: Any) -> PlacedIndex:

@@ -16,7 +16,7 @@ from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.contract import columns_of
 from topk.sparse.rows import Rows, exception_holds
-from topk.sparse.upkeep import StoredIndex
+from topk.sparse.upkeep import COUNTED, StoredIndex
 
 # Which subscriptions an event may reach at all; the paper ranks every one of them.
 SEMANTICS = ("similar", "relaxed", "exact")
@@ -31,12 +31,6 @@ class Placed(NamedTuple):
     place: Floats  # (rows, 3)
 
 
-@kernel(inline="always")
-def nearness(dx: float, dy: float, max_distance: float) -> Any:
-    """ψ_s (Eq. 4), cut at 0."""
-    return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / max_distance)
-
-
 class Ask(NamedTuple):
     """What an event asks beyond its attributes; kernels get it whole."""
 
@@ -44,6 +38,13 @@ class Ask(NamedTuple):
     y: float
     far: float  # MaxDist
     need: int
+
+
+@kernel(inline="always")
+def nearness(x: float, y: float, ask: Ask) -> Any:
+    """ψ_s (Eq. 4) of a place, cut at 0."""
+    dx, dy = x - ask.x, y - ask.y
+    return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / ask.far)
 
 
 @kernel(inner=True)
@@ -86,7 +87,7 @@ def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
 def similarity(placed: Placed, row: int, event: Any, ask: Ask) -> float:
     """ψ (Eq. 1), or NOT_ELIGIBLE."""
     alpha = placed.place[row, 2]
-    near = nearness(placed.place[row, 0] - ask.x, placed.place[row, 1] - ask.y, ask.far)
+    near = nearness(placed.place[row, 0], placed.place[row, 1], ask)
     text = text_similarity(placed.rows, row, event, ask.need)
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
@@ -103,7 +104,7 @@ def plain_similarity(
             total += weight[p]
             held += 1
     alpha = place[row, 2]
-    near = nearness(place[row, 0] - ask.x, place[row, 1] - ask.y, ask.far)
+    near = nearness(place[row, 0], place[row, 1], ask)
     eligible = ask.need == NOTHING or (held == length if ask.need == ALL else held > 0)
     return (1.0 - alpha) * total + alpha * near if eligible else NOT_ELIGIBLE
 
@@ -113,14 +114,14 @@ class Workspace(NamedTuple):
 
     event: Floats  # (3, d) low, high and weight of the event by attribute, NaN between uses
     marks: Floats  # by row or node, zero between uses
-    counts: Ints  # entries, nodes
+    counts: Ints  # as `COUNTED`
 
 
 class Scratch:
     """The workspace of one thread."""
 
     def __init__(self, dimensions: int) -> None:
-        self.counts = np.zeros(2, np.int64)
+        self.counts = np.zeros(len(COUNTED), np.int64)
         self.workspace = Workspace(np.full((3, max(dimensions, 1)), np.nan), np.empty(0), self.counts)
 
     def with_marks(self, count: int) -> Workspace:

@@ -7,7 +7,10 @@ k-th similarity exceeds the best bound that waits.
 Ours changes how often bounds are computed. The parent's groups already say, child by child, which weights can hold:
 one pass over them bounds all children at once, with the children's hulls instead of their interval trees. A node is
 refined by its own forest only when it comes to the top. In a leaf the same pass gives the exact ψ_t of its
-subscriptions up to rounding, so only those that can enter the answer are compared.
+subscriptions up to rounding, so only those that can enter the answer are compared. And ours is packed in layers of α.
+
+`ri-tree-paper` computes UB of every node that is pushed, compares all subscriptions of a leaf, and grows a tree of the
+places by insertion. Without any refinement this is the search of the R^t-tree (`rt_tree`).
 """
 
 from __future__ import annotations
@@ -19,44 +22,48 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
+from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
 from topk.places.forest import COUNT, START
-from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
-from topk.places.rtree_index import TokenTree
+from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, rect_nearness
+from topk.places.rtree_index import INSERTION, TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
 from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
+
+NEVER, AT_THE_TOP, AT_ONCE = range(3)  # when a node's bound is refined by its own forest
 
 
 @kernel(inner=True)
-def upper_bound(r: Any, text: float, x: float, y: float, far: float) -> float:
-    """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t."""
-    dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
-    dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-    near = nearness(dx, dy, far)
-    if r[A_LO] >= 1.0 - text:
-        bound = 1.0 - r[A_LO] + r[A_LO] * near
-    elif r[A_HI] <= 1.0 - text:
+def upper_bound(r: Any, text: float, ask: Ask, tight: bool) -> float:
+    """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t; not tight: as if both were independent."""
+    near = rect_nearness(r, ask)
+    if r[A_HI] <= 1.0 - text or not tight:
         bound = r[A_HI] * near + text
+    elif r[A_LO] >= 1.0 - text:
+        bound = 1.0 - r[A_LO] + r[A_LO] * near
     else:
         bound = (1.0 - text) * near + text
     return raised(bound)  # sums are added in another order than ψ adds them
 
 
 @kernel(inner=True)
-def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any) -> float:
+def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any, counts: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0
     for i in range(len(columns[0])):
         g = lookup(keys, values, n, columns[0][i])
         if g >= 0:
             begin = group[g, START]
-            total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i], stack)
+            total += stabbing_max(entry, begin, begin + group[g, COUNT], columns[1][i], columns[2][i], stack, counts)
     return total
 
 
 @kernel
-def search(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+def search(
+    t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool
+) -> Any:
     """Algorithm 1. The marks are for rows and nodes."""
     event, total, counts = space
     spread(event, *columns)
@@ -64,37 +71,41 @@ def search(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Work
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     f, numbers = t.forest, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
-    x, y, far = ask.x, ask.y, ask.far
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack = np.empty((64, 2), np.int64)
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
-    keys[0], items[0] = -np.inf, 2 * t.meta[ROOT] + 1  # odd: not refined yet; keys are negated bounds
+    later = 1 if refined == AT_THE_TOP else 0
+    keys[0], items[0] = -np.inf, 2 * t.meta[ROOT] + later  # odd: to be refined; keys are negated bounds
     while waiting:
         bound, item = -keys[0], items[0]
         if size == k and bound < scores[0]:
             break
         waiting = pop(keys, items, waiting)
         n = item >> 1
-        counts[1] += 1
+        counts[NODES] += 1
+        counts[QUEUED] += 1
         if item & 1 and not node[n, LEAF]:
-            text = text_bound(slots, groups, group, entry, n, columns, stack)
-            bound = min(bound, upper_bound(rect[n], text, x, y, far))
+            text = text_bound(slots, groups, group, entry, n, columns, stack, counts)
+            bound = min(bound, upper_bound(rect[n], text, ask, tight))
             if size == k and bound < scores[0]:
                 continue
             if waiting and bound < -keys[0]:
                 waiting = push(keys, items, waiting, -bound, 2 * n)
+                counts[QUEUED] += 1
                 continue
-        count = node[n, SIZE]
-        spread_weights(slots, groups, group, entry, child, n, columns, total)
-        if node[n, LEAF]:
-            counts[0] += count
+        count, leaf = node[n, SIZE], node[n, LEAF]
+        if refined != AT_ONCE and (refined == AT_THE_TOP or not leaf):
+            spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
+        if leaf:
+            counts[ENTRIES] += count
             for i in range(count):
                 row = children[n, i]
                 alpha = spot[n, i, 2]
-                possible = total[row] + alpha * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
+                possible = total[row] + alpha * nearness(spot[n, i, 0], spot[n, i, 1], ask)
                 total[row] = 0.0
-                if size < k or raised(possible) >= scores[0]:
+                if size < k or refined != AT_THE_TOP or raised(possible) >= scores[0]:
+                    counts[COMPARISONS] += length[row]
                     if odd[row] >= 0:
                         score = similarity(placed, row, event, ask)
                     else:
@@ -103,16 +114,21 @@ def search(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Work
                         )
                     if score >= 0.0:
                         size = offer(scores, ids, size, score, numbers[row])
+                        counts[QUEUED] += 1
             continue
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys))))
             items = np.concatenate((items, np.empty(len(items), np.int64)))
         for i in range(count):
             c = children[n, i]
-            possible = min(bound, upper_bound(rect[c], total[c], x, y, far))
+            text = total[c]
             total[c] = 0.0
+            if refined == AT_ONCE:
+                text = text_bound(slots, groups, group, entry, c, columns, stack, counts)
+            possible = min(bound, upper_bound(rect[c], text, ask, tight))
             if size < k or possible >= scores[0]:
-                waiting = push(keys, items, waiting, -possible, 2 * c + 1)
+                waiting = push(keys, items, waiting, -possible, 2 * c + later)
+                counts[QUEUED] += 1
     clear(event, columns[0])
     return ids[:size], scores[:size]
 
@@ -123,3 +139,14 @@ class RITree(TokenTree):
     name = "ri-tree"
 
     kernel = staticmethod(search)
+    refined = AT_THE_TOP
+
+
+class RITreePaper(RITree):
+    """R^I-tree as published, to compare with: a tree of the places grown by insertion; slower than ri-tree."""
+
+    name = "ri-tree-paper"
+    refined = AT_ONCE
+
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = INSERTION) -> None:
+        super().__init__(catalogue, semantics, packing=packing)

@@ -1,35 +1,43 @@
 """R^t-tree, extended as in §6.1 of Hu et al. (SSTD 2015) from Yu et al. (TKDE 2015).
 
 The R-tree node's token set becomes, per attribute, one range and the largest weight; the tree is walked from the root
-to the leaves, children with the larger bound first. The bound is UB_t + α_max · UB_s, with UB_t the sum of the largest
-weights whose ranges hold the event. One hull per attribute, depth first and without Eq. 8: what the R^I-tree adds.
+to the leaves. Of each child the parent's groups know its range and weight: UB_t is the sum of the largest weights
+whose ranges hold the event. One hull per attribute instead of an interval tree: what the R^I-tree adds.
+
+The paper does not say in which order, nor by which bound. Best first with Eq. 8 is its own Algorithm 1 without interval
+trees; depth first, or a bound that takes text and place for independent, are options.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coverlay import kernel
+from coverlay import kernel, unknown_name
 from topk.kernels.heaps import offer
-from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
-from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
-from topk.places.rtree_index import TokenTree
+from topk.places.catalogue import PlacedCatalogue
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, plain_similarity, similarity
+from topk.places.ri_tree import NEVER, search, upper_bound
+from topk.places.rtree import LEAF, ROOT, SIZE, RTree
+from topk.places.rtree_index import INSERTION, LAYERS, TokenTree
 from topk.places.stabbing import spread_weights
 from topk.sparse.rows import clear, spread
-from topk.sparse.scores import raised
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
+
+ORDERS = ("best", "deepest")
+BOUNDS = ("tight", "sum")
 
 
 @kernel
-def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool) -> Any:
     """Depth first. The marks are for nodes."""
     event, total, counts = space
     spread(event, *columns)
     node, children, rect, f = t.node, t.child, t.rect, t.forest
     numbers = placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
-    x, y, far = ask.x, ask.y, ask.far
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack, bounds, depth = np.empty(1024, np.int64), np.empty(1024), 1
@@ -39,37 +47,38 @@ def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Worksp
         n = stack[depth]
         if size == k and bounds[depth] < scores[0]:
             continue
-        counts[1] += 1
+        counts[NODES] += 1
+        counts[QUEUED] += 1
         count = node[n, SIZE]
         if node[n, LEAF]:
-            counts[0] += count
+            counts[ENTRIES] += count
             for i in range(count):
                 row = children[n, i]
+                counts[COMPARISONS] += length[row]
                 if odd[row] >= 0:
                     score = similarity(placed, row, event, ask)
                 else:
                     score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
                 if score >= 0.0:
                     size = offer(scores, ids, size, score, numbers[row])
+                    counts[QUEUED] += 1
             continue
         if depth + count > len(stack):
             stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
             bounds = np.concatenate((bounds, np.empty(len(bounds))))
         # The parent's forest repeats the token sets of its children: one pass bounds them all.
-        spread_weights(slots, groups, group, entry, child, n, columns, total)
+        spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         first = depth
         for i in range(count):  # insertion sort, the largest bound last: it is taken first
             c = children[n, i]
-            r = rect[c]
-            dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
-            dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-            bound = raised(total[c] + r[A_HI] * nearness(dx, dy, far))
+            bound = upper_bound(rect[c], total[c], ask, tight)
             total[c] = 0.0
             at = depth
             while at > first and bounds[at - 1] > bound:
                 bounds[at], stack[at] = bounds[at - 1], stack[at - 1]
                 at -= 1
             bounds[at], stack[at] = bound, c
+            counts[QUEUED] += 1
             depth += 1
     clear(event, columns[0])
     return ids[:size], scores[:size]
@@ -79,5 +88,38 @@ class RTTree(TokenTree):
     """R-tree of places with one range and largest weight per attribute in every node."""
 
     name = "rt-tree"
+    options: ClassVar[Mapping[str, str]] = {
+        **TokenTree.options,
+        "order": "which node comes next: the best one, or the deepest one, the best of its parent first",
+        "bound": "how a node's text and place are added: tight (Eq. 8), or sum, as if one α did not weigh both",
+    }
+    kernel = staticmethod(search)
+    refined = NEVER
 
-    kernel = staticmethod(walk)
+    def __init__(
+        self,
+        catalogue: PlacedCatalogue,
+        semantics: str = "similar",
+        *,
+        packing: str = LAYERS,
+        order: str = ORDERS[0],
+        bound: str = BOUNDS[0],
+    ) -> None:
+        super().__init__(catalogue, semantics, packing=packing)
+        if order not in ORDERS:
+            raise unknown_name("order", order, ORDERS)
+        if bound not in BOUNDS:
+            raise unknown_name("bound", bound, BOUNDS)
+        self.tight = bound == BOUNDS[0]
+        self.kernel = search if order == ORDERS[0] else walk
+
+
+class RTTreePaper(RTTree):
+    """R^t-tree as published, to compare with: a tree of the places grown by insertion; slower than rt-tree."""
+
+    name = "rt-tree-paper"
+
+    def __init__(
+        self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = INSERTION, **shared: Any
+    ) -> None:
+        super().__init__(catalogue, semantics, packing=packing, **shared)

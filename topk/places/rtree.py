@@ -2,7 +2,7 @@
 
 Nodes have up to 50 children, as in the paper. Leaves repeat x, y and α of their subscriptions, so that looking at a
 leaf does not touch fifty rows. With `token` the nodes also keep a forest (see `forest`). A catalogue is loaded by
-packing (`rtree_packing`), later subscriptions are inserted one by one (`rtree_updates`).
+packing (`rtree_packing`) or grown by insertion, later subscriptions are inserted one by one (`rtree_updates`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.rows import copy
-from topk.places.contract import Placed
+from topk.places.contract import Ask, Placed, nearness
 from topk.places.forest import ATTRIBUTE, HI, LO, NEXT, WEIGHT, Forest, drop_child, fill_groups, find_group, set_child
 from topk.sparse.catalogue import Floats, Ints
 
@@ -26,7 +26,7 @@ PARENT, SIZE, LEAF = range(3)
 X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI = range(6)
 AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))
 # Entries of RTree.meta
-ROOT, USED, FREE = range(3)
+ROOT, USED, FREE, DIVIDED = range(4)  # divided: by how many of AXES insertion and splits go, 2 for places only
 
 
 class RTree(NamedTuple):
@@ -96,6 +96,12 @@ def measure(t: RTree, n: int) -> None:
     for i in range(t.node[n, SIZE]):
         child_rect(t, n, i, one)
         grow_rect(rect, one)
+
+
+@kernel(inline="always")
+def rect_nearness(r: Any, ask: Ask) -> Any:
+    """UB_s (Eq. 6 of Hu et al.): ψ_s of the nearest point of a rectangle."""
+    return nearness(min(max(ask.x, r[X_LO]), r[X_HI]), min(max(ask.y, r[Y_LO]), r[Y_HI]), ask)
 
 
 # ---- the forest of a node -------------------------------------------------------------------------------

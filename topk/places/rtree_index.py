@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from coverlay import unknown_name
 from topk.contract import Found, Stats
 from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
-from topk.places.contract import Ask, PlacedIndex, Scratch
-from topk.places.forest import NEXT, Forest, check_forest, empty_forest, find_group, grown_forest
-from topk.places.rtree import AXES, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, RTree
+from topk.places.contract import Ask, Placed, PlacedIndex, Scratch
+from topk.places.forest import NEXT, check_forest, empty_forest, find_group, grown_forest
+from topk.places.rtree import AXES, DIVIDED, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, RTree
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
-from topk.places.rtree_updates import insert, remove
-from topk.sparse.catalogue import Ints
+from topk.places.rtree_updates import insert, insert_all, remove
+from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
+from topk.sparse.rows import Store
+
+# How a catalogue is loaded.
+LAYERS, PLACES, INSERTION = "layers", "places", "insertion"
+PACKINGS = (LAYERS, PLACES, INSERTION)
+PLACE_AXES, ALL_AXES = 2, len(AXES)
 
 
-def allocated(nodes: int, rows: int, forest: Forest) -> RTree:
-    meta = np.zeros(3, np.int64)
-    meta[FREE] = -1
+def allocated(nodes: int, rows: int, divided: int) -> RTree:
+    meta = np.zeros(4, np.int64)
+    meta[FREE], meta[DIVIDED] = -1, divided
     return RTree(
         np.zeros((nodes, 3), np.int64),
         np.zeros((nodes, FAN + 1), np.int64),
@@ -28,18 +35,47 @@ def allocated(nodes: int, rows: int, forest: Forest) -> RTree:
         np.zeros((nodes, 6)),
         np.full(max(rows, 1), -1, np.int64),
         meta,
-        forest,
+        empty_forest(),
     )
+
+
+def grown_levels(places: Floats) -> list[tuple[Ints, Ints]]:
+    """The levels, as `packed_levels` has them, of a tree of places that takes one after the other."""
+    # Of all nodes but the root at least LEAST children are used.
+    t = allocated(2 * len(places) // LEAST + 16, len(places), PLACE_AXES)
+    t.node[0], t.meta[USED] = (-1, 0, 1), 1
+    insert_all(t, Placed(Store(SparseCatalogue.empty(1)).rows, places), len(places))
+    levels: list[tuple[Ints, Ints]] = []
+    nodes = np.array([t.meta[ROOT]])
+    while True:
+        below = np.concatenate([t.child[n, : t.node[n, SIZE]] for n in nodes])
+        ends = np.cumsum(t.node[nodes, SIZE])
+        if t.node[nodes[0], LEAF]:
+            return [(below, ends), *reversed(levels)]
+        levels.append((np.arange(len(below)), ends))
+        nodes = below
 
 
 class RTreeIndex(PlacedIndex):
     """An R-tree of the places; `token` says whether nodes summarise the predicates below them."""
 
     token: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, str]] = {
+        **PlacedIndex.options,
+        "packing": "how the tree is loaded: layers of α (and by predicates), by places, or by insertion, places only",
+    }
 
-    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
-        text = text_ranks(catalogue.expressions) if self.token else None
-        levels = packed_levels(np.column_stack([catalogue.places, catalogue.alpha]), text)
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = LAYERS) -> None:
+        if packing not in PACKINGS:
+            raise unknown_name("packing", packing, PACKINGS)
+        self._divided = ALL_AXES if packing == LAYERS else PLACE_AXES
+        spots = np.column_stack([catalogue.places, catalogue.alpha])
+        if packing == INSERTION:
+            levels = grown_levels(spots)
+        elif packing == PLACES:
+            levels = packed_levels(spots, None, layers=0)
+        else:
+            levels = packed_levels(spots, text_ranks(catalogue.expressions) if self.token else None)
         order = levels[0][0]
         # Rows are stored leaf by leaf: what is compared together lies together.
         super().__init__(reordered(catalogue, order), semantics)
@@ -57,7 +93,7 @@ class RTreeIndex(PlacedIndex):
     def _build(self, levels: list[tuple[Ints, Ints]]) -> None:
         """Pack what there is; then the forests, children first."""
         total = sum(len(ends) for _, ends in levels)
-        self._tree = allocated(2 * total + 16, len(self._store.rows.ids), empty_forest())
+        self._tree = allocated(2 * total + 16, len(self._store.rows.ids), self._divided)
         t, placed = self._tree, self.placed
         before = np.empty(0, np.int64)
         order: list[Ints] = []
@@ -174,8 +210,10 @@ class RTreeIndex(PlacedIndex):
 class TokenTree(RTreeIndex):
     """A tree whose nodes summarise predicates, and the kernel that searches it."""
 
-    kernel: ClassVar[Callable[..., Found]]
+    kernel: Callable[..., Found]
+    refined: ClassVar[int]  # when a node's bound is refined, see `ri_tree`
+    tight: bool = True  # whether bounds are those of Eq. 8
 
     def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         space = scratch.with_marks(max(len(self._tree.home), len(self._tree.node)))
-        return type(self).kernel(self._tree, self.placed, columns, ask, k, space)
+        return self.kernel(self._tree, self.placed, columns, ask, k, space, self.refined, self.tight)

@@ -49,17 +49,17 @@ def load_level(t: RTree, placed: Placed, order: Any, ends: Any, below: Any, leaf
         begin = ends[i]
 
 
-def packed_levels(places: Floats, text: Ints | None = None) -> list[tuple[Ints, Ints]]:
+def packed_levels(places: Floats, text: Ints | None, layers: int = _LAYERS) -> list[tuple[Ints, Ints]]:
     """Per level, lowest first: rows, or nodes of the level below, in order, and where those of each node end.
 
     `places` are x, y and α; `text` ranks the rows so that neighbours have similar predicates, None to go by place only.
     """
     spread = float(np.subtract(*np.quantile(places[:, 2], (0.95, 0.05)))) if len(places) else 0.0
-    count = max(1, min(round(_LAYERS * spread), len(places) // _PACKED**2))
-    layers = np.array_split(np.argsort(places[:, 2], kind="stable"), count)
+    count = max(1, min(round(layers * spread), len(places) // _PACKED**2))
+    parts_of_alpha = np.array_split(np.argsort(places[:, 2], kind="stable"), count)
     levels: list[tuple[Ints, Ints]] = []
     where = places[:, :2]
-    tiled = [_leaves(layer, places, text) for layer in layers]
+    tiled = [_leaves(layer, places, text) for layer in parts_of_alpha]
     while True:
         parts = [part for tiles, _ in tiled for part in tiles]
         order, sizes = np.concatenate(parts), np.array([len(part) for part in parts])
@@ -71,10 +71,10 @@ def packed_levels(places: Floats, text: Ints | None = None) -> list[tuple[Ints, 
         if len(parts) == len(tiled):  # one node each: above them layers share nodes
             tiled = [(_tiles(numbers, where, _PACKED), None)]
             continue
-        layers = np.split(numbers, np.cumsum([len(tiles) for tiles, _ in tiled])[:-1])
+        own = np.split(numbers, np.cumsum([len(tiles) for tiles, _ in tiled])[:-1])
         tiled = [
             (_tiles(layer, where, _PACKED) if together is None else np.split(layer, np.cumsum(together)[:-1]), None)
-            for layer, (_, together) in zip(layers, tiled, strict=True)
+            for layer, (_, together) in zip(own, tiled, strict=True)
         ]
 
 

@@ -1,7 +1,8 @@
 """Insertion into and deletion from the R-tree of places (Guttman, SIGMOD 1984).
 
-α counts as a third dimension: insertion goes where the three extents grow least, an overflowing node is split along the
-axis and at the rank where the halves overlap least (as R*-trees do), each getting at least 40 %. A leaf that falls
+Insertion goes where the extents grow least, an overflowing node is split along the axis and at the rank where the
+halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a third dimension unless the tree is one
+of places only, as published (`rtree.DIVIDED`). A leaf that falls
 below that is dissolved and its subscriptions inserted again; inner nodes may run low but not empty. An update costs
 O(fan · height), and with `token` what it changes in the forests on the way up.
 """
@@ -18,6 +19,7 @@ from topk.places.contract import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
     AXES,
+    DIVIDED,
     FAN,
     LEAF,
     LEAST,
@@ -62,8 +64,9 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
             r = t.rect[c]
             growth, margin = 0.0, 0.0
             for axis, (low, high) in enumerate(AXES):
-                margin += (r[high] - r[low]) / unit[axis]
-                growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
+                if axis < t.meta[DIVIDED]:
+                    margin += (r[high] - r[low]) / unit[axis]
+                    growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
             if growth < best_growth or (growth == best_growth and margin < best_margin):
                 best, best_growth, best_margin = c, growth, margin
         n = best
@@ -84,6 +87,13 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
         n = t.node[n, PARENT]
 
 
+@kernel
+def insert_all(t: RTree, placed: Placed, count: int) -> None:
+    """Insert the first rows into a tree without forests."""
+    for row in range(count):
+        insert(t, placed, row, False)
+
+
 @kernel(inner=True)
 def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
@@ -95,6 +105,8 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     unit = spans(t)
     centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
     for axis, (low, high) in enumerate(AXES):
+        if axis >= t.meta[DIVIDED]:
+            continue
         for i in range(size):
             centre[i] = rects[i, low] + rects[i, high]
         order = np.argsort(centre)

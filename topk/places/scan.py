@@ -9,24 +9,28 @@ import numpy as np
 from coverlay import kernel
 from topk.contract import Found
 from topk.kernels.heaps import offer
-from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, arrays_of, plain_similarity, similarity
+from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, Workspace, arrays_of, plain_similarity, similarity
 from topk.sparse.rows import clear, spread
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, QUEUED
 
 
 @kernel
-def scan_all(placed: Placed, used: int, columns: Any, ask: Ask, k: int, event: Any) -> Any:
+def scan_all(placed: Placed, used: int, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+    event, counts = space.event, space.counts
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     numbers = placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     for row in range(used):
         if length[row] >= 0:
+            counts[COMPARISONS] += length[row]
             if odd[row] >= 0:
                 score = similarity(placed, row, event, ask)
             else:
                 score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
             if score >= 0.0 and (size < k or score >= scores[0]):
                 size = offer(scores, ids, size, score, numbers[row])
+                counts[QUEUED] += 1
     clear(event, columns[0])
     return ids[:size], scores[:size]
 
@@ -37,5 +41,5 @@ class PlacedScan(PlacedIndex):
     name = "scan"
 
     def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
-        scratch.counts[0] += self._store.used
-        return scan_all(self.placed, self._store.used, columns, ask, k, scratch.workspace.event)
+        scratch.counts[ENTRIES] += self._store.used
+        return scan_all(self.placed, self._store.used, columns, ask, k, scratch.workspace)

@@ -13,12 +13,14 @@ from typing import Any
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.places.forest import COUNT, HI, LO, MOST_HI, MOST_WEIGHT, START, WEIGHT
+from topk.sparse.upkeep import COMPARISONS
 
 
 @kernel(inner=True)
-def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any) -> float:
+def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any, counts: Any) -> float:
     """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
     if end - begin <= 4:  # no tree to speak of
+        counts[COMPARISONS] += end - begin
         best = 0.0
         for i in range(begin, end):
             if entry[i, LO] <= high and entry[i, HI] >= low:
@@ -33,6 +35,7 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stac
         if left >= right:
             continue
         middle = (left + right) >> 1
+        counts[COMPARISONS] += 1
         if entry[middle, MOST_WEIGHT] <= best or entry[middle, MOST_HI] < low:
             continue
         if entry[middle, LO] <= high:
@@ -47,7 +50,7 @@ def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stac
 
 @kernel(inner=True)
 def spread_weights(
-    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any
+    keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any, counts: Any
 ) -> None:
     """Add to each child of the node the weights of its intervals that the event meets."""
     for i in range(len(columns[0])):
@@ -55,6 +58,7 @@ def spread_weights(
         if g < 0:
             continue
         low, high = columns[1][i], columns[2][i]
+        counts[COMPARISONS] += group[g, COUNT]
         for e in range(group[g, START], group[g, START] + group[g, COUNT]):
             if entry[e, LO] > high:
                 break

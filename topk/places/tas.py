@@ -22,12 +22,13 @@ from topk.kernels.heaps import offer, pop, push
 from topk.kernels.segments import MOST, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, nearness, plain_similarity, similarity
-from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, X_HI, X_LO, Y_HI, Y_LO, RTree
-from topk.places.rtree_index import RTreeIndex
+from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, rect_nearness
+from topk.places.rtree_index import LAYERS, RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Postings
 from topk.sparse.rows import Rows, clear, spread
 from topk.sparse.scores import as_bound, raised
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
 _MOST_CELLS = 128
 _bounds = as_bound.py_func  # of whole arrays: contributions are float32, ψ is not
@@ -113,26 +114,26 @@ def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
 
 
 @kernel(inner=True)
-def next_near(t: RTree, x: float, y: float, far: float, keys: Any, items: Any, waiting: int) -> Any:
+def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: Any) -> Any:
     """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     while waiting and items[0] < 0:
         n = -items[0] - 1
         waiting = pop(keys, items, waiting)
         count = node[n, SIZE]
+        counts[NODES] += 1
+        counts[QUEUED] += count + 1
         if waiting + count > len(keys):
             keys = np.concatenate((keys, np.empty(len(keys) + count)))
             items = np.concatenate((items, np.empty(len(items) + count, np.int64)))
         for i in range(count):
             if node[n, LEAF]:
-                key = spot[n, i, 2] * nearness(spot[n, i, 0] - x, spot[n, i, 1] - y, far)
+                key = spot[n, i, 2] * nearness(spot[n, i, 0], spot[n, i, 1], ask)
                 waiting = push(keys, items, waiting, -key, children[n, i])
             else:
                 c = children[n, i]
                 r = rect[c]
-                dx = max(0.0, max(r[X_LO] - x, x - r[X_HI]))
-                dy = max(0.0, max(r[Y_LO] - y, y - r[Y_HI]))
-                waiting = push(keys, items, waiting, -r[A_HI] * nearness(dx, dy, far), -c - 1)
+                waiting = push(keys, items, waiting, -r[A_HI] * rect_nearness(r, ask), -c - 1)
     return keys, items, waiting
 
 
@@ -145,7 +146,6 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
     at, end, begins = open_streams(cells, postings.lists, columns)
     listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
-    x, y, far = ask.x, ask.y, ask.far
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
     keys[0], items[0] = -np.inf, -t.meta[ROOT] - 1
     touched, number = np.empty(256, np.int64), 0
@@ -154,12 +154,14 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
         for s in range(len(columns[0]) + 1):
             row, gain = -1, 0.0
             if s == len(columns[0]):
-                keys, items, waiting = next_near(t, x, y, far, keys, items, waiting)
+                keys, items, waiting = next_near(t, ask, keys, items, waiting, counts)
                 if waiting:
                     row, gain = items[0], -keys[0]
                     waiting = pop(keys, items, waiting)
+                    counts[QUEUED] += 1
             else:
                 best = -1
+                counts[QUEUED] += begins[s + 1] - begins[s]  # heads of lists, of which the first is taken
                 for c in range(begins[s], begins[s + 1]):
                     if at[c] < end[c] and (best < 0 or listed_bound[at[c]] > listed_bound[at[best]]):
                         best = c
@@ -176,18 +178,20 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
                     touched = np.concatenate((touched, np.empty(number, np.int64)))
                 touched[number] = row
                 number += 1
+                counts[COMPARISONS] += length[row]
                 if odd[row] >= 0:
                     score = similarity(placed, row, event, ask)
                 else:
                     score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
                 if score >= 0.0:
+                    counts[QUEUED] += 1
                     size = offer(scores, ids, size, score, numbers[row])
-        counts[1] += open_ones
+        counts[NODES] += open_ones
         if open_ones == 0 or (size == k and raised(total) < scores[0]):
             break
     for i in range(number):
         seen[touched[i]] = 0.0
-    counts[0] += number
+    counts[ENTRIES] += number
     clear(event, columns[0])
     return ids[:size], scores[:size]
 
@@ -198,8 +202,8 @@ class ThresholdScored(RTreeIndex):
     name = "tas"
     token = False
 
-    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar") -> None:
-        super().__init__(catalogue, semantics)
+    def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = LAYERS) -> None:
+        super().__init__(catalogue, semantics, packing=packing)
         rows, used = self._store.rows, self._store.used
         self._cells = cut(rows, self.dimensions)
         number = int(self._cells.base[-1] + 2 * self._cells.number[-1]) if self.dimensions else 1

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from topk.sparse.be.star import BEStarBatch, BEStarTree
+from topk.sparse.be.star import BEStarBatch, BEStarPaper, BEStarTree
 from topk.sparse.be.tree import BETree
 from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.contract import SparseIndex
 from topk.sparse.event import Event, Events, weighted
-from topk.sparse.k_index import KIndex
+from topk.sparse.k_index import KIndex, KIndexPaper
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
 from topk.sparse.scores import SCORES, Score, monotone
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 METHODS: dict[str, type[SparseIndex]] = {
-    cls.name: cls for cls in (SparseScan, KIndex, BETree, BEStarTree, BEStarBatch, Pivot)
+    cls.name: cls for cls in (SparseScan, KIndex, KIndexPaper, BETree, BEStarTree, BEStarBatch, BEStarPaper, Pivot)
 }
 
 

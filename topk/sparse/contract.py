@@ -13,7 +13,7 @@ from topk.contract import Batch, Found, Match
 from topk.sparse.catalogue import Floats, Ints, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events
 from topk.sparse.scores import HELP, Score, score_of
-from topk.sparse.upkeep import StoredIndex
+from topk.sparse.upkeep import COUNTED, StoredIndex
 
 
 class Workspace(NamedTuple):
@@ -23,7 +23,7 @@ class Workspace(NamedTuple):
     codes: NDArray[np.uint32]  # (d, 2) its values as codes
     scores: Floats  # the best so far
     ids: Ints
-    counts: Ints  # entries, nodes
+    counts: Ints  # as `COUNTED`
 
 
 class Scratch:
@@ -31,7 +31,7 @@ class Scratch:
 
     def __init__(self, dimensions: int) -> None:
         d = max(dimensions, 1)
-        self.counts = np.zeros(2, np.int64)
+        self.counts = np.zeros(len(COUNTED), np.int64)
         event, codes = np.full((3, d), np.nan), np.zeros((d, 2), np.uint32)
         self.workspace = Workspace(event, codes, np.empty(0), np.empty(0, np.int64), self.counts)
 

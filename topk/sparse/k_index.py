@@ -9,7 +9,8 @@ Top-k (their §5, as ICDE 2012 compares it): every list knows its largest weight
 cannot reach the k-th score is skipped, and so is a row whose K lists cannot. A flat structure: bounds are
 computed once at the top and never refined, which is what BE*-Tree criticises.
 
-Posting lists are in `k_lists`; every candidate is verified, so answers are exact for all predicates.
+Posting lists are in `k_lists`; every candidate is verified, so answers are exact for all predicates. `k-index` files a
+range of more than 16 values in the attribute's list for any value; `k-index-paper` enumerates it, as published.
 
 Theirs is static. Ours keeps runs, each a static k-index: rows added later are scanned while few, then become a run,
 which swallows runs that are not twice as large; a row is rebuilt O(log n) times. Removed rows are marked, and a run
@@ -18,19 +19,21 @@ is built anew when half of it is.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coverlay import kernel
+from coverlay import CoverlayError, kernel
 from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import fitted
 from topk.sparse.catalogue import Ints, SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
-from topk.sparse.k_lists import build_lists, merge_lists, open_lists
+from topk.sparse.k_lists import ENUMERABLE, build_lists, merge_lists, open_lists
 from topk.sparse.rows import Rows, clear, holds, row_score, spread
 from topk.sparse.scores import MAX, SUM, Score, Scoring, at_most, raised
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
 _LATER = 1024  # rows that are scanned before they become a run
 
@@ -68,7 +71,7 @@ def conjunctions(
             count = open_lists(lists, want, columns, at, end, weight, event_weight)
         else:
             count, posted = merge_lists(lists, want, columns, at, end, weight, event_weight)
-        counts[1] += count
+        counts[NODES] += count
         if count < want or (size == k and best_possible(weight, event_weight, count, want, score) < scores[0]):
             continue
         while count >= want:
@@ -82,18 +85,23 @@ def conjunctions(
                     event_weight[j], event_weight[j - 1] = event_weight[j - 1], event_weight[j]
                     j -= 1
             target = posted[at[want - 1]]
-            counts[0] += 1
+            counts[ENTRIES] += 1
+            counts[QUEUED] += count  # cursors that are put in order
             if posted[at[0]] == target:
                 hopeless = False
                 if size == k and (score.code == SUM or score.code == MAX):  # the lists are no longer in order
                     hopeless = best_possible(weight, event_weight, want, want, score) < scores[0]
+                counts[COMPARISONS] += want
                 if not hopeless and run_of[target] == number and holds(rows, target, event, extra):
+                    counts[QUEUED] += 1
                     size = offer(scores, found, size, row_score(rows, target, event, score), rows.ids[target])
                 target += 1
             kept = 0
             for i in range(count):
+                before = at[i]
                 while at[i] < end[i] and posted[at[i]] < target:
                     at[i] += 1
+                counts[COMPARISONS] += at[i] - before
                 if at[i] < end[i]:
                     at[kept], end[kept] = at[i], end[i]
                     weight[kept], event_weight[kept] = weight[i], event_weight[i]
@@ -104,20 +112,22 @@ def conjunctions(
 
 @kernel
 def scan_these(rows: Rows, which: Any, extra: Any, space: Workspace, k: int, score: Scoring, size: int) -> int:
-    event, scores, found = space.event, space.scores[:k], space.ids[:k]
+    event, scores, found, counts = space.event, space.scores[:k], space.ids[:k], space.counts
     for row in which:
+        counts[COMPARISONS] += rows.length[row]
         if holds(rows, row, event, extra):
+            counts[QUEUED] += 1
             size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
-    space.counts[0] += len(which)
+    counts[ENTRIES] += len(which)
     return size
 
 
 class _Run:
     """A static k-index over some rows."""
 
-    def __init__(self, rows: Rows, members: Ints) -> None:
+    def __init__(self, rows: Rows, members: Ints, most_values: int) -> None:
         self.members = members
-        self.lists = build_lists(rows, members)
+        self.lists = build_lists(rows, members, most_values)
         self.largest = int(rows.length[members].max(initial=0))
         self.left = 0  # rows that have been removed since
 
@@ -130,9 +140,16 @@ class KIndex(SparseIndex):
     """Posting lists per size, attribute and value; rows found by counting."""
 
     name = "k-index"
+    options: ClassVar[Mapping[str, str]] = {
+        **SparseIndex.options,
+        "most_values": "whole values of a range up to which it is enumerated; a wider one is in the list for any value",
+    }
 
-    def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum") -> None:
+    def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum", *, most_values: int = 16) -> None:
         super().__init__(catalogue, score)
+        if not 1 <= most_values <= ENUMERABLE:
+            raise CoverlayError(f"most_values must be from 1 to {ENUMERABLE}, not {most_values}")
+        self._most_values = int(most_values)
         rows, used = self._store.rows, self._store.used
         self._runs: list[_Run] = []
         # The number of each row's run, −1 for none. A removed row leaves its run but not its lists.
@@ -148,7 +165,7 @@ class KIndex(SparseIndex):
             members = np.union1d(self._members(len(self._runs) - 1), members)
             self._runs.pop()
         self._run_of[members] = len(self._runs)
-        self._runs.append(_Run(self._store.rows, members))
+        self._runs.append(_Run(self._store.rows, members, self._most_values))
         self.stats.rebuilds += 1
 
     def _members(self, number: int) -> Ints:
@@ -175,7 +192,7 @@ class KIndex(SparseIndex):
         self._run_of[row] = -1
         self._runs[number].left += 1
         if 2 * self._runs[number].left > len(self._runs[number].members):
-            self._runs[number] = _Run(self._store.rows, self._members(number))
+            self._runs[number] = _Run(self._store.rows, self._members(number), self._most_values)
             self.stats.rebuilds += 1
 
     def _before_search(self) -> None:
@@ -214,3 +231,14 @@ class KIndex(SparseIndex):
         for row in self._store.row_of.values():
             scanned = row in self._scanned
             assert scanned or listed.get(row, 0) >= rows.length[row], f"row {row} is listed once per predicate"
+
+
+class KIndexPaper(KIndex):
+    """k-index as published, to compare with: ranges are enumerated value by value, whatever memory that takes."""
+
+    name = "k-index-paper"
+
+    def __init__(
+        self, catalogue: SparseCatalogue, score: str | Score = "sum", *, most_values: int = ENUMERABLE
+    ) -> None:
+        super().__init__(catalogue, score, most_values=most_values)

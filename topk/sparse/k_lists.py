@@ -1,9 +1,10 @@
 """The posting lists of k-index: per size of the expression, attribute and value the rows that accept the value.
 
-Enumeration needs few whole values per range (ours: at most _MOST_VALUES; the paper's blow-up is real). Anything
-else (continuous or wide ranges, ≠, ∉) is filed in the attribute's list for any value. A value between two whole ones is
-looked up at the lower: a range with whole ends that contains it contains that one too. Where the event itself is a
-range, the lists of its values (which lie side by side) are merged into one, so that a row counts once per attribute.
+Enumeration needs few whole values per range: a posting per value, so memory grows with the width of the ranges.
+Anything else (continuous or wider ranges, ≠, ∉) is filed in the attribute's list for any value. A value between two
+whole ones is looked up at the lower: a range with whole ends that contains it contains that one too. Where the event
+itself is a range, the lists of its values (which lie side by side) are merged into one, so that a row counts once per
+attribute.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import kernel
+from coverlay import CoverlayError, kernel
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.rows import Rows
 
-_MOST_VALUES = 16  # "a handful of values", §VII-A of the comparison
+ENUMERABLE = 2**20  # values of one range; unbounded ranges and those of arbitrary numbers cannot be enumerated at all
+_MOST_POSTINGS = 2**28  # beyond, building the lists takes more than 20 GB
 _WHOLE = 2.0**52  # floats below have a fraction
 _ANY = -(2**62)  # in place of a value in the lists of wide predicates
 
@@ -34,21 +36,21 @@ class Lists(NamedTuple):
 
 
 @kernel(inner=True)
-def _values_of(lo: float, hi: float) -> int:
+def _values_of(lo: float, hi: float, most: int) -> int:
     """How many whole values a predicate accepts, 0 when they are not to be enumerated."""
-    if lo == np.floor(lo) and hi == np.floor(hi) and hi - lo < _MOST_VALUES and abs(lo) < _WHOLE:
+    if lo == np.floor(lo) and hi == np.floor(hi) and hi - lo < most and abs(lo) < _WHOLE:
         return int(hi - lo) + 1
     return 0
 
 
 @kernel
-def enumerate_postings(rows: Rows, live: Any, fill: bool, out: Any, weight: Any) -> int:
+def enumerate_postings(rows: Rows, live: Any, most: int, fill: bool, out: Any, weight: Any) -> int:
     """Postings (size, attribute, value, row) of the live rows; with fill=False only their number."""
     count = 0
     for row in live:
         begin = rows.start[row]
         for p in range(begin, begin + rows.length[row]):
-            number = _values_of(rows.lo[p], rows.hi[p])
+            number = _values_of(rows.lo[p], rows.hi[p], most)
             for i in range(max(number, 1)):
                 if fill:
                     out[count, 0] = rows.length[row]
@@ -60,11 +62,16 @@ def enumerate_postings(rows: Rows, live: Any, fill: bool, out: Any, weight: Any)
     return count
 
 
-def build_lists(rows: Rows, live: Ints) -> Lists:
+def build_lists(rows: Rows, live: Ints, most: int) -> Lists:
     nothing = np.empty((0, 4), np.int64)
-    total = enumerate_postings(rows, live, False, nothing, np.empty(0))
+    total = enumerate_postings(rows, live, most, False, nothing, np.empty(0))
+    if total > _MOST_POSTINGS:
+        raise CoverlayError(
+            f"k-index would need {total:,} postings, and {_MOST_POSTINGS:,} are allowed; "
+            f"enumerate fewer values of a range (most_values, now {most:,})"
+        )
     postings, weight = np.empty((total, 4), np.int64), np.empty(total)
-    enumerate_postings(rows, live, True, postings, weight)
+    enumerate_postings(rows, live, most, True, postings, weight)
     order = _by_list(postings)
     postings, weight = postings[order], weight[order]
     changes = np.any(postings[1:, :3] != postings[:-1, :3], axis=1)

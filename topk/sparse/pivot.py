@@ -44,6 +44,7 @@ from topk.sparse.event import PLAIN, Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.rows import Rows, clear, holds, row_score, spread, usual_margin
 from topk.sparse.scores import Score, Scoring, as_bound, combine, lowered, reach
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
 _MOST_AT_ONCE = 1024  # answers per event up to which a batch has room for all of them
 _REBUILD_FROM = 4096  # below this many expressions every list is short anyway
@@ -156,7 +157,7 @@ def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score
     missing, outside, beyond = ~present, ~coarse, ~fine
     usual, even = reach(columns, grid.attribute.reference, score), reach_even(columns[3], score)
     scores, found = best[:k], ids[:k]
-    size, seen = 0, 0
+    size, seen, compared = 0, 0, 0
     least, least_bound, least_even = -np.inf, -np.inf, -np.inf  # the k-th score, and what entries need to reach it
     for turn in range(visited):
         # Selection sort, one step per list visited: usually the first few lists end the search.
@@ -164,6 +165,7 @@ def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score
         for j in range(turn + 1, visited):
             if heads[j] > heads[pick]:
                 pick = j
+        counts[QUEUED] += 1
         heads[turn], heads[pick] = heads[pick], heads[turn]
         chosen[turn], chosen[pick] = chosen[pick], chosen[turn]
         if heads[turn] < least_bound:
@@ -177,18 +179,22 @@ def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score
                 break
             if (entry.mask & missing) | (entry.coarse & outside) | (entry.fine & beyond) or entry.even < least_even:
                 continue
-            if compare(blocks, step, entry.block, codes, event, score, least) != MAY_MATCH:
+            verdict = compare(blocks, step, entry.block, codes, event, score, least)
+            compared += verdict if verdict > 0 else blocks[entry.block, 1]
+            if verdict != MAY_MATCH:
                 continue
             row = blocks[entry.block, 0]
             if holds(rows, row, event, extra):
+                counts[QUEUED] += 1
                 size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                 if size == k:
                     least = scores[0]
                     least_bound, least_even = lowered(least) / usual, lowered(least) / even
         seen += end - begin
     clear(event, attributes)
-    counts[0] += seen
-    counts[1] += visited
+    counts[ENTRIES] += seen
+    counts[NODES] += visited
+    counts[COMPARISONS] += seen + compared  # masks and bounds, and predicates
     return in_order(scores, found, size)
 
 

@@ -17,9 +17,12 @@ from topk.kernels.threads import WORKERS, in_threads
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.rows import Store
 
+COUNTED = ("entries", "nodes", "comparisons", "queued")  # of Stats; what kernels count
+ENTRIES, NODES, COMPARISONS, QUEUED = range(len(COUNTED))
+
 
 class Counting(Protocol):
-    """What one thread needs while it searches; `counts` begins with entries and nodes."""
+    """What one thread needs while it searches; `counts` are those of `COUNTED`, in that order."""
 
     counts: NDArray[Any]
 
@@ -103,9 +106,9 @@ class StoredIndex(Generic[S]):
     def _account(self, queries: int) -> None:
         self.stats.queries += queries
         for scratch in self._scratch:
-            self.stats.entries += int(scratch.counts[0])
-            self.stats.nodes += int(scratch.counts[1])
-            scratch.counts[:2] = 0
+            for name, count in zip(COUNTED, scratch.counts.tolist(), strict=True):
+                setattr(self.stats, name, getattr(self.stats, name) + count)
+            scratch.counts[:] = 0
 
 
 Made = TypeVar("Made")

@@ -23,6 +23,8 @@ from sim.workloads.located import Located, located_workload
 from topk.places import METHODS, from_located, rtree_packing
 from topk.places.catalogue import PlacedEvent
 from topk.places.contract import SEMANTICS
+from topk.places.rt_tree import BOUNDS, ORDERS
+from topk.places.rtree_index import INSERTION, PACKINGS, PLACES
 
 DIMENSIONS = 5
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
@@ -200,3 +202,78 @@ def test_leaves_are_divided_by_text_where_text_decides(monkeypatch):
         compared.append(index.stats.entries)
     assert answers[0] == answers[1]
     assert compared[0] < 0.95 * compared[1]
+
+
+TREES = sorted(name for name, cls in METHODS.items() if "packing" in cls.options)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("method", TREES)
+def test_answers_do_not_depend_on_how_a_tree_is_loaded(method, packing):
+    workload = located_workload(Located(subscriptions=3000, events=6, dimensions=40, distribution="zipf"))
+    scan, index = topk.create("scan", workload.catalogue), topk.create(method, workload.catalogue, packing=packing)
+    index.check()
+    assert list(index.top_many(workload.events, 5)) == list(scan.top_many(workload.events, 5))
+    assert index.stats.entries < scan.stats.entries
+    for id in range(0, 3000, 40):
+        index.remove(id)
+        scan.remove(id)
+    for id in range(3000, 3100):
+        given = ([(id % 40, "between", (0.0, 50.0), 1.0)], (30.0 + id % 7, -100.0), 0.5)
+        index.add(id, *given)
+        scan.add(id, *given)
+    index.check()
+    assert list(index.top_many(workload.events, 5)) == list(scan.top_many(workload.events, 5))
+
+
+@pytest.mark.parametrize("packing", [PLACES, INSERTION])
+def test_trees_of_places_do_not_look_at_alpha(packing):
+    workload = located_workload(Located(subscriptions=2500, events=0, dimensions=20))
+    leaves = []
+    for alpha in (workload.catalogue.alpha, workload.catalogue.alpha[::-1].copy()):
+        index = topk.create("ri-tree-paper", replace(workload.catalogue, alpha=alpha), packing=packing)
+        for id in range(2500, 2600):
+            index.add(id, [(0, "=", 1.0, 1.0)], (30.0 + id % 7, -100.0), float(alpha[id - 2500]))
+        leaves.append({id: int(index._tree.home[row]) for id, row in index._store.row_of.items()})
+    assert leaves[0] == leaves[1]
+
+
+@pytest.mark.parametrize("options", [{"order": o, "bound": b} for o in ORDERS for b in BOUNDS])
+def test_the_rt_tree_in_any_order_and_by_either_bound(options):
+    workload = located_workload(Located(subscriptions=3000, events=6, dimensions=40))
+    scan, index = topk.create("scan", workload.catalogue), topk.create("rt-tree", workload.catalogue, **options)
+    assert list(index.top_many(workload.events, 5)) == list(scan.top_many(workload.events, 5))
+
+
+def test_the_best_first_rt_tree_compares_fewest():
+    """Of the same tree: no other order can do with less, and Eq. 8 is never above the sum."""
+    workload = located_workload(Located(subscriptions=5000, events=10, dimensions=40))
+    compared = {}
+    for order in ORDERS:
+        for bound in BOUNDS:
+            index = topk.create("rt-tree-paper", workload.catalogue, order=order, bound=bound)
+            index.top_many(workload.events, 5)
+            compared[order, bound] = index.stats.entries
+    assert compared["best", "tight"] < compared["best", "sum"]
+    assert compared["best", "tight"] < compared["deepest", "tight"]
+    refined = topk.create("ri-tree-paper", workload.catalogue)
+    refined.top_many(workload.events, 5)
+    assert refined.stats.entries < compared["best", "tight"], "interval trees rule out more than hulls"
+
+
+@every_method
+def test_counters_of_located_matchers_are_complete(method):
+    """With all wanted, each is compared by all its predicates and offered to the heap of answers."""
+    workload = located_workload(Located(subscriptions=500, events=3, dimensions=20))
+    index = topk.create(method, workload.catalogue)
+    for event in workload.events:
+        index.top(event.event, event.place, None)
+    assert index.stats.entries == 3 * 500
+    assert index.stats.comparisons >= 3 * len(workload.catalogue.expressions.attributes)
+    assert index.stats.queued >= 3 * 500
+
+
+@pytest.mark.parametrize("options", [{"packing": "random"}, {"order": "worst"}, {"bound": "loose"}])
+def test_unknown_ways_of_an_rt_tree_are_refused(options):
+    with pytest.raises(CoverlayError, match=next(iter(options))):
+        topk.create("rt-tree", from_located([([(0, "=", 1.0, 0.5)], (0.0, 0.0), 0.5)]), **options)

@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from topk.sparse import METHODS
+
 DIMENSIONS = 6
 values = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, -5.0, 1e6])
 weights = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
@@ -31,3 +33,9 @@ def events(draw: st.DrawFn) -> dict[int, Any]:
     attributes = draw(st.lists(st.integers(0, DIMENSIONS - 1), unique=True, max_size=DIMENSIONS))
     point = st.tuples(st.just("="), values)
     return {a: (*draw(st.one_of(point, point, conditions)), draw(weights)) for a in attributes}
+
+
+def small(method: str) -> dict[str, object]:
+    """Small l-nodes, so that splits and merges happen with a handful of expressions; few postings per range."""
+    given: dict[str, object] = {"capacity": 2, "window": 3, "most_values": 64}
+    return {name: value for name, value in given.items() if name in METHODS[method].options}

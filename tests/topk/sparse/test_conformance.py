@@ -42,7 +42,7 @@ def test_same_answers_as_the_oracle(method, expressions, events, data):
     score = data.draw(st.sampled_from(sorted(oracles.SCORES)))
     k = data.draw(st.sampled_from([1, 2, 5, None]))
     catalogue = topk.Catalogue.from_predicates(expressions, dimensions=DIMENSIONS)
-    options = SMALL.get(method, {})
+    options = strategies.small(method)
     index = topk.create(method, catalogue, score=CUSTOM if score == CUSTOM.name else score, **options)
     index.check()
     known = dict(enumerate(expressions))
@@ -98,7 +98,7 @@ def machine(method: str):
         def start(self, first):
             self.known = {3 * i: e for i, e in enumerate(first)}
             catalogue = topk.Catalogue.from_predicates(first, dimensions=DIMENSIONS, ids=list(self.known))
-            self.index = topk.create(method, catalogue, **SMALL.get(method, {}))
+            self.index = topk.create(method, catalogue, **strategies.small(method))
             self.next = 100
 
         @rule(more=st.lists(strategies.expressions(), min_size=1, max_size=8))
@@ -128,12 +128,6 @@ def machine(method: str):
                 self.index.check()
 
     return Churn
-
-
-# Small l-nodes: splits, merges and upward expansions happen with a handful of expressions.
-SMALL: dict[str, dict[str, object]] = {
-    name: {"capacity": 2, "window": 3} for name in ("be-tree", "be-star", "be-star-batch")
-}
 
 
 @every_method

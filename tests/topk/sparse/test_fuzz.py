@@ -9,7 +9,7 @@ import pytest
 
 import topk
 from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
-from tests.topk.sparse import oracles
+from tests.topk.sparse import oracles, strategies
 from topk.sparse import METHODS
 from topk.sparse.scores import SCORES
 
@@ -17,9 +17,6 @@ DIMENSIONS = 40
 # Weights of subscriptions and of events, apart so that no infinity is multiplied by 0.
 TINY = ((0.0, 5e-324, 1e-300, 1e-50, 1e-23, 1e-3, 1.0), (0.0, 1e-20, 0.5, 1.0, 1e3))
 HUGE = ((1e-10, 0.7, 1.0, 3.0, 1e30, 1e300), (1e-5, 0.5, 1.0, 1e3))
-SMALL: dict[str, dict[str, object]] = {
-    name: {"capacity": 2, "window": 3} for name in ("be-tree", "be-star", "be-star-batch")
-}
 
 
 def condition(rng: np.random.Generator, values: list[float]) -> tuple[str, object]:
@@ -52,7 +49,7 @@ def test_matches_of_extreme_expressions(method, draws, capsys):
         known = {id: expression(rng, values, attributes, weights) for id in ids}
         first = {id: known[id] for id in ids[:14]}
         catalogue = topk.Catalogue.from_predicates(first.values(), dimensions=DIMENSIONS, ids=list(first))
-        index = topk.create(method, catalogue, score=score, **SMALL.get(method, {}))
+        index = topk.create(method, catalogue, score=score, **strategies.small(method))
         for id in ids[14:]:
             index.add(id, known[id])
         for id in ids[::4]:

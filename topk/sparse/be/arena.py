@@ -25,7 +25,6 @@ from topk.sparse.rows import Rows
 from topk.sparse.scores import SCORES, Scoring
 
 LEVELS = 8  # partitionings on one path; deeper ones never paid, l-nodes grow instead
-SLOTS = 32  # attributes share this many upper bounds of weights: the "compressed" summary of §VI
 
 # What a search reads of a bucket, in one cache line: the active dimension of its box (own: l-node and p-directory; all:
 # with both descendants), the largest usual score in its l-node and below, descendants, p-directory and l-node.
@@ -35,10 +34,11 @@ NODE = np.dtype([
 ])  # fmt: skip
 # The rest of a bucket.
 BUCKET = np.dtype([("up", "i4"), ("pnode", "i4"), ("level", "i4"), ("split", "i4"), ("room", "i4"), ("cap", "i4")])
-# loss and seen: predicate evaluations that were discarded below it, and the events that visited it.
+# loss and seen: evaluations that were discarded in its c-directory, and the events that visited it. rank: as `ranks`
+# had it when the last window closed, and what came below since.
 PNODE = np.dtype([
     ("attr", "i4"), ("root", "i4"), ("next", "i4"), ("owner", "i4"), ("count", "i4"), ("score", "f4"), ("loss", "f4"),
-    ("seen", "f4"),
+    ("seen", "f4"), ("rank", "f4"),
 ])  # fmt: skip
 # Rows of Tree.box
 OWN_LO, OWN_HI, ALL_LO, ALL_HI = range(4)
@@ -47,16 +47,16 @@ ROW, BLOCK = range(2)
 # Entries of Tree.meta
 BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
 # Entries of Tree.knobs
-CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE = range(5)
+CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE, USUAL, RECURSIVE, HISTOGRAM = range(8)
 
 
 class Tree(NamedTuple):
     node: Any  # (buckets,) records of NODE
     bucket: Any  # (buckets,) records of BUCKET
     box: Floats  # (buckets, 4, LEVELS)
-    bucket_top: NDArray[np.float32]  # (buckets, SLOTS) largest weights in the l-node
+    bucket_top: NDArray[np.float32]  # (buckets, slots) largest weights in the l-node
     pnode: Any  # (p-nodes,) records of PNODE
-    pnode_top: NDArray[np.float32]  # (p-nodes, SLOTS) largest weights below
+    pnode_top: NDArray[np.float32]  # (p-nodes, slots) largest weights below
     entries: Int32s  # (arena, 2) row, and where its packed copy is
     needs: NDArray[np.uint64]  # (arena,) the attributes it needs, in 64 bits that they share
     keys: Ints  # hash table of the p-directories: (bucket, attribute) → p-node
@@ -76,8 +76,8 @@ def _records(count: int, kind: Any) -> Any:
     return aligned((count,), kind).view(np.recarray)
 
 
-def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring) -> Tree:
-    """A tree without nodes: the first insertion, even of no rows, makes its root."""
+def allocate(knobs: Floats, slots: int, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring) -> Tree:
+    """A tree without nodes: the first insertion, even of no rows, makes its root. `slots` is a power of two."""
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
@@ -85,9 +85,9 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
         _records(64, NODE),
         _records(64, BUCKET),
         np.zeros((64, 4, LEVELS)),
-        np.zeros((64, SLOTS), np.float32),
+        np.zeros((64, slots), np.float32),
         _records(64, PNODE),
-        np.zeros((64, SLOTS), np.float32),
+        np.zeros((64, slots), np.float32),
         np.zeros((256, 2), np.int32),
         np.zeros(256, np.uint64),
         *emptied(256),
@@ -95,7 +95,7 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
         knobs,
         domain,
         np.zeros(64, np.int64),
-        np.zeros(max(dimensions, 1), np.int64),
+        np.zeros(len(reference), np.int64),
         np.full(len(at), -1, np.int64),
         at,
         reference,
@@ -105,7 +105,7 @@ def allocate(dimensions: int, knobs: Floats, domain: Floats, reference: Floats, 
 
 # What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays; fields as in
 # Tree.
-_EXAMPLE = allocate(1, np.zeros(5), np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
+_EXAMPLE = allocate(np.zeros(8), 1, np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
 TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
 
 
@@ -214,6 +214,12 @@ def give_room(t: Any, b: int) -> None:
 
 
 @kernel(inline="always")
+def slot_of(top: Any, a: int) -> Any:
+    """Where a node has the largest weight on an attribute; attributes share it where there are fewer slots."""
+    return a & (len(top) - 1)
+
+
+@kernel(inline="always")
 def attribute_bit(a: int) -> Any:
     return np.uint64(1) << np.uint64(a & 63)
 
@@ -268,7 +274,7 @@ def new_pnode(t: Any, owner: int, attribute: int) -> int:
     pnode.attr, pnode.owner, pnode.count = attribute, owner, 0
     pnode.next = t.node[owner].first
     pnode.score = np.float32(-np.inf)
-    pnode.loss = pnode.seen = np.float32(0.0)
+    pnode.loss = pnode.seen = pnode.rank = np.float32(0.0)
     t.node[owner].first = p
     t.node[owner].pcount += 1
     fill(t.pnode_top[p], np.float32(0.0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.rows import fill, floats, ints
-from topk.sparse.be.arena import ALL_HI, ALL_LO, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, SLOTS, show_active
+from topk.sparse.be.arena import ALL_HI, ALL_LO, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, show_active, slot_of
 from topk.sparse.rows import usual_score
 from topk.sparse.scores import as_bound
 
@@ -49,6 +49,7 @@ def widen(t: Any, rows: Any, b: int, row: int, sign: int) -> None:
     if sign > 0:
         total = raise_top(t, rows, row, t.bucket_top[b])
         t.node[b].leaf_score = max(t.node[b].leaf_score, total)
+    gain = sign * level  # predicates that the row has in common with the others of its l-node: those of the path
     own = True  # whether the row belongs to the bucket itself rather than to a descendant
     while True:
         if sign > 0 and not t.knobs[RIGID]:
@@ -69,6 +70,7 @@ def widen(t: Any, rows: Any, b: int, row: int, sign: int) -> None:
         if p < 0:
             return
         t.pnode[p].count += sign
+        t.pnode[p].rank += np.float32(gain)
         if sign > 0:
             t.pnode[p].score = max(t.pnode[p].score, raise_top(t, rows, row, t.pnode_top[p]))
         b, own, level = t.pnode[p].owner, True, level - 1
@@ -79,7 +81,7 @@ def raise_top(t: Any, rows: Any, row: int, top: Any) -> Any:
     """Raise the upper bounds of a node to a row's weights; returns the row's usual score, rounded up."""
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):
-        slot = rows.attribute[p] % SLOTS
+        slot = slot_of(top, rows.attribute[p])
         top[slot] = max(top[slot], as_bound(rows.weight[p]))
     return as_bound(usual_score(rows, row, t.reference, t.scoring))
 

@@ -14,11 +14,12 @@ from topk.sparse.be.arena import (
     OWN_LO,
     RIGID,
     ROW,
-    SLOTS,
     Tree,
     find_pnode,
+    slot_of,
 )
 from topk.sparse.rows import Store, usual_score
+from topk.sparse.scores import as_bound
 
 Box = dict[int, tuple[float, float]]
 
@@ -48,6 +49,8 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
         assert bits == expected, f"bucket {b} knows the attributes of row {row}"
     assert node.count <= bucket.cap, f"bucket {b} does not overflow"
     _check_weights(t.bucket_top[b], store, own, f"l-node {b}")
+    if len(t.bucket_top[b]) >= store.dimensions:
+        assert t.bucket_top[b].tolist() == _heaviest(t, store, own), f"l-node {b} has its own bound per attribute"
     below, directory, p = list(own), set(), int(node.first)
     while p >= 0:
         directory.add(int(t.pnode[p].attr))
@@ -133,4 +136,14 @@ def _check_weights(top: np.ndarray, store: Store, rows: list[int], what: str) ->
     r = store.rows
     for row in rows:
         for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
-            assert top[r.attribute[p] % SLOTS] >= r.weight[p], f"{what} bounds its weights"
+            assert top[slot_of.py_func(top, r.attribute[p])] >= r.weight[p], f"{what} bounds its weights"
+
+
+def _heaviest(t: Tree, store: Store, rows: list[int]) -> list[float]:
+    """The largest weight per attribute, rounded up."""
+    r, found = store.rows, np.zeros(t.bucket_top.shape[1], np.float32)
+    for row in rows:
+        for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
+            found[r.attribute[p]] = max(found[r.attribute[p]], as_bound(r.weight[p]))
+    heaviest: list[float] = found.tolist()
+    return heaviest

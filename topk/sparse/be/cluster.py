@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.rows import floats, ints
+from topk.kernels.rows import fill, floats, ints
 from topk.sparse.be.arena import (
     ALL_HI,
     ALL_LO,
     ALPHA,
     CAPACITY,
     EXHAUSTIVE,
+    HISTOGRAM,
     LEVELS,
     OWN_HI,
     OWN_LO,
@@ -32,7 +33,10 @@ from topk.sparse.be.arena import (
     show_active,
 )
 from topk.sparse.be.bounds import path, position, raise_top, refresh, refresh_scores
-from topk.sparse.be.split import approximate, centre, exhaustive, halve
+from topk.sparse.be.split import approximate, centre, exhaustive, halve, within
+
+_CELLS = 16  # buckets of a histogram
+_THINNEST = 1e-150  # in place of the width of a histogram of one value
 
 
 @kernel(inner=True)
@@ -152,6 +156,10 @@ def partition(t: Any, rows: Any, b: int) -> None:
     for row in members:
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
             t.tally[rows.attribute[p]] = 0
+    p = t.bucket[b].pnode
+    while p >= 0:  # what moved has one more predicate in common
+        t.pnode[p].rank += np.float32(size - remaining)
+        p = t.bucket[t.pnode[p].owner].pnode
     give_room(t, b)
     for i in range(remaining):
         put_row(t, rows, b, members[i])
@@ -160,6 +168,9 @@ def partition(t: Any, rows: Any, b: int) -> None:
 
 @kernel(inner=True)
 def most_popular(t: Any, rows: Any, members: Any) -> int:
+    """The attribute of highest rank (§V-B) for a new p-node: its gain is the expressions that have it."""
+    if t.knobs[HISTOGRAM]:
+        return most_selective(t, rows, members)
     best, count = -1, 0
     if 8 * len(members) > len(t.tally):
         for a in range(len(t.tally)):
@@ -171,6 +182,35 @@ def most_popular(t: Any, rows: Any, members: Any) -> int:
             a = rows.attribute[p]
             if t.tally[a] > count or (t.tally[a] == count and a < best):
                 best, count = a, t.tally[a]
+    return best
+
+
+@kernel(inner=True)
+def most_selective(t: Any, rows: Any, members: Any) -> int:
+    """The same less a loss: the average size of the buckets in a histogram of the attribute's predicates."""
+    low, high, sizes = floats(len(t.tally)), floats(len(t.tally)), ints(_CELLS * len(t.tally))
+    fill(low, np.inf)
+    fill(high, -np.inf)
+    fill(sizes, 0)
+    for counting in range(2):  # the range of each attribute, then its histogram
+        for row in members:
+            for p in range(rows.start[row], rows.start[row] + rows.length[row]):
+                a, lo, hi = rows.attribute[p], within(rows.lo[p]), within(rows.hi[p])
+                if not counting:
+                    low[a], high[a] = min(low[a], lo), max(high[a], hi)
+                    continue
+                unit = max((high[a] - low[a]) / _CELLS, _THINNEST)
+                first, last = int((lo - low[a]) / unit), int((hi - low[a]) / unit)
+                for cell in range(min(first, _CELLS - 1), min(last, _CELLS - 1) + 1):
+                    sizes[_CELLS * a + cell] += 1
+    best, best_rank = -1, -np.inf
+    for a in range(len(t.tally)):
+        total, used = 0, 0
+        for cell in range(_CELLS * a, _CELLS * a + _CELLS):
+            total += sizes[cell]
+            used += 1 if sizes[cell] else 0
+        if t.tally[a] > 0 and t.tally[a] - total / max(used, 1) > best_rank:
+            best, best_rank = a, t.tally[a] - total / max(used, 1)
     return best
 
 
@@ -191,6 +231,7 @@ def move_rows(t: Any, rows: Any, members: Any, count: int, p: int) -> int:
                 t.tally[rows.attribute[q]] -= 1
         put_row(t, rows, target, row)
         t.pnode[p].count += 1
+        t.pnode[p].rank += np.float32(t.bucket[target].level)
         t.pnode[p].score = max(t.pnode[p].score, raise_top(t, rows, row, t.pnode_top[p]))
     refresh(t, rows, target)
     if t.node[target].count > t.bucket[target].cap:

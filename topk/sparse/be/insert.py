@@ -19,6 +19,7 @@ from topk.sparse.be.arena import (
     LARGEST,
     OWN_HI,
     OWN_LO,
+    RECURSIVE,
     RIGID,
     WORK,
     Tree,
@@ -81,9 +82,12 @@ def choose_bucket(t: Any, rows: Any, row: int) -> int:
 
 @kernel(inline="always")
 def rank_of(t: Any, p: int) -> Any:
-    """gain − loss: expressions filed there, less the predicate evaluations an event wastes there (§V-B)."""
+    """gain − loss: expressions filed there, less the predicate evaluations an event wastes there (§V-B). Recursive:
+    the rank of everything below it, when the last window closed.
+    """
     seen = t.pnode[p].seen
-    return t.pnode[p].count - (t.pnode[p].loss / seen if seen > 0.0 else 0.0)
+    wasted = t.pnode[p].loss / seen if seen > 0.0 else 0.0
+    return np.float64(t.pnode[p].rank) if t.knobs[RECURSIVE] else t.pnode[p].count - wasted
 
 
 @kernel(inner=True)

@@ -3,7 +3,8 @@
 p-nodes wait in one max-heap by an upper bound of their scores; the best is searched next. Two prunings: an l-node
 whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Ours adds a
 third in between: a bucket whose largest usual score (see `scores.reach`) is below is left with all its descendants.
-Without `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept.
+Without `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept. Without usual
+scores (`arena.USUAL`) it is the paper's search.
 
 The usual score is one number per node, the bound by weights (`upper_score`) takes a look per attribute of the event: a
 p-node waits by the first and gets the second when its turn comes, an l-node only if it is long. Both descendants of
@@ -22,11 +23,12 @@ from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import in_order, offer, pop, push
 from topk.kernels.rows import floats, ints, longer
-from topk.sparse.be.arena import BLOCK, RIGID, SLOTS, Tree, attribute_bit
+from topk.sparse.be.arena import BLOCK, RECURSIVE, RIGID, USUAL, Tree, attribute_bit, slot_of
 from topk.sparse.blocks import MAY_MATCH, Packed, compare, pack_codes
 from topk.sparse.contract import Workspace
 from topk.sparse.rows import Rows, clear, holds, row_score, spread
 from topk.sparse.scores import Scoring, at_most, lowered, raised, reach
+from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
 _FEW = 16  # expressions that are compared as quickly as the weight bound of their l-node
 
@@ -36,7 +38,7 @@ def upper_score(top: Any, columns: Any, score: Scoring) -> float:
     """uscore: the score that the event's weights and the largest weights of the attributes can give."""
     total = score.start
     for i in range(len(columns[0])):
-        weight = top[columns[0][i] % SLOTS]
+        weight = top[slot_of(top, columns[0][i])]
         if weight == np.inf:  # beyond float32: no bound
             return np.inf
         total = at_most(score, total, weight, columns[3][i])
@@ -69,9 +71,10 @@ def match(
     scores, found = best[:k], ids[:k]
     keys, items, waiting = floats(64), ints(64), 0  # keys are negated bounds
     stack, depth = ints(256), 1
-    size, nodes = 0, 0
-    rigid = t.knobs[RIGID] != 0.0
-    usual = reach(columns, t.reference, score)
+    size, nodes, ranges, discarded, evaluations, queued = 0, 0, 0, 0, 0, 0
+    rigid, recursive = t.knobs[RIGID] != 0.0, t.knobs[RECURSIVE] != 0.0
+    # As published: NaN, with which no usual score is ever compared, and the bound by weights of every l-node.
+    usual, few = (reach(columns, t.reference, score), _FEW) if t.knobs[USUAL] else (np.nan, 0)
     least, least_usual = -np.inf, -np.inf  # the k-th score, and the usual score that can reach it
     stack[0], p, low, high = 0, -1, 0.0, 0.0
     while True:
@@ -87,29 +90,36 @@ def match(
                     if depth + 2 > len(stack):
                         stack = longer(stack, ints(2 * len(stack)))
                     left, right = node[here.left], node[here.right]
+                    ranges, discarded = ranges + 2, discarded + 2 + depth
                     stack[depth] = here.left
                     depth += worth(left, low, high, rigid, least_usual)
                     stack[depth] = here.right
                     depth += worth(right, low, high, rigid, least_usual)
+                    discarded -= depth
+                ranges += 1
                 if not (here.own_lo <= high and low <= here.own_hi):
+                    discarded += 1
                     continue
             hopeless = here.leaf_score < least_usual
-            if here.count > _FEW and not hopeless and least > -np.inf:
+            if here.count > few and not hopeless and least > -np.inf:
                 hopeless = upper_score(bucket_top[b], columns, score) < least
             if here.count and not hopeless:
                 wasted = 0
-                counts[0] += here.count
+                counts[ENTRIES] += here.count
                 for i in range(here.start, here.start + here.count):
                     if needs[i] & missing:
                         wasted += 1
+                        evaluations += 1
                         continue
                     block = entries[i, BLOCK]
                     verdict = compare(blocks, step, block, codes, event, score, least)
+                    evaluations += verdict if verdict > 0 else blocks[block, 1]
                     if verdict != MAY_MATCH:
                         wasted += max(verdict, 0)
                         continue
                     row = blocks[block, 0]
                     if holds(rows, row, event, extra):
+                        queued += 1
                         size = offer(scores, found, size, row_score(rows, row, event, score), rows.ids[row])
                         if prune and size == k:
                             least = scores[0]
@@ -135,17 +145,24 @@ def match(
                     unknown = np.isnan(usual)
                     bound = upper_score(pnode_top[q], columns, score) if unknown else raised(pnode[q].score * usual)
                 if not bound < least:
+                    queued += 1
                     waiting = push(keys, items, waiting, -bound, q)
+        if learn and recursive and p >= 0:
+            pnode[p].loss += np.float32(discarded)
+        discarded = 0
         if waiting == 0 or (prune and -keys[0] < least):
             break
         p = items[0]
-        waiting = pop(keys, items, waiting)
+        waiting, queued = pop(keys, items, waiting), queued + 1
         if learn:
             pnode[p].seen += np.float32(1.0)
-        if prune and least > -np.inf and upper_score(pnode_top[p], columns, score) < least:
+        # Where usual scores do not bound, it has waited by this bound already.
+        if prune and least > -np.inf and not np.isnan(usual) and upper_score(pnode_top[p], columns, score) < least:
             continue
         low, high = low_event[pnode[p].attr], high_event[pnode[p].attr]
         stack[0], depth = pnode[p].root, 1
     clear(event, columns[0])
-    counts[1] += nodes
+    counts[NODES] += nodes
+    counts[COMPARISONS] += ranges + evaluations
+    counts[QUEUED] += queued
     return in_order(scores, found, size)

@@ -5,8 +5,7 @@ bucket is shortest, the smallest coverage among equals. `approximate` fills left
 left or right would get less than α of the expressions; then `halve` cuts the space in the middle.
 Labels: 0 left, 1 overlapping, 2 right.
 
-Ours changes one thing: above _TRY_ALL expressions (only batch construction gets there) I is tried at evenly spaced
-ranks, which keeps the cost at O(n log n) instead of O(n²).
+Both cost O(n log n): the paper judges each of the n cuts by a look at all expressions, here prefixes tell the same.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from coverlay import kernel
 from topk.kernels.heaps import heapify, in_order
 from topk.kernels.rows import fill, floats, ints
 
-_TRY_ALL = 64
-_TRIES = 32
 _FAR = 1e150  # in place of ±inf, so that lengths can be compared
 
 
@@ -40,51 +37,68 @@ def exhaustive(lo: Any, hi: Any, alpha: float, label: Any) -> bool:
     """split_opt: best of Ω_up and Ω_low. False if no split satisfies α; `label` is then undefined."""
     n = len(lo)
     least = max(1, int(np.ceil(alpha * n)))
-    by_hi, by_lo = ascending(hi, 1.0), ascending(lo, -1.0)
-    best_overlap, best_coverage, best_cut, best_side = np.inf, np.inf, 0.0, -1
-    step = 1 if n <= _TRY_ALL else max(1, n // _TRIES)
-    for side in range(2):
-        for taken in range(least, n - least + 1, step):
-            cut = hi[by_hi[taken - 1]] if side == 0 else lo[by_lo[taken - 1]]
-            valid, overlap, coverage = _judge(lo, hi, cut, side, least)
-            if valid and (overlap < best_overlap or (overlap == best_overlap and coverage < best_coverage)):
-                best_overlap, best_coverage, best_cut, best_side = overlap, coverage, cut, side
-    if best_side < 0:
-        return False
+    overlap, coverage, cut = best_cut(lo, hi, least)
+    from_right_lo, from_right_hi = floats(n), floats(n)  # Ω_low: the same, seen in a mirror
     for i in range(n):
-        label[i] = _label(lo[i], hi[i], best_cut, best_side)
+        from_right_lo[i], from_right_hi[i] = -hi[i], -lo[i]
+    other_overlap, other_coverage, other_cut = best_cut(from_right_lo, from_right_hi, least)
+    if overlap == np.inf and other_overlap == np.inf:
+        return False
+    mirrored = other_overlap < overlap or (other_overlap == overlap and other_coverage < coverage)
+    for i in range(n):
+        if mirrored:
+            label[i] = 2 - _label(from_right_lo[i], from_right_hi[i], other_cut)
+        else:
+            label[i] = _label(lo[i], hi[i], cut)
     return True
 
 
 @kernel(inline="always")
-def _label(lo: float, hi: float, cut: float, side: int) -> Any:
-    """Side 0: all that ends by the cut is left, all that begins after it right; side 1 mirrored."""
-    if side == 0:
-        return 0 if hi <= cut else (2 if lo > cut else 1)
-    return 2 if lo >= cut else (0 if hi < cut else 1)
+def _label(lo: float, hi: float, cut: float) -> Any:
+    """All that ends by the cut is left, all that begins after it right."""
+    return 0 if hi <= cut else (2 if lo > cut else 1)
 
 
 @kernel(inner=True)
-def _judge(lo: Any, hi: Any, cut: float, side: int, least: int) -> Any:
-    """Whether left and right get enough, length of the overlapping bucket, length covered by the three."""
-    low, high, count = floats(3), floats(3), ints(3)
-    fill(low, _FAR)
-    fill(high, -_FAR)
-    fill(count, 0)
-    for i in range(len(lo)):
-        which = _label(lo[i], hi[i], cut, side)
-        count[which] += 1
-        low[which] = min(low[which], max(lo[i], -_FAR))
-        high[which] = max(high[which], min(hi[i], _FAR))
-    if count[0] < least or count[2] < least:
-        return False, 0.0, 0.0
-    sides = (high[0] - low[0]) + (high[2] - low[2])
-    if count[1] == 0:
-        return True, 0.0, sides
-    overlap = high[1] - low[1]
-    with_left = max(0.0, min(high[0], high[1]) - max(low[0], low[1]))
-    with_right = max(0.0, min(high[2], high[1]) - max(low[2], low[1]))
-    return True, overlap, sides + overlap - with_left - with_right
+def best_cut(lo: Any, hi: Any, least: int) -> Any:
+    """The best end of an expression to cut at: length of the overlapping bucket (∞ if no cut leaves both sides enough),
+    length covered by the three, the cut. By prefixes of both orders every cut is judged in a step.
+    """
+    n = len(lo)
+    by_hi, by_lo = ascending(hi, 1.0), ascending(lo, 1.0)
+    # Where the first i by end begin, where the others do; how far the first i by begin reach, how far the others do.
+    left_lo, rest_lo, left_hi, rest_hi = floats(n + 1), floats(n + 1), floats(n + 1), floats(n + 1)
+    left_lo[0] = rest_lo[n] = _FAR
+    left_hi[0] = rest_hi[n] = -_FAR
+    for i in range(n):
+        left_lo[i + 1] = min(left_lo[i], within(lo[by_hi[i]]))
+        left_hi[i + 1] = max(left_hi[i], within(hi[by_lo[i]]))
+    for i in range(n - 1, -1, -1):
+        rest_lo[i] = min(rest_lo[i + 1], within(lo[by_hi[i]]))
+        rest_hi[i] = max(rest_hi[i + 1], within(hi[by_lo[i]]))
+    best_overlap, best_coverage, best, begun = np.inf, np.inf, 0.0, 0
+    for i in range(least, n - least + 1):  # how many are left, and `begun` how many do not begin after the cut
+        cut = hi[by_hi[i - 1]]
+        if hi[by_hi[i]] == cut:
+            continue
+        while begun < n and lo[by_lo[begun]] <= cut:
+            begun += 1
+        if n - begun < least:
+            break
+        overlap, coverage = 0.0, (within(cut) - left_lo[i]) + (rest_hi[begun] - within(lo[by_lo[begun]]))
+        if begun > i:
+            overlap = left_hi[begun] - rest_lo[i]
+            coverage += overlap - max(0.0, within(cut) - max(left_lo[i], rest_lo[i]))
+            coverage -= max(0.0, min(rest_hi[begun], left_hi[begun]) - within(lo[by_lo[begun]]))
+        if overlap < best_overlap or (overlap == best_overlap and coverage < best_coverage):
+            best_overlap, best_coverage, best = overlap, coverage, cut
+    return best_overlap, best_coverage, best
+
+
+@kernel(inline="always")
+def within(bound: float) -> Any:
+    """A bound as a number that lengths can be computed of."""
+    return min(max(bound, -_FAR), _FAR)
 
 
 @kernel(inner=True)

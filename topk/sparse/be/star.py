@@ -10,7 +10,11 @@ and then takes insertions like the other. What ours changes: the bounds of §VI 
 cut by a bound of the whole score (the largest usual score below the node times the event's largest weight/usual
 weight): a sum over all attributes of the event is far above what a few predicates can reach. Scores need not be sums:
 any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order of a search
-(`layout`). And above 64 expressions a split tries 32 cuts (only batch construction meets such buckets).
+(`layout`). l-nodes hold 20 expressions where the paper's hold 5, and a p-node's rank counts what is below it.
+
+`be-star-paper` has none of these changes: the capacities of Table II(a), a bound per attribute in every node (the paper
+compresses, but does not say how), no usual scores, and the rank of §V-B, which adds up over the nodes below it. What is
+left of ours: at most 8 partitionings on a path, and comparing packed expressions, which changes no count.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from coverlay import CoverlayError
-from topk.sparse.be.tree import OPTIONS, BETree
+from topk.sparse.be.tree import OPTIONS, RANKINGS, TABLE, BETree
 from topk.sparse.catalogue import SparseCatalogue
 
 SPLITTING = ("exhaustive", "approximate")
@@ -34,6 +38,9 @@ class BEStarTree(BETree):
         "alpha": "least share of an overflowing bucket that each side of a split must get",
         "beta": "how many times a bucket's range may grow before it gets a new parent",
         "splitting": "exhaustive or approximate",
+        "slots": "upper bounds of weights per node, which attributes share; 0: one per attribute",
+        "usual_bound": "whether nodes are also bounded by their largest usual score",
+        "ranking": f"what a p-node is worth: {', '.join(RANKINGS)} (recursive, new ones by their selectivity)",
     }
     rigid = False
     prunes = True
@@ -63,3 +70,25 @@ class BEStarBatch(BEStarTree):
 
     name = "be-star-batch"
     batch = True
+
+
+# How the published tree differs from ours.
+AS_PUBLISHED: dict[str, Any] = {"capacity": TABLE, "slots": 0, "usual_bound": False, "ranking": RANKINGS[1]}
+
+
+class BEStarPaper(BEStarTree):
+    """BE*-Tree as published, built one expression at a time; slower than be-star, to compare with."""
+
+    name = "be-star-paper"
+
+    def __init__(
+        self,
+        catalogue: SparseCatalogue,
+        *,
+        capacity: int | str = AS_PUBLISHED["capacity"],
+        slots: int = AS_PUBLISHED["slots"],
+        usual_bound: bool = AS_PUBLISHED["usual_bound"],
+        ranking: str = AS_PUBLISHED["ranking"],
+        **shared: Any,
+    ) -> None:
+        super().__init__(catalogue, capacity=capacity, slots=slots, usual_bound=usual_bound, ranking=ranking, **shared)

@@ -17,7 +17,21 @@ import numpy as np
 
 from coverlay import CoverlayError
 from topk.kernels.rows import fitted
-from topk.sparse.be.arena import BLOCK, CAPACITY, HASHED, LARGEST, PNODES, RIGID, ROW, WORK, TreeInHand, allocate, grown
+from topk.sparse.be.arena import (
+    BLOCK,
+    BUCKETS,
+    CAPACITY,
+    HASHED,
+    LARGEST,
+    PNODES,
+    RECURSIVE,
+    RIGID,
+    ROW,
+    WORK,
+    TreeInHand,
+    allocate,
+    grown,
+)
 from topk.sparse.be.check import check_tree
 from topk.sparse.be.delete import delete_row
 from topk.sparse.be.insert import insert_rows
@@ -33,16 +47,21 @@ from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
 _FINEST = 2.0**-30  # resolution of a domain, as a share of it: no path has more than 30 halvings
 
+AUTO, TABLE = "auto", "table"  # capacities: ours, and those of the paper's Table II(a)
+RANKINGS = ("count", "recursive", "histogram")
+
 OPTIONS = {
     "score": HELP,
-    "capacity": "rows of an l-node before it is cut, or auto: by match_probability",
-    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160)",
+    "capacity": "rows of an l-node before it is cut, or auto or table: by match_probability",
+    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160) or table (5 below 1 %)",
     "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
 }
 
 
-def capacity_for(match_probability: float) -> int:
-    """Table II(a), but for its 5 below 1 %: an l-node's expressions lie side by side here, 20 is faster there too."""
+def capacity_for(match_probability: float, as_published: bool) -> int:
+    """Table II(a). Ours is 20 for its 5 below 1 %: an l-node's expressions lie side by side, 20 is faster there too."""
+    if match_probability < 0.01 and as_published:
+        return 5
     return 20 if match_probability < 0.1 else 160
 
 
@@ -58,7 +77,7 @@ class BETree(SparseIndex):
         self,
         catalogue: SparseCatalogue,
         score: str | Score = "sum",
-        capacity: int | str = "auto",
+        capacity: int | str = AUTO,
         match_probability: float = 0.001,
         window: int = _WINDOW,
         *,
@@ -66,19 +85,32 @@ class BETree(SparseIndex):
         beta: float = 4.0,
         exhaustive: bool = True,
         batch: bool = False,
+        slots: int = 32,
+        usual_bound: bool = True,
+        ranking: str = RANKINGS[0],
     ) -> None:
         super().__init__(catalogue, score)
-        size = capacity_for(match_probability) if capacity == "auto" else int(capacity)
+        chosen = capacity in (AUTO, TABLE)
+        size = capacity_for(match_probability, capacity == TABLE) if chosen else int(capacity)
         if size < 1:
             raise CoverlayError(f"capacity must be at least 1, not {size}")
         if window < 0:
             raise CoverlayError(f"window must be 0 or more, not {window}")
+        if slots < 0:
+            raise CoverlayError(f"slots must be 0 or more, not {slots}")
+        if ranking not in RANKINGS:
+            raise CoverlayError(f"ranking must be one of {', '.join(RANKINGS)}, not {ranking!r}")
         self._window, self._since = int(window), 0
-        knobs = np.array([size, alpha, beta, float(self.rigid), float(exhaustive)])
+        self.recycled = 0  # expressions that were inserted again because of what events taught
+        ranked = RANKINGS.index(ranking)
+        knobs = np.array([size, alpha, beta, self.rigid, exhaustive, usual_bound, ranked > 0, ranked > 1], np.float64)
+        shared = 1
+        while shared < (slots or max(self.dimensions, 1)):
+            shared *= 2
         domain = domains(self._store.rows, self.dimensions)
         reference = usual_weights(self._store.rows, self.dimensions)
         self._codes = Codes(self._store, self._live())
-        self._tree = allocate(self.dimensions, knobs, domain, reference, self._codes.at, self._scoring)
+        self._tree = allocate(knobs, shared, domain, reference, self._codes.at, self._scoring)
         if batch:
             # All rows in the root's l-node, then one cascade of partitioning and clustering.
             self._tree.knobs[CAPACITY] = max(self._store.used, 1)
@@ -149,20 +181,39 @@ class BETree(SparseIndex):
             self.recycle()
 
     def ranks(self) -> Floats:
-        """rank of every live p-node (gain − loss, §V-B); NaN where there is none."""
+        """rank of every live p-node (gain − loss, §V-B); NaN where there is none.
+
+        Ours counts what is filed below it. Recursive, as published: gain is the predicates that the expressions of an
+        l-node have in common (those of its path), and the ranks of all p-nodes below add up. The l-nodes of a
+        c-directory share a window of events.
+        """
         pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
-        rank = pnodes.count - pnodes.loss.astype(np.float64) / np.maximum(pnodes.seen, 1.0)
-        return np.where(pnodes.owner >= 0, rank, np.nan)
+        live, loss = pnodes.owner >= 0, pnodes.loss.astype(np.float64) / np.maximum(pnodes.seen, 1.0)
+        if not self._tree.knobs[RECURSIVE]:
+            return np.where(live, pnodes.count - loss, np.nan)
+        buckets = self._tree.bucket[: int(self._tree.meta[BUCKETS])]
+        leaves = buckets[(buckets.level > 0)]
+        gain = np.zeros(len(pnodes))
+        np.add.at(gain, leaves.pnode, leaves.level * self._tree.node.count[: len(buckets)][buckets.level > 0])
+        rank = np.where(live, gain - loss, 0.0)
+        level = np.where(live, buckets.level[pnodes.owner], -1)
+        for depth in range(int(level.max(initial=0)), 0, -1):
+            here = np.flatnonzero(level == depth)
+            np.add.at(rank, buckets.pnode[pnodes.owner[here]], rank[here])
+        return np.where(live, rank, np.nan)
 
     def recycle(self) -> int:
         """Reinsert what is below p-nodes whose loss exceeds their gain; returns how many expressions moved."""
-        bad = np.flatnonzero(self.ranks() < 0.0)
+        ranks = self.ranks()
+        bad = np.flatnonzero(ranks < 0.0)
+        self._tree.pnode.rank[: len(ranks)] = np.where(np.isnan(ranks), 0.0, ranks)
         rows = self._below(bad.tolist())
         for row in rows.tolist():
             self._take_out(row)
         self._tree.pnode.loss = self._tree.pnode.seen = 0.0
         self._since = 0
         self._insert_all(rows)
+        self.recycled += len(rows)
         return len(rows)
 
     def _below(self, pnodes: list[int]) -> np.ndarray:
