@@ -54,9 +54,10 @@
     const scale = { domain: known.map(([name]) => name), range: known.map(([, i]) => colours.range[i]) };
     for (const layer of spec.layer) if (layer.encoding.color?.field) layer.encoding.color.scale = scale;
   };
-  // A legend as wide as its picture.
+  // A legend as wide as its picture: it begins right of the axis. Names of lines that lie on each other are broken.
+  const BROKEN = "split(replace(datum.label, / = /g, ' =|'), '|')";
   const fitLegend = (id, spec, names) => {
-    const room = $(id).clientWidth - 24, longest = Math.max(...[...names].map((name) => name.length));
+    const room = $(id).clientWidth - 80, longest = Math.max(...[...names].map((name) => name.length));
     const columns = Math.max(1, Math.min(4, Math.floor(room / (7 * longest + 28))));
     for (const layer of spec.layer) {
       const { color, shape } = layer.encoding;
@@ -64,7 +65,7 @@
       if (!color?.field) continue;
       // One entry says nothing; dozens leave no room for the picture.
       if (names.size < 2 || names.size > MOST_NAMES) color.legend = null;
-      else if (color.legend) Object.assign(color.legend, { columns, labelLimit: Math.max(80, room - 20) });
+      else if (color.legend) Object.assign(color.legend, { columns, labelExpr: BROKEN, labelLimit: Math.max(80, room) });
     }
   };
 
