@@ -123,16 +123,16 @@ def ask(address: int, event: Any) -> Any:
 
 @kernel(inner=True)
 def any_match(t: Any, event: Any) -> Any:
-    """(does any entry match?, entries compared and blocks of 64 looked at)"""
-    looked = 0
+    """(does any entry match?, was a static part asked: 1 or 0, entries compared, blocks of 64 looked at)"""
+    sliced = compared = blocks = 0
     if t.built > 0:
         note_event(t.scratch, event)
         found = _static_match(t, event)
-        looked = t.scratch.work[0] + t.scratch.work[1]
+        sliced, compared, blocks = 1, t.scratch.work[0], t.scratch.work[1]
         if found:
-            return True, looked
-    found, compared = _tail_match(t, event)
-    return found, looked + compared
+            return True, sliced, compared, blocks
+    found, scanned = _relaxed_match(t, event) if t.relaxed else _tail_match(t, event)
+    return found, sliced, compared + scanned, blocks
 
 
 @kernel(inner=True)
@@ -153,23 +153,36 @@ def _static_match(t: Any, event: Any) -> bool:
 
 @kernel(inner=True)
 def _tail_match(t: Any, event: Any) -> Any:
-    """NaN (missing) fails every comparison."""
-    named, lo, hi, residue, is_relaxed = t.named, t.lo, t.hi, t.residue, t.relaxed
+    """Scan up to the first entry of which all holds. NaN (missing) fails every comparison.
+
+    No branch on a single comparison: which of them fail is unpredictable, and a wrong guess takes as long as an entry.
+    """
+    named, lo, hi, residue = t.named, t.lo, t.hi, t.residue
     for row in range(t.filled):
-        hit = not is_relaxed
+        hit = True
         for i in range(named.shape[1]):
             j = named[row, i]
             if j < 0:
                 break
-            if (lo[row, i] <= event[j] <= hi[row, i]) == is_relaxed:
-                if is_relaxed and residue[row] != PLAIN and not admits_value(t.residues, residue[row], j, event[j]):
-                    continue
-                hit = is_relaxed
-                break
-        if hit and not is_relaxed and residue[row] != PLAIN:
-            hit = admits(t.residues, residue[row], event)
-        if hit:
+            value = event[j]
+            hit &= (lo[row, i] <= value) & (value <= hi[row, i])
+        if hit and (residue[row] == PLAIN or admits(t.residues, residue[row], event)):
             return True, row + 1
+    return False, t.filled
+
+
+@kernel(inner=True)
+def _relaxed_match(t: Any, event: Any) -> Any:
+    """Scan up to the first entry of which anything holds."""
+    named, lo, hi, residue = t.named, t.lo, t.hi, t.residue
+    for row in range(t.filled):
+        for i in range(named.shape[1]):
+            j = named[row, i]
+            if j < 0:
+                break
+            inside = lo[row, i] <= event[j] <= hi[row, i]
+            if inside and (residue[row] == PLAIN or admits_value(t.residues, residue[row], j, event[j])):
+                return True, row + 1
     return False, t.filled
 
 

@@ -213,18 +213,17 @@ class Broker:
     def _publication(self, message: Publication) -> float:
         network, now = self.network, self.network.env.now
         ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
-        interested, asked, compared = self.parts[message.tree].wants(message.source, message.values)
+        interested, looked = self.parts[message.tree].wants(message.source, message.values)
         took, on_tables, on_matching = self.took(), 0.0, 0.0
         if self._prices is not None:
-            on_tables = tables_time(self._prices, asked, compared)
+            on_tables = tables_time(self._prices, *looked)
             on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
             took = event_time(self._prices, on_tables, on_matching, len(ids), len(interested) * message.size)
         if len(ids):
             served_at = now + took
             latency = served_at - message.published
             network.recorder.delivered((message.event, self.number, served_at, message.hop, latency), ids, scores)
-        counts = (entries, nodes, asked, compared)
-        times = (took, on_tables, on_matching)
+        counts, times = (entries, nodes, *looked), (took, on_tables, on_matching)
         number = self.record_publication(message, len(ids), len(interested), counts, times)
         for neighbour in interested:
             self.send(
@@ -248,7 +247,7 @@ class Broker:
         message: Publication,
         served: int,
         forwarded: int,
-        counts: tuple[int, int, int, int],
+        counts: tuple[int, int, int, int, int, int],
         times: tuple[float, float, float],
     ) -> int:
         """Write down that an event came; the number of the row. `counts` and `times` as in the schema."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from broker.messages import Key, Publication, Reply, Winner
-from broker.tables import LocalTable, RankedTable
+from broker.tables import LocalTable, Looked, RankedTable
 from broker.trace.schema import CLIENT
 from broker.work import event_time, matching_time, tables_time
 
@@ -52,8 +52,7 @@ class Work:
 
     entries: int = 0
     nodes: int = 0
-    asked: int = 0
-    compared: int = 0
+    tables: Looked = (0, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -97,10 +96,10 @@ class Visits:
         served = self._proceed(visit, message.winners)
         took, on_tables, on_matching = broker.took(), 0.0, 0.0
         if (prices := broker.network.settings.prices) is not None:
-            on_tables = tables_time(prices, work.asked, work.compared)
+            on_tables = tables_time(prices, *work.tables)
             on_matching = matching_time(prices, work.entries, work.nodes) if message.asks and len(broker.local) else 0.0
             took = event_time(prices, on_tables, on_matching, len(served), broker.outgoing_bytes)
-        counts = (work.entries, work.nodes, work.asked, work.compared)
+        counts = (work.entries, work.nodes, *work.tables)
         broker.record_publication(message, len(served), broker.outgoing_events, counts, (took, on_tables, on_matching))
         broker.record_ranked(message, "query" if message.asks else "award", took)
         self._due = [(visit, served, now + took)]
@@ -175,7 +174,7 @@ class Visits:
         ids, scores, work.entries, work.nodes = broker.local.top(message.values, k, message.weights)
         found = [(CLIENT, ids, scores)]
         if self.settings.rank == "none":
-            interested, work.asked, work.compared = part.wants(message.source, message.values)
+            interested, work.tables = part.wants(message.source, message.values)
             visit.bounds = dict.fromkeys(interested, ANYTHING)
         else:
             for neighbour in part.neighbours:
@@ -183,7 +182,8 @@ class Visits:
                 if neighbour != message.source and len(table):
                     assert isinstance(table, RankedTable)
                     ids, scores, entries, nodes = table.top(message.values, k, message.weights)
-                    work.asked, work.compared = work.asked + 1, work.compared + entries + nodes
+                    asked, sliced, compared, blocks = work.tables
+                    work.tables = asked + 1, sliced + (nodes > 0), compared + entries, blocks + nodes
                     if len(ids):
                         found.append((neighbour, ids, scores))
                         visit.bounds[neighbour] = (-float(scores[0]), int(ids[0]))

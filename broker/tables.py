@@ -21,6 +21,8 @@ from routing.filter import Filter
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+Looked = tuple[int, int, int, int]  # tables asked, those of them in slices; entries compared there, blocks looked at
+
 NOTHING = (np.empty(0, np.int64), np.empty(0), 0, 0)
 _LEFT = -1  # in place of a subscription: its entry was in the static part and is gone
 
@@ -42,7 +44,7 @@ class LinkTable:
         self._built = 0  # places of the static part, of which some are _LEFT
         self._filled = 0  # rows of the tail that are in the arrays
         self._changed = False  # since an event asked
-        self._read = 0  # entries looked at since the static part was built
+        self._read = 0  # entries and blocks looked at since the static part was built
         self._build_at = NEVER  # of them: a new static part is worth it
         self._rows = link_rows.new_rows(len(domain), store.residues, store.scratch, semantics)
         # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
@@ -84,13 +86,13 @@ class LinkTable:
         """Does any entry match? Under relaxed semantics: does any predicate of any entry hold?"""
         return self.ask(event)[0]
 
-    def ask(self, event: Floats) -> tuple[bool, int]:
-        """Does any entry match, and how many entries and blocks of entries were looked at?"""
+    def ask(self, event: Floats) -> tuple[bool, int, int, int]:
+        """Does any entry match? Is the table in slices (1 or 0), entries compared, blocks of them looked at."""
         if self._changed or self._read >= self._build_at:
             self._take_in()
-        found, compared = link_rows.ask(self._rows.address, event)
-        self._read += compared
-        return found, compared
+        found, sliced, compared, blocks = link_rows.ask(self._rows.address, event)
+        self._read += compared + blocks
+        return found, sliced, compared, blocks
 
     @property
     def pruned(self) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
-from broker.tables import LinkTable, RankedTable
+from broker.tables import LinkTable, Looked, RankedTable
 from broker.trace.schema import CLIENT, NOBODY
 from broker.work import MOST
 from routing.advertisements import AdvertTable
@@ -55,21 +55,23 @@ class TreePart:
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: self._advert_ledger() for n in self.neighbours}
 
-    def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], int, int]:
-        """The neighbours that an event from `source` goes on to, the tables asked and the entries compared for it."""
-        interested, asked, compared = [], 0, 0
+    def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], Looked]:
+        """The neighbours that an event from `source` goes on to, and what looking for them took."""
+        interested, asked, sliced, compared, blocks = [], 0, 0, 0, 0
         for neighbour in self.neighbours:
             if neighbour == source:
                 continue
             if neighbour in self.gets_everything:
                 interested.append(neighbour)
             elif table := self.tables[neighbour]:
-                found, looked = table.ask(values)
+                found, in_slices, entries, looked = table.ask(values)
                 asked += 1
-                compared += looked
+                sliced += in_slices
+                compared += entries
+                blocks += looked
                 if found:
                     interested.append(neighbour)
-        return interested, asked, compared
+        return interested, (asked, sliced, compared, blocks)
 
     # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
 

@@ -136,9 +136,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         # Work. Of the matcher of the target's own clients: entries compared, and nodes, cells or blocks looked at.
         matcher_entries=pa.int64(),
         matcher_nodes=pa.int64(),
-        # Of the neighbours' tables: those that it was held against (not the empty ones), and entries compared there.
+        # Of the neighbours' tables: those that it was held against (not the empty ones), those of them in slices
+        # (broker/link_rows.py), entries compared there, and blocks of 64 entries looked at together.
         tables_asked=pa.int64(),
+        sliced=pa.int64(),
         compared=pa.int64(),
+        blocks=pa.int64(),
         service=pa.float64(),  # how long the target served it; copies and deliveries left at time + service
         on_tables=pa.float64(),  # parts of the service: holding it against the tables of neighbours,
         on_matching=pa.float64(),  # and finding the best of the target's own subscriptions
@@ -263,7 +266,8 @@ _LATER = (
     "engine_reason",
 )
 OPTIONAL = {("run", name) for name in _LATER}
-OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes", "tables_asked", "compared")}
+OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes")}
+OPTIONAL |= {("publications", name) for name in ("tables_asked", "sliced", "compared", "blocks")}
 OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
 OPTIONAL |= {(table, name) for table in ("decisions", "decisions_rest") for name in ("pages", "round_trips", "took")}
 OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}

@@ -154,6 +154,7 @@ def _publications(rng: np.random.Generator, count: int, parent: Any, deliveries:
         "published": event * 30.0, "waited": waited, "served": served, "forwarded": rng.integers(0, 4, count),
         "matcher_entries": rng.integers(0, 2000, count), "matcher_nodes": rng.integers(0, 9, count),
         "tables_asked": rng.integers(0, 4, count), "compared": rng.integers(0, 4000, count),
+        "sliced": rng.integers(0, 2, count), "blocks": rng.integers(0, 60, count),
         "service": np.zeros(count), "on_tables": np.zeros(count), "on_matching": np.zeros(count),
         "useful": rng.random(count) < 0.9,
     })  # fmt: skip

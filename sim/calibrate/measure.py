@@ -1,18 +1,19 @@
 """The work that is measured: searches for covers, tables, matchers, messages.
 
-Searches for covers and matchers are timed in batches, as a compiled broker does them. Where only single calls exist
-(tables, searches for covered entries), the time of an empty call from Python is taken off. A message and a byte are
-what it takes to receive through a local socket, a result what it takes to send. `zorder-emulated` stands for the
-greedy search that it emulates, so it has the coefficients of `zorder`.
+Searches for covers, tables and matchers are timed in batches, as a compiled broker does them. Where only single calls
+exist (searches for covered entries), the time of an empty call from Python is taken off. A message and a byte are what
+it takes to receive through a local socket, a result what it takes to send. `zorder-emulated` stands for the greedy
+search that it emulates, so it has the coefficients of `zorder`.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 
 import covering
 import topk
+from broker import link_rows, local_rows
 from broker.filter_rows import FilterRows
-from broker.ranking import make_ranking
-from broker.tables import LinkTable, LocalTable
+from broker.residue_rows import PLAIN
 from broker.work import EQUAL, PARTNER
 from covering.kdtree import KdTreeIndex
 from coverlay import kernel
@@ -31,7 +32,7 @@ from routing.filter import Filter
 from routing.strategies.basic import Identity
 from routing.strategies.merging import Merging
 from sim.bench import boxes
-from sim.calibrate.fit import Fitted, Sample, fit, predicted
+from sim.calibrate.fit import Counts, Fitted, Sample, fit, predicted
 from sim.workloads.begen import Begen, begen
 from sim.workloads.located import Located, located_workload
 
@@ -39,8 +40,9 @@ Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 QUERIES = 64
-ROUNDS = 15  # on a busy machine some of them run undisturbed
-LONGEST = 0.15  # seconds that one sample may take, but for a second round
+EVENTS = 1_000  # that tables are asked for: a processor learns the branches of a few by heart
+PASSES, ROUNDS = 3, 5  # rounds by turns with all other samples: a slow second of the machine spoils no single one
+SHORTEST, LONGEST = 0.01, 0.05  # seconds that a sample takes in a pass; more where a single round does
 K = 10
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
@@ -51,18 +53,40 @@ _EMULATES = {"zorder-emulated": "zorder"}
 _SEED, _OTHER_SEED = 1, 2
 
 
+@dataclass(frozen=True)
+class Task:
+    """Work whose time is to be taken."""
+
+    counts: Counts  # per operation
+    do: Callable[[], Any]
+    operations: int
+    overhead: float = 0.0  # of an operation, that is none of the work, in microseconds
+
+
 def least(task: Callable[[], Any], operations: int) -> float:
-    """Microseconds per operation: the least of many rounds, fewer where they take long."""
-    task()  # compiled, and in the caches
-    best, until = float("inf"), time.perf_counter() + LONGEST
-    for turn in range(ROUNDS):
+    """Microseconds per operation: the least of some rounds, more where they are short, fewer where they take long."""
+    best, begun, rounds, spent = float("inf"), time.perf_counter(), 0, 0.0
+    while spent < LONGEST and (rounds < ROUNDS or spent < SHORTEST):
         started = time.perf_counter()
         task()
         ended = time.perf_counter()
-        best = min(best, ended - started)
-        if turn and ended > until:
-            break
+        best, rounds, spent = min(best, ended - started), rounds + 1, ended - begun
     return best / operations * 1e6
+
+
+def measured(*groups: Iterable[Task]) -> list[list[Sample]]:
+    """The samples of each group of tasks."""
+    made = [list(group) for group in groups]
+    for task in chain(*made):
+        task.do()  # compiled, and in the caches
+    passes = [[[least(task.do, task.operations) for task in group] for group in made] for _ in range(PASSES)]
+    return [
+        [
+            (task.counts, max(min(times) - task.overhead, 0.01))
+            for task, *times in zip(group, *(one[number] for one in passes), strict=True)
+        ]
+        for number, group in enumerate(made)
+    ]
 
 
 def _each(ask: Callable[[Any], Any], asked: Any) -> None:
@@ -77,6 +101,7 @@ def _nothing(row: Any) -> int:
 
 def _empty_call() -> float:
     row = np.zeros(4)
+    _nothing(row)  # compiled
     return least(lambda: [_nothing(row) for _ in range(QUERIES)], QUERIES)
 
 
@@ -97,8 +122,8 @@ def _method_of(name: str) -> tuple[str, float]:
     return name, 0.3 if name in ("zorder", "hilbert") else 0.0
 
 
-def _search_samples(name: str, cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[tuple[Sample, Sample]]:
-    """Of a search for a cover (probes), and of one for covered entries (entries held)."""
+def _search_tasks(name: str, cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[tuple[Task, Task]]:
+    """A search for a cover (probes), and one for covered entries (entries held)."""
     overhead = _empty_call()
     for workload, d, n in cases:
         domain, stored, queries = _stored(workload, d, min(n, _MOST.get(name, n)), seed)
@@ -110,23 +135,22 @@ def _search_samples(name: str, cases: Sequence[tuple[str, int, int]], seed: int)
         index.add_many(range(len(stored)), stored)
         index.find_cover_many(queries)
         probes = index.stats.probes / len(queries)
-        took = least(partial(index.find_cover_many, queries), len(queries))
         some = queries[:16]
-        covered = least(partial(_each, index.find_covered, some), len(some))
-        yield ((probes,), took), ((len(stored),), max(covered - overhead, 0.01))
+        covered = Task((len(stored),), partial(_each, index.find_covered, some), len(some), overhead)
+        yield Task((probes,), partial(index.find_cover_many, queries), len(queries)), covered
 
 
-def _other_search(name: str, domain: Floats, stored: Floats, queries: Floats) -> tuple[Sample, Sample]:
+def _other_search(name: str, domain: Floats, stored: Floats, queries: Floats) -> tuple[Task, Task]:
     """For an equal entry, or for one to merge with; neither searches for covered entries."""
+    nothing = Task((1.0,), lambda: None, 1)
     filters, asked = ([Filter.of_box(box) for box in some] for some in (stored, queries))
     strategy = (Identity if name == EQUAL else Merging)(RoutingOptions(domain, method="scan"))
     for number, filter in enumerate(filters):
         strategy.add(number, filter)
     if isinstance(strategy, Merging):
-        merging = strategy
-        took = least(lambda: [merging.find_partner(filter, 0.1) for filter in asked], len(asked)) - _empty_call()
-        return ((float(len(filters)),), max(took, 0.01)), ((1.0,), 0.01)
-    return ((1.0,), least(lambda: [strategy.find_cover(filter) for filter in asked], len(asked))), ((1.0,), 0.01)
+        find = partial(strategy.find_partner, filled=0.1)
+        return Task((float(len(filters)),), partial(_each, find, asked), len(asked), _empty_call()), nothing
+    return Task((1.0,), partial(_each, strategy.find_cover, asked), len(asked)), nothing
 
 
 def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
@@ -137,38 +161,57 @@ def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
         if same is not None:
             found.append(replace(same, name=f"covering.{name}"))
             continue
-        both = list(_search_samples(name, _FITTED, _SEED))
-        values, error = fit([sample for sample, _ in both])
-        covered, _ = fit([sample for _, sample in both])
-        if name in (EQUAL, PARTNER):
-            covered = (0.0, 0.0)
-        held = predicted(values, [sample for sample, _ in _search_samples(name, _HELD_OUT, _OTHER_SEED)])
-        found.append(Fitted(f"covering.{name}", (*values, *covered), error, held))
+        searching, covered = zip(*_search_tasks(name, _FITTED, _SEED), strict=True)
+        others = (task for task, _ in _search_tasks(name, _HELD_OUT, _OTHER_SEED))
+        fitted, listed, held_out = measured(searching, covered, others)
+        values, error = fit(fitted)
+        listing = (0.0, 0.0) if name in (EQUAL, PARTNER) else fit(listed)[0]
+        found.append(Fitted(f"covering.{name}", (*values, *listing), error, predicted(values, held_out)))
     return found
 
 
 # ── tables and matchers ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table_samples(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[Sample]:
-    overhead = _empty_call()
+def _table_tasks(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[Task]:
+    """Every table twice: all of it scanned, and all of it in slices."""
     for workload, d, n in cases:
         domain, stored, _ = _stored(workload, d, n, seed)
-        table = LinkTable("exact", domain, FilterRows(d))
-        for number, box in enumerate(stored):
-            table.add(number, Filter.of_box(box))
-        events = list(np.random.default_rng(seed).random((QUERIES, d)))
-        compared = sum(table.ask(event)[1] for event in events) / len(events)
-        took = least(partial(_each, table.ask, events), len(events))
-        yield (compared,), max(took - overhead, 0.01)
+        lo, hi = (np.ascontiguousarray(stored[:, :, side]) for side in range(2))
+        events, residue = np.random.default_rng(seed).random((EVENTS, d)), np.full(n, PLAIN)
+        store = FilterRows(d)
+        scanned, sliced = (link_rows.new_rows(d, store.residues, store.scratch, "exact") for _ in range(2))
+        link_rows.set_tail(scanned, np.tile(np.arange(d, dtype=np.int32), (n, 1)), lo, hi, residue, n)
+        link_rows.build(sliced, lo, hi, np.ones((n, d), np.bool_), residue, domain)
+        for rows in (scanned, sliced):
+            counted = _ask_all(rows.address, events)
+            counts = tuple(count / EVENTS for count in counted)
+            yield Task(counts, partial(_asked_of, rows, events), EVENTS)
+
+
+def _asked_of(rows: Any, events: Floats) -> None:
+    """Holds on to the rows, of which kernels know the address alone."""
+    _ask_all(rows.address, events)
+
+
+@kernel
+def _ask_all(address: int, events: Any) -> Any:
+    """Hold events against a neighbour's table: how many in slices, entries compared, blocks looked at."""
+    rows, in_slices, entries, looked = link_rows.link_at(address), 0, 0, 0
+    for e in range(len(events)):
+        _, sliced, compared, blocks = link_rows.any_match(rows, events[e])
+        in_slices += sliced
+        entries += compared
+        looked += blocks
+    return in_slices, entries, looked
 
 
 def tables(progress: Progress) -> list[Fitted]:
     progress("tables of neighbours")
     cases = [(workload, d, n) for workload in ("zipf", "narrow") for d in (2, 3) for n in (16, 64, 250, 1_000, 8_000)]
-    values, error = fit(list(_table_samples(cases, _SEED)))
-    held = predicted(values, list(_table_samples(_HELD_OUT, _OTHER_SEED)))
-    return [Fitted("tables", values, error, held)]
+    fitted, held_out = measured(_table_tasks(cases, _SEED), _table_tasks(_HELD_OUT, _OTHER_SEED))
+    values, error = fit(fitted)
+    return [Fitted("tables", values, error, predicted(values, held_out))]
 
 
 def _catalogue(kind: str, n: int, d: int, seed: int) -> tuple[Any, Any]:
@@ -184,11 +227,11 @@ def _catalogue(kind: str, n: int, d: int, seed: int) -> tuple[Any, Any]:
     return topk.Catalogue.from_boxes(stored[:, :, 0], stored[:, :, 1], rng.random(n)), rng.random((QUERIES, d))
 
 
-def _matcher_samples(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed: int) -> Iterator[Sample]:
+def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed: int) -> Iterator[Task]:
     for n, d in sizes:
         catalogue, events = _catalogue(kind, n, 1 if name in _ONE_ATTRIBUTE else d, seed)
         if kind == "boxes" and name in ROW_METHODS:
-            yield _row_sample(name, d, catalogue, events)
+            yield _row_task(name, d, catalogue, events)
             continue
         index = topk.create(name, catalogue)
         index.top_many(events, K)
@@ -197,20 +240,36 @@ def _matcher_samples(kind: str, name: str, sizes: Sequence[tuple[int, int]], see
         entries, nodes = (
             (after - b) / len(events) for after, b in zip((index.stats.entries, index.stats.nodes), before, strict=True)
         )
-        took = least(partial(index.top_many, events, K), len(events))
-        yield (entries, nodes), took
+        yield Task((entries, nodes), partial(index.top_many, events, K), len(events))
 
 
-def _row_sample(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Sample:
-    """Of the rows that brokers of both engines match by."""
-    table = LocalTable(make_ranking("boxes", name, np.array([[0.0, 1.0]] * d)), FilterRows(d))
-    for number, (lo, hi, score) in enumerate(zip(catalogue.lo, catalogue.hi, catalogue.scores, strict=True)):
-        table.add(number, Filter.of_box(np.column_stack([lo, hi]), score=float(score)))
-    answers = [table.top(event, K) for event in events]
-    entries = sum(entries for _, _, entries, _ in answers) / len(events)
-    nodes = sum(nodes for _, _, _, nodes in answers) / len(events)
-    took = least(partial(_each, partial(table.top, k=K), events), len(events))
-    return (entries, nodes), max(took - _empty_call(), 0.01)
+def _row_task(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Task:
+    """The rows that brokers of both engines match by."""
+    store = FilterRows(d)
+    rows = local_rows.new_rows(d, store.residues, store.scratch, "exact", name)
+    boxes, mentioned = np.stack([catalogue.lo, catalogue.hi], axis=2), np.ones(d, np.bool_)
+    for number, score in enumerate(catalogue.scores.tolist()):
+        local_rows.enter(rows, number, boxes[number], np.zeros(d), mentioned, score, PLAIN)
+    if local_rows.stale(rows):
+        local_rows.build(rows)
+    entries, nodes = _top_all(rows.address, events, K)
+    return Task((entries / QUERIES, nodes / QUERIES), partial(_found_in, rows, events), QUERIES)
+
+
+def _found_in(rows: Any, events: Floats) -> None:
+    """See _asked_of."""
+    _top_all(rows.address, events, K)
+
+
+@kernel
+def _top_all(address: int, events: Any, k: int) -> Any:
+    """Find the k best for events; entries compared, blocks looked at."""
+    rows, entries, looked = local_rows.local_at(address), 0, 0
+    for e in range(len(events)):
+        _, compared, blocks = local_rows.find_best(rows, events[e], k)
+        entries += compared
+        looked += blocks
+    return entries, looked
 
 
 def matchers(kind: str, names: Sequence[str], progress: Progress) -> list[Fitted]:
@@ -223,9 +282,11 @@ def matchers(kind: str, names: Sequence[str], progress: Progress) -> list[Fitted
     found = []
     for name in names:
         progress(f"matching.{kind}: {name}")
-        values, error = fit(list(_matcher_samples(kind, name, fitted, _SEED)))
-        held = predicted(values, list(_matcher_samples(kind, name, held_out, _OTHER_SEED)))
-        found.append(Fitted(f"matching.{kind}.{name}", values, error, held))
+        samples, others = measured(
+            _matcher_tasks(kind, name, fitted, _SEED), _matcher_tasks(kind, name, held_out, _OTHER_SEED)
+        )
+        values, error = fit(samples)
+        found.append(Fitted(f"matching.{kind}.{name}", values, error, predicted(values, others)))
     return found
 
 
@@ -252,7 +313,7 @@ def messages(progress: Progress) -> list[Fitted]:
 
         pair = least(both, 16)
         times = []
-        for _ in range(ROUNDS):
+        for _ in range(PASSES * ROUNDS):
             started = time.perf_counter()
             send()
             times.append((time.perf_counter() - started) / 16 * 1e6)

@@ -6,13 +6,14 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 import topk
-from broker.work import MATCHER, SEARCH, search_names
-from coverlay import CoverlayError, unknown_name
+from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
+from coverlay import CoverlayError, __version__, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
 
@@ -49,7 +50,7 @@ def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
     return found
 
 
-KEYS = {"message": ("control", "event", "byte", "result"), "tables": ("table", "entry")}
+KEYS = {"message": MESSAGE, "tables": TABLES}
 
 
 def keys_of(name: str) -> tuple[str, ...]:
@@ -58,7 +59,8 @@ def keys_of(name: str) -> tuple[str, ...]:
 
 def to_profile(found: Sequence[Fitted]) -> str:
     """The text of a profile."""
-    about = f"measured by coverlay calibrate on {_machine()}, {time.strftime('%Y-%m-%d')}"
+    made_by = f"coverlay {__version__}, Python {platform.python_version()}, numba {version('numba')}"
+    about = f"measured by coverlay calibrate on {_machine()}, {time.strftime('%Y-%m-%d')}, with {made_by}"
     lines = [
         "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
         f'about = "{about}"',
@@ -89,7 +91,7 @@ def in_words(item: Fitted) -> str:
     """As in: covering.kdtree: 0.4 µs + 1.1 ns per probe."""
     units = {
         "message": ("to receive", None, "per byte sent", "per result served"),
-        "tables": ("per table asked", "per entry compared"),
+        "tables": ("per table asked", "more if it is in slices", "per entry compared", "per block of 64 entries"),
     }.get(item.name) or (("", "per probe") if item.name.startswith("covering.") else ("", "per entry", "per node"))
     parts = [
         f"{_time(v)} {unit}".strip()

@@ -125,13 +125,13 @@ def _fill(w: Any, route: int) -> None:
 
 @inlined
 def behind(w: Any, route: int, event: Any) -> Any:
-    """Does anything in the table of a route match, and how much was looked at? LinkTable.ask."""
+    """Does anything in the table of a route match? As LinkTable.ask answers."""
     rows = link_at(w.link_rows[route])
     if rows.filled < w.routes[route].used - rows.built:
         _fill(w, route)
-    found, compared = any_match(rows, event)
-    w.routes[route].read += compared
-    return found, compared
+    found, sliced, compared, blocks = any_match(rows, event)
+    w.routes[route].read += compared + blocks
+    return found, sliced, compared, blocks
 
 
 @inlined

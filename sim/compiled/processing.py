@@ -109,16 +109,19 @@ def _publication(w: Any, m: int, broker: int) -> None:
     source, latency = -1, 0.0
     if wire >= 0:
         source, latency = w.wires[wire].source, w.wires[wire].latency
-    number, forwarded, asked, compared = run.publications_before + run.publications, 0, 0, 0
+    number, forwarded = run.publications_before + run.publications, 0
+    asked, sliced, compared, blocks = 0, 0, 0, 0
     for at in range(w.near_first[part], w.near_first[part + 1]):
         near = w.near[at]
         if near.neighbour == source:
             continue
         wanted = near.route == EVERYTHING
         if near.route >= 0 and w.routes[near.route].entries:
-            wanted, looked = behind(w, near.route, values)
+            wanted, in_slices, entries, looked = behind(w, near.route, values)
             asked += 1
-            compared += looked
+            sliced += in_slices
+            compared += entries
+            blocks += looked
         if wanted:
             forwarded += 1
             m = send(w, near.wire, PUBLISH, event, NONE, hop + 1)
@@ -129,7 +132,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
     row.hop, row.published, row.waited = hop, published, max(0.0, run.now - (sent + latency))
     row.served, row.forwarded, row.parent = served, forwarded, parent
     row.matcher_entries, row.matcher_nodes = matcher_entries, matcher_nodes
-    row.tables_asked, row.compared = asked, compared
+    row.tables_asked, row.sliced, row.compared, row.blocks = asked, sliced, compared, blocks
     row.on_tables, row.on_matching = 0.0, 0.0
     run.publications += 1
     run.step += 1

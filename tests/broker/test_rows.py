@@ -91,10 +91,11 @@ def test_a_neighbours_table_finds_a_match_if_there_is_one(seed, dimensions, sema
             table.add(s, f)
         for _ in range(4 * bool(filters)):
             event = drawn_event(rng, dimensions)
-            found, compared = table.ask(event)
+            found, sliced, compared, blocks = table.ask(event)
             assert found == bool(best(filters, event, 1, semantics))
-            assert compared >= 1
-            if not found and not table._built:
+            assert compared + blocks >= 1
+            assert sliced == (table._built > 0) == (blocks > 0)
+            if not found and not sliced:
                 assert compared == len(filters), "where nothing matches, a scan has looked at everything"
         table.check()
 
@@ -155,13 +156,15 @@ def test_what_a_static_part_saves_and_when_it_is_built():
     local = LocalTable(make_ranking("boxes", "auto", domain), FilterRows(2))
     many(link, 7)
     many(local, 7)
-    assert link.ask(event) == (True, 6), "a few entries are scanned, up to the match"
+    assert link.ask(event) == (True, 0, 6, 0), "a few entries are scanned, up to the match"
     assert local.top(event, 1)[2:] == (7, 0), "and of the clients' all"
     many(link, 57, first=7)
     many(local, 57, first=7)
-    found, compared = link.ask(event)
+    found, sliced, compared, blocks = link.ask(event)
     assert found
-    assert compared <= 1 + 2, "a block, and of its candidates those whose box touches the event's cells"
+    assert sliced
+    assert compared <= 2, "of a block's candidates those whose box touches the event's cells"
+    assert blocks == 1
     entries, blocks = local.top(event, 1)[2:]
     assert entries <= 2
     assert blocks == 1
@@ -171,4 +174,4 @@ def test_what_a_static_part_saves_and_when_it_is_built():
     assert not link.matches(np.array([5.5, 0.5]))
     assert local.top(event, 1)[0].tolist() == []
     many(link, 2, first=100)
-    assert link.ask(np.array([100.5, 0.5])) == (True, 1 + 1 + 1), "a block, its candidate, then the tail"
+    assert link.ask(np.array([100.5, 0.5])) == (True, 1, 1 + 1, 1), "a candidate of the block, then the tail"

@@ -38,9 +38,11 @@ NOTES = 4  # rows
 def _note_cells(layout: Any, event: Any, notes: Any) -> None:
     tables, missing = layout.tables, layout.slices.shape[1] - 1
     for j in range(event.shape[1]):
-        for side in range(2):
-            v = event[side, j]
-            notes[side, j] = missing if np.isnan(v) else encode(tables[j], v)
+        low, high = event[0, j], event[1, j]
+        notes[_FIRST, j] = missing if np.isnan(low) else encode(tables[j], low)
+        notes[_LAST, j] = notes[_FIRST, j]
+        if low != high:  # most events are points
+            notes[_LAST, j] = missing if np.isnan(high) else encode(tables[j], high)
 
 
 @kernel(inner=True)

@@ -287,6 +287,7 @@ def test_tables_with_static_parts_and_residues_leave_the_same_trace(semantics: s
     work = tables["publications"].to_pandas()
     assert (work.matcher_nodes > 0).any(), "some tables have a static part"
     assert (work.compared > work.tables_asked).any()
+    assert (work.blocks > 0).any() == (semantics == "exact"), "and so have some of the neighbours"
 
 
 @pytest.mark.parametrize("mode", ["lazy", "active", "prune"])
