@@ -53,9 +53,8 @@ def render(ledger: Ledger, out: Path) -> str:
             **asdict(claim),
             "picture": _picture(claim, out),
             "tone": _TONES[claim.verdict],
-            "why": why(claim),
             "disagrees": claim.disagrees,
-            "busy": claim.load >= BUSY,
+            "how": _how(claim),
         }
         documents.setdefault(claim.document, []).append(row)
         if row["picture"]:
@@ -74,9 +73,18 @@ def render(ledger: Ledger, out: Path) -> str:
     )
 
 
-def why(claim: Claim) -> str:
+def _how(claim: Claim) -> str:
+    """Seeds, date, time taken and, where it was high, the load of the machine."""
+    return ", ".join(
+        [f"{claim.seeds} seed{'s' if claim.seeds > 1 else ''}"] * (claim.seeds > 0)
+        + [claim.date[:16].replace("T", " "), f"{claim.seconds:,.1f} s"] * bool(claim.date)
+        + [f"machine busy: load {claim.load:.1f}"] * (claim.load >= BUSY)
+    )
+
+
+def _why(claim: Claim) -> str:
     """The reason with the figures it rests on."""
-    measured = ", ".join(f"{name} {value:,.4g}" for name, value in claim.evidence.items())
+    measured = "; ".join(f"{name}: {value:,.4g}" for name, value in claim.evidence.items())
     return f"{claim.reason} [{measured}]" if claim.reason and measured else claim.reason
 
 
@@ -121,7 +129,7 @@ def _counts(claims: Any) -> str:
 def _cells(claim: Claim) -> list[str]:
     ours = [claim.ours, *(f"{basis}: {r.ours} ({r.verdict})" for basis, r in claim.beside.items())]
     busy = f" (load {claim.load:.1f})" if claim.load >= BUSY else ""
-    reason = [why(claim), *(f"{basis} disagree" for basis in claim.disagrees)]
+    reason = [_why(claim), *(f"{basis} disagree" for basis in claim.disagrees)]
     return [
         f"`{claim.id}`",
         claim.claim,

@@ -54,7 +54,8 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         "vldb08",
         "ibm04",
         "fig-2",
-        "memory is faster now [misses 3]",
+        "memory is faster now",
+        "misses: 3",
         "does not hold",
         "coverlay reproduce vldb08",
     ):
@@ -64,7 +65,7 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         "counts: 0.9× (does not hold)",
         "counts say the opposite",
         "subtracted per call: a 1.5 µs",
-        "load 7.25",
+        "machine busy: load 7.2",
     ):
         assert text in page
     assert "| `fig-1` |" in markdown(ledger)
