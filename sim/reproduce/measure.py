@@ -74,5 +74,8 @@ def counter(index: Any, total: Callable[[Any], float]) -> Callable[[], float]:
 
 
 def operations(index: Any) -> Callable[[], float]:
-    """The operations that a matcher has counted so far: comparisons and nodes."""
-    return counter(index, lambda index: index.stats.entries + index.stats.nodes)
+    """The operations that a matcher has counted so far: comparisons, nodes, and keys met in queues.
+
+    A structure over one attribute compares an interval at a time, so its entries are its comparisons.
+    """
+    return counter(index, lambda ix: max(ix.stats.comparisons, ix.stats.entries) + ix.stats.nodes + ix.stats.queued)
