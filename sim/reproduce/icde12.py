@@ -36,12 +36,14 @@ def run(sheet: Sheet) -> None:
     small = Begen(subscriptions=20_000 if sheet.quick else 100_000, events=WARM_UP + (20 if sheet.quick else 1000))
     large = replace(small, subscriptions=20_000 if sheet.quick else 1_000_000)
     sheet.size = f"{_size(small)}; dimensions, Figures 8 and 9: {large.subscriptions:,}"
-    _construction(sheet, large)
     _capacity(sheet, small)
-    macro = {d: _macro(sheet, replace(small, distribution=d), large.subscriptions) for d in _DISTRIBUTIONS}
-    _overall(sheet, macro)
-    _by_cardinality(sheet, macro)
+    macro = {}
+    for d in _DISTRIBUTIONS:
+        macro[d] = _macro(sheet, replace(small, distribution=d), large.subscriptions)
+        _overall(sheet, d, macro[d])
+        _by_cardinality(sheet, d, macro[d]["cardinality"])
     _by_cluster(sheet, macro)
+    _construction(sheet, large)
     _by_size(sheet, small, large.subscriptions)
     _by_probability(sheet, large)
 
@@ -130,23 +132,22 @@ def _judge(sheet: Sheet, id: str, swept: Swept, value: Callable[[Series], float]
     sheet.judge(id, swept.each(value), Cause(_COUNTED, _ends(swept, *names)), figure=figure, overhead=swept.overhead)
 
 
-def _overall(sheet: Sheet, macro: dict[str, dict[str, Swept]]) -> None:
-    for d in _DISTRIBUTIONS:
-        for peer in (KIND, BE):
-            every = list(macro[d].values())
-            parts = [swept.each(partial(saved, slow=peer, fast=STAR)) for swept in every]
-            means = {
-                basis: [sum(seed) / len(seed) for seed in zip(*(part[basis] for part in parts), strict=True)]
-                for basis in parts[0]
-            }
-            measured = {f"{peer} ÷ BE*, {name}": _ratio(swept, peer) for name, swept in macro[d].items()}
-            sheet.judge(
-                f"average-{peer}-{d}".lower(),
-                means,
-                Cause(_COUNTED, measured),
-                figure=f"fig-6-cardinality-{d}",
-                overhead=every[0].overhead,
-            )
+def _overall(sheet: Sheet, d: str, macro: dict[str, Swept]) -> None:
+    every = list(macro.values())
+    for peer in (KIND, BE):
+        parts = [swept.each(partial(saved, slow=peer, fast=STAR)) for swept in every]
+        means = {
+            basis: [sum(seed) / len(seed) for seed in zip(*(part[basis] for part in parts), strict=True)]
+            for basis in parts[0]
+        }
+        measured = {f"{peer} ÷ BE*, {name}": _ratio(swept, peer) for name, swept in macro.items()}
+        sheet.judge(
+            f"average-{peer}-{d}".lower(),
+            means,
+            Cause(_COUNTED, measured),
+            figure=f"fig-6-cardinality-{d}",
+            overhead=every[0].overhead,
+        )
 
 
 def _ratio(swept: Swept, peer: str) -> float:
@@ -154,11 +155,9 @@ def _ratio(swept: Swept, peer: str) -> float:
     return sum(counted[peer][x] / counted[STAR][x] for x in counted[STAR]) / len(counted[STAR])
 
 
-def _by_cardinality(sheet: Sheet, macro: dict[str, dict[str, Swept]]) -> None:
-    for d in _DISTRIBUTIONS:
-        swept, figure = macro[d]["cardinality"], f"fig-6-cardinality-{d}"
-        for id, name in (("be", BE), ("star", STAR)):
-            _judge(sheet, f"cardinality-{id}-{d}", swept, partial(_growth, name), figure, BE, STAR)
+def _by_cardinality(sheet: Sheet, d: str, swept: Swept) -> None:
+    for id, name in (("be", BE), ("star", STAR)):
+        _judge(sheet, f"cardinality-{id}-{d}", swept, partial(_growth, name), f"fig-6-cardinality-{d}", BE, STAR)
 
 
 def _growth(name: str, series: Series) -> float:

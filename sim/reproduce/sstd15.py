@@ -9,15 +9,15 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from sim.reproduce.measure import WARM_UP, Bout, Series, measure, operations
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Cause, Sheet, Swept, next_best
-from sim.reproduce.tables.sstd15 import DISTRIBUTIONS, FACTORS, OVER
+from sim.reproduce.tables.sstd15 import DISTRIBUTIONS, FACTORS
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
 from topk.places.ri_tree import RITree
@@ -30,15 +30,12 @@ _ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", _UNIFORM_ALP
 
 
 def run(sheet: Sheet) -> None:
+    """Figure by figure, so that a run that ends early has judged the figures before."""
     base = Located(subscriptions=50_000 if sheet.quick else 2_000_000, events=WARM_UP + (20 if sheet.quick else 1000))
     sheet.size = f"{base.subscriptions:,} subscriptions where they are not varied, {base.events - WARM_UP:,} events"
     for distribution in DISTRIBUTIONS:
-        some = replace(base, distribution=distribution)
-        report(
-            sheet,
-            distribution,
-            measured(sheet, [planned(replace(some, seed=seed), sheet.quick) for seed in sheet.seeds]),
-        )
+        for sweep in SWEEPS:
+            report(sheet, distribution, sweep, measured(sheet, sweep, replace(base, distribution=distribution)))
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,11 @@ class Point:
     k: int = _K
 
     @property
-    def subscriptions(self) -> Located:
-        """What the indexes depend on: everything but the events."""
-        return replace(self.workload, events=0, event_size=1)
+    def name(self) -> str:
+        """Points of different figures that ask the same have the same name, and are measured once."""
+        w = self.workload
+        varied = (w.subscriptions, w.dimensions, w.cardinality, w.subscription_size, w.event_size, w.alpha)
+        return "-".join(map(str, (w.distribution, *varied, self.k, w.seed)))
 
 
 @dataclass(frozen=True)
@@ -78,64 +77,44 @@ class Sweep:
             yield Point(name, value if share == 1 else share * value, replace(base, **changed))
 
 
-SWEEPS = (
+SWEEPS = (  # those that vary neither subscriptions nor their attributes first: they share indexes
+    Sweep("fig-10", "k", "k", (1, 3, 5, 7, 9), (1, 5, 9)),
+    Sweep("fig-9", "event_size", "event length", (6, 8, 10, 12, 14), (6, 10, 14)),
     Sweep("fig-5", "subscriptions", "subscriptions", (0.5, 1, 1.5, 2, 2.5), (0.5, 1, 2)),
     Sweep("fig-6", "dimensions", "dimensions", (50, 100, 400, 600, 800), (50, 400, 800)),
     Sweep("fig-7", "cardinality", "cardinality", (10, 50, 100, 250, 500), (10, 100, 500)),
     Sweep("fig-8", "subscription_size", "subscription length", (2, 3, 4, 5, 6), (2, 4, 6)),
-    Sweep("fig-9", "event_size", "event length", (6, 8, 10, 12, 14), (6, 10, 14)),
-    Sweep("fig-10", "k", "k", (1, 3, 5, 7, 9), (1, 5, 9)),
     Sweep("fig-11", "alpha", "distribution of alpha", tuple(_ALPHAS), tuple(_ALPHAS)),
 )
 
 
-def planned(base: Located, quick: bool) -> list[list[Point]]:
-    """All points of a distribution, those on the same subscriptions together."""
-    groups: dict[Located, list[Point]] = {}
-    for sweep in SWEEPS:
-        for point in sweep.points(base, quick):
-            groups.setdefault(point.subscriptions, []).append(point)
-    return list(groups.values())
+def measured(sheet: Sheet, sweep: Sweep, base: Located) -> Swept:
+    by: dict[str, list[dict[str, dict[float, float]]]] = {TIME: [], COUNTS: []}
+    overhead: dict[str, float] = {}
+    for seed in sheet.seeds:
+        for seeds in by.values():
+            seeds.append({})
+        for point in sweep.points(replace(base, seed=seed), sheet.quick):
+            found = sheet.kept(point.name, partial(_measure, point))
+            overhead = overhead or {method: 1e6 * seconds for method, seconds in found["overhead"].items()}
+            for basis, scale in ((TIME, 1e3), (COUNTS, 1.0)):
+                for method, amount in found[basis].items():
+                    by[basis][-1].setdefault(method, {})[point.x] = scale * amount
+    return Swept(by, overhead)
 
 
-def measured(sheet: Sheet, plans: Sequence[Sequence[Sequence[Point]]]) -> dict[str, Swept]:
-    """What each figure shows: a plan per seed."""
-    by: dict[str, dict[str, list[dict[str, dict[float, float]]]]] = {}
-    overhead: dict[str, dict[str, float]] = {}
-    for number, groups in enumerate(plans):
-        for points in groups:
-            ask = Asker()
-            for point in points:
-                name = f"{point.figure}-{point.x:g}-{point.workload.seed}"
-                found = sheet.kept(name, partial(ask.measured, point))
-                overhead.setdefault(point.figure, {m: 1e6 * s for m, s in found["overhead"].items()})
-                for basis, scale in ((TIME, 1e3), (COUNTS, 1.0)):
-                    seeds = by.setdefault(point.figure, {}).setdefault(basis, [])
-                    if len(seeds) == number:
-                        seeds.append({})
-                    for method, amount in found[basis].items():
-                        seeds[number].setdefault(method, {})[point.x] = scale * amount
-    return {figure: Swept(bases, overhead[figure]) for figure, bases in by.items()}
+def _measure(point: Point) -> dict[str, dict[str, float]]:
+    # Indexes depend on everything but the events.
+    subscriptions = replace(point.workload, events=0, event_size=1)
+    full, empty = _indexes(subscriptions), built(replace(subscriptions, subscriptions=1))
+    events = located_events(point.workload)
+    work = {name: operations(index) for name, index in full.items()}
+    return measure(Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work))
 
 
-class Asker:
-    """Measures points on the same subscriptions: indexes are built when first needed, equal points measured once."""
-
-    def __init__(self) -> None:
-        self._indexes: tuple[dict[str, PlacedIndex], dict[str, PlacedIndex]] | None = None
-        self._known: dict[tuple[Located, int], dict[str, dict[str, float]]] = {}
-
-    def measured(self, point: Point) -> dict[str, dict[str, float]]:
-        same = point.workload, point.k
-        if same not in self._known:
-            if self._indexes is None:
-                self._indexes = built(point.workload), built(replace(point.workload, subscriptions=1))
-            full, empty = self._indexes
-            events = located_events(point.workload)
-            work = {name: operations(index) for name, index in full.items()}
-            bout = Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work)
-            self._known[same] = measure(bout)
-        return self._known[same]
+@lru_cache(maxsize=1)  # points that differ in events or k alone follow each other
+def _indexes(subscriptions: Located) -> dict[str, PlacedIndex]:
+    return built(subscriptions)
 
 
 def built(p: Located) -> dict[str, PlacedIndex]:
@@ -156,33 +135,28 @@ def asks(indexes: Mapping[str, PlacedIndex], k: int) -> dict[str, Callable[[Any]
     return {name: ask(index) for name, index in indexes.items()}
 
 
-def report(sheet: Sheet, d: str, figures: Mapping[str, Swept]) -> None:
-    """Figures and verdicts of one distribution."""
-    for sweep in SWEEPS:
-        ticks = _ALPHAS if sweep.field == "alpha" else None
-        sheet.draw(f"{sweep.figure}-{d}", f"{sweep.x}, {d}", sweep.x, figures[f"{sweep.figure}-{d}"], ticks)
+def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
+    """The figure and its verdicts."""
+    figure = sweep.figure
+    sheet.draw(f"{figure}-{d}", f"{sweep.x}, {d}", sweep.x, swept, _ALPHAS if sweep.field == "alpha" else None)
+    counted = swept.mean(COUNTS)
+    ends = {f"{name} at {x:g}": counted[name][x] for name in counted for x in (min(counted[RI]), max(counted[RI]))}
 
-    def judge(id: str, figure: str, value: Callable[[Series], float]) -> None:
-        swept = figures[f"{figure}-{d}"]
-        counted = swept.mean(COUNTS)
-        ends = {f"{name} at {x:g}": counted[name][x] for name in counted for x in (min(counted[RI]), max(counted[RI]))}
+    def judge(id: str, value: Callable[[Series], float]) -> None:
         # Places are a mixture of cities instead of tweets, and the trees are ours: a reason says what was counted.
-        sheet.judge(
-            id,
-            swept.each(value),
-            Cause("in our data, operations per event are", ends),
-            figure=f"{figure}-{d}",
-            overhead=swept.overhead,
-        )
+        cause = Cause("in our data, operations per event are", ends)
+        sheet.judge(id, swept.each(value), cause, figure=f"{figure}-{d}", overhead=swept.overhead)
 
-    for figure in FACTORS:
-        judge(f"{figure}-{d}", figure, lambda s: next_best(s, RI))
-    judge(f"fig-5-smooth-{d}", "fig-5", lambda s: _growth(s, RI) / min(_growth(s, name) for name in s if name != RI))
-    for name in OVER[d]:
-        label = next(label for label in (SCAN, TAS, RT) if label.lower() == name)
-        judge(f"fig-10-{name}-{d}", "fig-10", partial(_over, label, 9))
-    judge(f"fig-11-{d}", "fig-11", lambda s: min(s[name][0.5] for name in (SCAN, TAS, RT)) / s[RI][0.5])
-    judge(f"fig-11-normal-{d}", "fig-11", lambda s: s[RI][_UNIFORM_ALPHA] / s[RI][0.5])
+    if figure in FACTORS:
+        judge(f"{figure}-{d}", lambda s: next_best(s, RI))
+    if figure == "fig-5":
+        judge(f"fig-5-smooth-{d}", lambda s: _growth(s, RI) / min(_growth(s, name) for name in s if name != RI))
+    if figure == "fig-10":
+        for label in (SCAN, TAS, RT):
+            judge(f"fig-10-{label.lower()}-{d}", partial(_over, label, 9))
+    if figure == "fig-11":
+        judge(f"fig-11-{d}", lambda s: min(s[name][0.5] for name in (SCAN, TAS, RT)) / s[RI][0.5])
+        judge(f"fig-11-normal-{d}", lambda s: s[RI][_UNIFORM_ALPHA] / s[RI][0.5])
 
 
 def _over(name: str, x: float, series: Series) -> float:

@@ -7,20 +7,18 @@ import pytest
 from analysis.report.claims import FAILS, MORE
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Sheet, Swept
-from sim.reproduce.sstd15 import RI, RT, SCAN, SWEEPS, TAS, planned, report
+from sim.reproduce.sstd15 import RI, RT, SCAN, SWEEPS, TAS, report
 from sim.workloads.located import Located, located_events, located_workload
 
 
-def test_points_share_their_subscriptions():
-    groups = planned(Located(subscriptions=2_000_000, distribution="zipf"), quick=False)
-    points = [point for group in groups for point in group]
+def test_equal_points_of_different_figures_are_measured_once():
+    base = Located(subscriptions=2_000_000, distribution="zipf")
+    points = [point for sweep in SWEEPS for point in sweep.points(base, quick=False)]
     assert len(points) == sum(len(sweep.full) for sweep in SWEEPS) == 34
     assert len({(point.figure, point.x) for point in points}) == 34
-    # Table 4's bold column serves one point of figures 5 to 8, all of 9 and 10, and U(0, 1) of 11.
-    assert len(groups) == 20
-    assert max(map(len, groups)) == 4 + 5 + 5 + 1
+    # Table 4's bold column is a point of all seven figures.
+    assert len({point.name for point in points}) == 34 - 6
     assert {point.workload.subscriptions for point in points} == {n * 1_000_000 for n in (1, 2, 3, 4, 5)}
-    assert all(len({point.subscriptions for point in group}) == 1 for group in groups)
 
 
 def test_events_alone_are_those_of_the_workload():
@@ -34,18 +32,14 @@ def test_events_alone_are_those_of_the_workload():
 @pytest.mark.parametrize(("distribution", "speed", "expected"), [("uniform", 1000.0, MORE), ("zipf", 0.5, FAILS)])
 def test_verdicts_follow_the_measurements(tmp_path, distribution, speed, expected):
     """Where R^I-tree takes the given share of the time of all others, all factors hold by more, or none does."""
-    figures = {}
-    for sweep in SWEEPS:
-        points = [p for group in planned(Located(distribution=distribution), True) for p in group]
-        xs = [point.x for point in points if point.figure == f"{sweep.figure}-{distribution}"]
-        others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
-        series = {**others, RI: {x: 100.0 / speed for x in xs}}
-        figures[f"{sweep.figure}-{distribution}"] = Swept(
-            {TIME: [series] * 3, COUNTS: [others | {RI: others[TAS]}] * 3}
-        )
     sheet = Sheet("sstd15", tmp_path, lambda _: None)
     sheet.size = "none"
-    report(sheet, distribution, figures)
+    for sweep in SWEEPS:
+        xs = [point.x for point in sweep.points(Located(distribution=distribution), quick=True)]
+        others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
+        series = {**others, RI: {x: 100.0 / speed for x in xs}}
+        swept = Swept({TIME: [series] * 3, COUNTS: [others | {RI: others[TAS]}] * 3})
+        report(sheet, distribution, sweep, swept)
     factors = [claim for claim in sheet.claims if claim.published.endswith("×")]
     assert len(factors) == 5 + 3 + 1
     assert {claim.verdict for claim in factors} == {expected}
