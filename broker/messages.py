@@ -18,7 +18,7 @@ RESULT_BYTES = 16  # a subscription and its score
 
 @dataclass(slots=True)
 class Control:
-    """Subscribe, unsubscribe, advertise or unadvertise; `subscription` names the advertisement in the last two."""
+    """What a client asked for or announced, see Kind; `subscription` may name an advertisement."""
 
     kind: Kind
     subscription: int
@@ -32,6 +32,8 @@ class Control:
 
     @property
     def size(self) -> int:
+        if self.kind is Kind.RERANK:
+            return HEADER_BYTES + 8 + self.filter.weights.nbytes
         return HEADER_BYTES + (self.filter.box.nbytes if self.kind in (Kind.SUBSCRIBE, Kind.ADVERTISE) else 0)
 
 

@@ -39,7 +39,7 @@ from routing.ledger import Kind
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 from routing.strategies import STRATEGIES
-from routing.strategies.ranked import EXACT_SCAN
+from routing.strategies.skyband import EXACT_SCAN
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,16 @@ class Network:
             raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot leave")
         broker, filter = self._home.pop(subscription)
         self._request(Kind.UNSUBSCRIBE, subscription, broker, filter)
+
+    def rerank(self, subscription: int, filter: Filter) -> None:
+        """Ask for the same as before, and rank by another score, other weights or another place from now on."""
+        if subscription not in self._home:
+            raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot rank differently")
+        broker, before = self._home[subscription]
+        if before.key != filter.key:
+            raise CoverlayError(f"subscription {subscription} can change how it ranks, not what it asks for")
+        self._home[subscription] = (broker, filter)
+        self._request(Kind.RERANK, subscription, broker, filter)
 
     def advertise(self, broker: int, advertisement: int, filter: Filter) -> None:
         """Announce that events within `filter` will be published at `broker`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.messages import Control, Message, Publication, Reply, Sync
 from broker.ranked_visit import Visits
-from broker.tables import LocalTable
+from broker.tables import LocalTable, takes_in
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
 from broker.transport import Link, Server, service_model
 from broker.tree_part import TreePart
@@ -193,11 +193,7 @@ class Broker:
             self.parts[message.tree].advertisement(message)
         elif message.source != CLIENT:
             self.parts[message.tree].subscription(message)
-        elif (message.kind is Kind.SUBSCRIBE) != (message.subscription in self.local):
-            if message.kind is Kind.SUBSCRIBE:
-                self.local.add(message.subscription, message.filter)
-            else:
-                self.local.remove(message.subscription)
+        elif takes_in(self.local, message.kind, message.subscription, message.filter):
             for part in self.parts.values():
                 part.pass_on(message)
 

@@ -42,8 +42,14 @@ class RankedRouting:
 
     k: int
     rank: Literal["none", "cover", "skyband"] = "none"  # what tables tell about scores
-    wave: int | None = None  # neighbours asked at a time, the best bounds first; None: all at once
+    visit: Literal["parallel", "best-first", "waves"] = "parallel"  # how many neighbours are asked at a time
+    wave: int = 2  # of waves
     threshold: bool = True  # skip neighbours whose bound does not beat the k-th best known
+
+    @property
+    def at_a_time(self) -> int | None:
+        """Neighbours that are asked at a time, the best bounds first; None: all at once."""
+        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
 
 
 @dataclass(slots=True)
@@ -196,8 +202,10 @@ class Visits:
         return work
 
     def _learn(self, visit: Visit, keys: Iterable[Key]) -> None:
-        known = {*visit.candidates, *keys} - visit.awarded
-        visit.candidates = sorted(known)[: self.settings.k - len(visit.awarded)]
+        """Take candidates in. Of two scores of one, which has just changed, the later one comes from nearer to it."""
+        taken = {subscription for _, subscription in visit.awarded}
+        known = {key[1]: key for key in (*visit.candidates, *keys) if key[1] not in taken}
+        visit.candidates = sorted(known.values())[: self.settings.k - len(visit.awarded)]
 
     def _limit(self, visit: Visit) -> Key:
         """The k-th best known: here, or when the event was sent here."""
@@ -225,7 +233,8 @@ class Visits:
         while visit.ahead and not visit.waiting:
             limit = self._limit(visit) if self.settings.threshold else NOTHING
             visit.ahead = [n for n in visit.ahead if visit.bounds[n] < limit]
-            wave, visit.ahead = visit.ahead[: self.settings.wave], visit.ahead[len(visit.ahead[: self.settings.wave]) :]
+            wave = visit.ahead[: self.settings.at_a_time]
+            visit.ahead = visit.ahead[len(wave) :]
             asking += wave
             visit.waiting.update(n for n in wave if self.broker.links[n].up)  # the others will not answer
         return asking

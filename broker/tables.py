@@ -17,6 +17,7 @@ from broker.filter_rows import FilterRows
 from broker.local_rows import NEVER, is_due
 from broker.ranking import Ranking
 from routing.filter import Filter
+from routing.ledger import Kind
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -233,3 +234,19 @@ class LocalTable:
     def check(self) -> None:
         self._matcher.check()
         assert len(self._matcher) == len(self._filters)
+
+
+def takes_in(table: LocalTable | LinkTable, kind: Kind, subscription: int, filter: Filter) -> bool:
+    """Change a table as a message says; False if it says nothing new: repeated while brokers agree again."""
+    known = subscription in table
+    if kind is Kind.RERANK:
+        if not known or table.filters[subscription].digest == filter.digest:
+            return False
+        table.remove(subscription)
+    elif (kind is Kind.SUBSCRIBE) == known:
+        return False
+    if kind is Kind.UNSUBSCRIBE:
+        table.remove(subscription)
+    else:
+        table.add(subscription, filter)
+    return True

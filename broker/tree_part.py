@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
-from broker.tables import LinkTable, Looked, RankedTable
+from broker.tables import LinkTable, Looked, RankedTable, takes_in
 from broker.trace.schema import CLIENT, NOBODY
 from broker.work import MOST
 from routing.advertisements import AdvertTable
@@ -76,35 +76,30 @@ class TreePart:
     # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
 
     def subscription(self, message: Control) -> None:
-        """A neighbour subscribes or unsubscribes."""
+        """A neighbour subscribes, unsubscribes or says that a subscription ranks differently."""
         if self.takes_in(message.source, message.kind, message.subscription, message.filter):
             self.pass_on(message)
 
     def takes_in(self, source: int, kind: Kind, subscription: int, filter: Filter) -> bool:
         """Change the table of a neighbour as it says; False if it says nothing new."""
-        table, joins = self.tables[source], kind is Kind.SUBSCRIBE
-        if joins == (subscription in table):
-            return False  # known already, or gone already: repeated while two brokers agree again
-        if joins:
-            table.add(subscription, filter)
-        else:
-            table.remove(subscription)
-        return True
+        return takes_in(self.tables[source], kind, subscription, filter)
 
     def pass_on(self, message: Control) -> None:
-        """Tell the neighbours of a subscription that came or left, as far as they need to know."""
+        """Tell the neighbours of a subscription that came, left or ranks differently, as far as they need to know."""
         for neighbour, answers in self.told(message.source, message.kind, message.subscription, message.filter):
             self.send_control(neighbour, answers, message.operation, message.hop + 1)
 
     def told(
         self, source: int, kind: Kind, subscription: int, filter: Filter
     ) -> Iterator[tuple[int, list[LedgerMessage]]]:
-        """What each neighbour is to be told of a subscription that came or left; each ledger decides as it is asked."""
+        """What each neighbour is to be told of a subscription; each ledger decides as it is asked."""
         for neighbour, ledger in self.ledgers.items():
             if neighbour == source:
                 continue  # do not send it back to its source
             if kind is Kind.SUBSCRIBE:
                 yield neighbour, ledger.subscribe(subscription, filter)
+            elif kind is Kind.RERANK:
+                yield neighbour, ledger.rerank(subscription, filter)
             else:
                 yield neighbour, ledger.unsubscribe(subscription)
 

@@ -29,6 +29,7 @@ class Kind(IntEnum):
     UNSUBSCRIBE = 1
     ADVERTISE = 2
     UNADVERTISE = 3
+    RERANK = 4  # the same subscription, with another score, other weights or another place
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,20 @@ class LinkLedger:
             self._release(subscription)
             return []
         return self._remove_sent(subscription)
+
+    def rerank(self, subscription: int, filter: Filter) -> list[Message]:
+        """The messages to send, in order, now that `subscription` asks for the same and ranks differently.
+
+        Who covers whom does not depend on it here.
+        """
+        if subscription in self.sent:
+            self.sent[subscription] = filter
+            return [(Kind.RERANK, subscription, filter)]
+        if subscription in self.suppressed:
+            self.suppressed[subscription] = (filter, self.suppressed[subscription][1])
+        else:
+            self.dormant[subscription] = filter
+        return []
 
     def reconsider(self) -> list[Message]:
         """What to send after the advertisements behind the link changed: first who wakes, then who sleeps."""

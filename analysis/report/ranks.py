@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
 
 from analysis.report.findings import Answer, Findings, differing, drawn, sentences, span
-from analysis.report.summary import number_text
+from analysis.report.study import Interval
+from analysis.report.study_words import with_half
+from analysis.report.summary import value_text
 
-METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages")
+METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages", "reduction")
+WHICH = ("routing.strategy", "routing.rank")
 HOW = ("routing.visit", "routing.wave", "routing.threshold")  # change how events ask, not what tables hold
 
 
@@ -19,31 +25,51 @@ def of_ranks(findings: Findings) -> Answer | None:
     words = sentences(
         span(findings, "messages_per_event", "To find and serve the k best of the network an event takes"),
         span(findings, "last_winner_mean", "The last winner is served after, on average"),
-        *saving_kept(findings)[:2],
+        saving_kept(findings),
     )
     key = next(iter(findings.numbers()), None)
     return Answer(words, METRICS, drawn(findings, differing(findings.summary, METRICS), key))
 
 
-def saving_kept(findings: Findings) -> list[str]:
-    """The share of plain covering's saving of entries that holding back by rank keeps, where both were run."""
-    ways: dict[str, dict[str, str]] = {}  # other settings → rank → point
+def saving_kept(findings: Findings) -> str:
+    """The share of what plain, exact covering saves of the tables that holding back by rank keeps, by rank."""
+    found: dict[str, dict[str, Interval]] = {}  # rank → other settings → kept
     for point in findings.points:
-        if findings.summary.labels(point)["strategy"] == "covering":
-            keys = {key: value for key, value in json.loads(point).items() if key not in HOW}
-            rank = str(keys.pop("routing.rank", "none"))
-            ways.setdefault(json.dumps(keys, sort_keys=True), {}).setdefault(rank, point)
-    found = []
-    for ranks in ways.values():
-        whole = findings.mean(ranks["none"], "reduction") if "none" in ranks else math.nan
-        kept = [
-            f"{number_text(findings.mean(point, 'reduction') / whole, 'share')} with rank {rank}"
-            for rank, point in ranks.items()
-            if rank != "none" and whole > 0
-        ]
-        if kept:
-            entries = findings.text(ranks["none"], "entries")
-            found.append(
-                f"Of what plain covering saves of the tables ({entries} are left) they keep {' and '.join(kept)}."
-            )
-    return found
+        keys = json.loads(point)
+        rank = str(keys.get("routing.rank", "none"))
+        plain = _plain(findings, keys)
+        if findings.summary.labels(point)["strategy"] != "covering" or rank == "none" or plain is None:
+            continue
+        whole = _saved(findings, plain)
+        kept = Interval.of(_saved(findings, point) / whole.where(whole > 0))
+        if kept.mean == kept.mean:
+            others = [key for key in findings.summary.swept if key in keys and key not in (*HOW, *WHICH)]
+            settings = ", ".join(f"{key.rpartition('.')[2]} = {value_text(keys[key])}" for key in others)
+            found.setdefault(rank, {}).setdefault(settings, kept)
+    words = [f"rank {rank} keeps {_range(kept)}" for rank, kept in found.items()]
+    return f"Of what plain covering saves of the tables, {' and '.join(words)}." if words else ""
+
+
+def _plain(findings: Findings, keys: Mapping[str, Any]) -> str | None:
+    """Plain covering with the most exact search and otherwise the same settings, if it was run."""
+    alike = {}
+    for point in findings.points:
+        other = json.loads(point)
+        if findings.summary.labels(point)["strategy"] == "covering" and other.get("routing.rank", "none") == "none":
+            common = [key for key in other if key in keys and key not in (*HOW, *WHICH, "covering.epsilon")]
+            if all(other[key] == keys[key] for key in common):
+                alike[point] = float(other.get("covering.epsilon", 0.0))
+    return min(alike, key=lambda point: alike[point]) if alike else None
+
+
+def _range(kept: Mapping[str, Interval]) -> str:
+    least, most = (choose(kept, key=lambda settings: kept[settings].mean) for choose in (min, max))
+    if len(kept) == 1:
+        return with_half(kept[least])
+    return f"{with_half(kept[least])} ({least}) to {with_half(kept[most])} ({most})"
+
+
+def _saved(findings: Findings, point: str) -> pd.Series[float]:
+    """The share of the entries of simple routing that a point saves, by seed."""
+    runs = findings.summary.runs
+    return runs[runs["point"] == point].set_index("seed")["reduction"]

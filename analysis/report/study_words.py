@@ -34,7 +34,7 @@ def _of_profile(case: Case, verdict: Verdict) -> str:
     if best is None:
         return f"{_capital(called(profile))}: {takes}."
     numbers = (
-        f"{best.name} keeps {_with_half(best.kept)} of the saving for {_share(best.ratio[profile].mean)} of that "
+        f"{best.name} keeps {with_half(best.kept)} of the saving for {_share(best.ratio[profile].mean)} of that "
         f"({_cost(case, best, profile)})"
     )
     if verdict.what == PAYS:
@@ -150,7 +150,7 @@ def row_texts(case: Case, row: Row) -> list[str]:
     late = "cannot keep up" if row.saturated else ""
     return [
         row.name,
-        _with_half(row.kept),
+        with_half(row.kept),
         *costs,
         number_text(value["check_time"], ""),
         number_text(value["probes_per_check"], ""),
@@ -192,7 +192,7 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
             "xlow": max(row.cost[profile].low, row.cost[profile].mean / 10),
             "xhigh": row.cost[profile].high,
             "front": row.point in front,
-            "text": f"{_cost(case, row, profile)} per subscription, {_with_half(row.kept)} of the saving",
+            "text": f"{_cost(case, row, profile)} per subscription, {with_half(row.kept)} of the saving",
         }
         for row in known
     ]
@@ -255,7 +255,7 @@ def _share(share: float) -> str:
     return f"{100 * share:.3g} %" if share == share else UNKNOWN
 
 
-def _with_half(interval: Interval) -> str:
+def with_half(interval: Interval) -> str:
     half = interval.high - interval.mean
     text = _share(interval.mean)
     return f"{text} ± {100 * half:.1f}" if half > 0 else text

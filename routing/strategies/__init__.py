@@ -15,7 +15,8 @@ from routing.rank import Rank
 from routing.strategies.basic import Flooding, Identity, Simple
 from routing.strategies.covering import Covering, Hierarchical
 from routing.strategies.merging import Merging, MergingLedger
-from routing.strategies.ranked import RankedLedger, Skyband, SkybandLedger, with_rows
+from routing.strategies.ranked import RankedLedger, with_rows
+from routing.strategies.skyband import SkybandLedger
 
 STRATEGIES: dict[str, type[LinkStrategy]] = {
     "flooding": Flooding,
@@ -55,7 +56,7 @@ def _ranked_ledger(
 ) -> LinkLedger:
     """Covering by those that outrank; only one strategy searches so."""
     if options.skyband is not None:
-        return SkybandLedger(Skyband(with_rows(options), options.skyband), rank, **ledger_options)
+        return SkybandLedger(options, rank, options.skyband, **ledger_options)
     chosen = Covering(with_rows(options))
     exact = Covering(with_rows(exact_options)) if chosen.approximate and exact_options is not None else None
     return RankedLedger(chosen, rank, exact_twin=exact, **ledger_options)

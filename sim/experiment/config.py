@@ -21,7 +21,7 @@ from broker.network import searches_of
 from broker.ranking import at_work
 from broker.work import load_profile
 from coverlay import CoverlayError, Key, did_you_mean, quoted
-from routing.strategies.ranked import EXACT_SCAN
+from routing.strategies.skyband import EXACT_SCAN
 from sim.experiment import reasons
 from sim.experiment.config_base import Count, Section, Seed
 from sim.experiment.config_methods import CoveringSection, MatchingSection, RoutingSection

@@ -53,8 +53,10 @@ class RoutingSection(Section):
         Literal["parallel", "best-first", "waves"],
         NoEffect(reasons.nothing_asked),
         Key("of rank cover: ask all neighbours that may hide a winner at once, one by one, or in waves"),
-    ] = "parallel"
-    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours that are asked at a time")] = 2
+    ] = RankedRouting.visit
+    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours that are asked at a time")] = (
+        RankedRouting.wave
+    )
     threshold: Annotated[
         bool,
         NoEffect(reasons.nothing_asked, unless=True),
@@ -96,11 +98,6 @@ class RoutingSection(Section):
             if (given := getattr(self, key)) not in values:
                 listed = " or ".join(f'"{value}"' for value in values)
                 raise CoverlayError(f'rank = "{self.rank}" goes with {key} = {listed}, not with "{given}"')
-
-    @property
-    def at_a_time(self) -> int | None:
-        """Neighbours that an event asks at a time; None: all at once."""
-        return {"parallel": None, "best-first": 1, "waves": self.wave}[self.visit]
 
 
 class CoveringSection(OpenSection):

@@ -25,7 +25,7 @@ from sim.experiment.faults import Fault, cause, check_faults, draw_faults, publi
 from sim.experiment.oracle import judged_share
 from sim.random_streams import Stream
 from sim.workloads import Workload
-from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
+from sim.workloads.arrivals import PUBLISH, RERANK, SUBSCRIBE, Timeline
 
 if TYPE_CHECKING:
     from sim.compiled.engine import Engine
@@ -189,7 +189,7 @@ def filter_of(workload: Workload, row: int) -> Filter:
 def _clients(network: Network, workload: Workload, timeline: Timeline, tell: Tell) -> Iterator[Any]:
     first = len(timeline.preloaded)
     filters = [filter_of(workload, row) for row in range(first, len(workload.lo))]
-    env = network.env
+    env, first_rows = network.env, workload.first_rows.tolist()
     steps = (column.tolist() for column in (timeline.time, timeline.kind, timeline.index, timeline.broker))
     for when, kind, index, broker in zip(*steps, strict=True):
         if when > env.now:
@@ -200,6 +200,8 @@ def _clients(network: Network, workload: Workload, timeline: Timeline, tell: Tel
         elif kind == PUBLISH:
             weights = None if workload.event_weights is None else workload.event_weights[index]
             network.publish(broker, index, workload.events[index], weights)
+        elif kind == RERANK:
+            network.rerank(first_rows[index], filters[index - first])
         else:
             network.unsubscribe(index)
 

@@ -63,6 +63,7 @@ from sim.experiment.oracle_paths import (
     wrong_times,
 )
 from sim.experiment.oracle_truth import Floats, Ints, Terms, Truth, terms_of
+from sim.experiment.oracle_versions import Versions
 from sim.workloads import Workload
 
 __all__ = ["Truth", "Verdict", "judge", "judged_share"]
@@ -142,7 +143,8 @@ class _Judging:
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
         invented = mergers(workload, tables["decisions"])
         ranked = kind == "boxes" and semantics == "exact"
-        self._lives, order = _lives(tables, self._brokers, workload.scores, len(invented.lo), ranked)
+        versions = Versions.of(workload, tables["operations"])
+        self._lives, order = _lives(tables, self._brokers, workload.scores, len(invented.lo), ranked, versions)
         # Mergers follow the subscriptions: nobody lives there, but they are in tables.
         everything = mergers_appended(workload, invented)
         rows = np.concatenate([order, np.arange(count, len(everything.lo))])
@@ -155,7 +157,8 @@ class _Judging:
         faults = tables["faults"].to_pandas()
         self._everywhere = None
         if network and k is not None:
-            self._everywhere = Subscriptions.of(self._terms, self._lives, _finished_leaving(tables, count))
+            gone = versions.ended(_finished_leaving(tables, count))
+            self._everywhere = Subscriptions.of(self._terms, self._lives, gone[order])
         self._happened, self._broken = _happened(faults, len(workload.events)), _broken_times(faults)
 
     def counts(self) -> Ints:
@@ -277,9 +280,9 @@ def _broken_times(faults: pd.DataFrame) -> Floats:
 
 
 def _lives(
-    tables: Mapping[str, pa.Table], brokers: int, scores: Floats, invented: int, ranked: bool
+    tables: Mapping[str, pa.Table], brokers: int, scores: Floats, invented: int, ranked: bool, versions: Versions
 ) -> tuple[Lives, Ints]:
-    """Lives sorted by home and, where `ranked`, score, and the number of the subscription in each row."""
+    """Lives sorted by home and, where `ranked`, score, and the row of the workload in each."""
     operations, count = tables["operations"].to_pandas(), len(scores)
     control = tables["control"]
     requests = control.filter(pa.array(control.column("source").to_numpy() == CLIENT)).to_pandas()
@@ -296,12 +299,14 @@ def _lives(
     asked[joined] = operations["time"][joining]
     leaving = (operations["kind"] == "unsubscribe").to_numpy()
     asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
-    settled = _settled(tables, count, invented)[:count]
+    home, came, left = home[versions.number], came[versions.number], left[versions.number]
+    asked, asked_to_leave = versions.over_time(asked, asked_to_leave)
+    settled = _settled(tables, count, invented, versions)[:count]
     order = np.argsort(-scores, kind="stable") if ranked else np.arange(count)
     order = order[np.argsort(home[order], kind="stable")]
     first = np.searchsorted(home[order], np.arange(brokers + 1))
     times = asked[order], settled[order], asked_to_leave[order]
-    return Lives(first, order, came[order], left[order], *times), order
+    return Lives(first, versions.number[order], came[order], left[order], *times), order
 
 
 def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
@@ -314,7 +319,7 @@ def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
     return gone
 
 
-def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Floats:
+def _settled(tables: Mapping[str, pa.Table], count: int, invented: int, versions: Versions) -> Floats:
     """When each subscription, and behind them each merger, was settled; inf where it never came."""
     operations, decisions = tables["operations"], tables["decisions"]
     number, subscription, finished = columns(operations, "operation", "subscription", "finished")
@@ -322,9 +327,11 @@ def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Float
     request = np.full(count + invented, -1)  # the one whose messages first spread it
     joining = is_kind(operations, "kind", "subscribe", "preload")
     request[subscription[joining]] = number[joining]
+    request[versions.row] = versions.request
     covered = decisions.column("witness").to_numpy() != NOBODY
-    decisions = decisions.select(["subscription", "witness", "operation", "outcome"]).filter(pa.array(covered))
-    behind, witness, cause = columns(decisions, "subscription", "witness", "operation")
+    decisions = decisions.select(["time", "subscription", "witness", "operation", "outcome"]).filter(pa.array(covered))
+    time, behind, witness, cause = columns(decisions, "time", "subscription", "witness", "operation")
+    behind, witness = versions.caused(behind, cause), versions.at(witness, time)
     behind, witness = row_of(behind, count), row_of(witness, count)
     made = is_kind(decisions, "outcome", "merged") & (witness >= count)
     request[witness[made]] = cause[made]
@@ -332,7 +339,8 @@ def _settled(tables: Mapping[str, pa.Table], count: int, invented: int) -> Float
     # Only those decisions count that were made while it first spread: by its request, or woken by an advertisement.
     advertising = is_kind(operations, "kind", "advertise")
     first = (cause == request[behind]) | advertising[cause]
-    behind, witness = behind[first], witness[first]
+    behind = np.concatenate([behind[first], versions.row])  # who ranks differently had settled before
+    witness = np.concatenate([witness[first], versions.before])
     while (settled[behind] < settled[witness]).any():
         np.maximum.at(settled, behind, settled[witness])
     return np.maximum(settled, finished[advertising].max(initial=-np.inf))

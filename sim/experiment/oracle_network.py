@@ -2,7 +2,8 @@
 
 Who is *there* for an event: subscriptions that it reaches, whose clients asked for them before it was over, and whose
 end had not reached every broker when it was published. Of these, *firm* are those that had settled when it was
-published and stayed until it was over. About the others brokers may differ while the event is under way. So
+published and stayed until it was over. About the others brokers may differ while the event is under way. Where ranks
+change, each rank is a row (oracle_versions.py), and what counts is the better of those that are there. So
 
 - a firm one that fewer than k of those who are there outrank must be served: else it is *missed*;
 - whoever is served must be there, at home, and outranked by fewer than k firm ones: else it is *spurious*. Nobody
@@ -49,9 +50,9 @@ class Subscriptions:
     gone: Floats  # when the messages of its end had been processed, inf if it stayed
 
     @staticmethod
-    def of(terms: Terms, lives: Lives, finished_leaving: Floats) -> Subscriptions:
+    def of(terms: Terms, lives: Lives, gone: Floats) -> Subscriptions:
         home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
-        return Subscriptions(terms, lives, home, finished_leaving[lives.number])
+        return Subscriptions(terms, lives, home, gone)
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ def judge_event(
     firm = there & (lives.settled <= under.published) & (lives.asked_to_leave > under.ended)
     rows = np.flatnonzero(there)
     rows = rows[np.lexsort((lives.number[rows], -scores[rows]))]  # best first
+    in_force = int(((lives.asked[rows] <= under.published) & (lives.asked_to_leave[rows] > under.published)).sum())
+    rows = rows[np.sort(np.unique(lives.number[rows], return_index=True)[1])]  # of two ranks of one, the better
     outranked = np.full(count, count)
     outranked[rows] = np.cumsum(firm[rows]) - firm[rows]  # by how many firm ones
     required = rows[:k][firm[rows[:k]]]
 
     row_of = dict(zip(lives.number.tolist(), range(count), strict=True)) if len(served["subscription"]) else {}
+    row_of.update(zip(lives.number[rows].tolist(), rows.tolist(), strict=True))
     got = [row_of.get(s, -1) for s in served["subscription"].tolist()]
     unique = np.array(sorted(set(got)), dtype=np.int64)
     at_home = {(r, b) for r, b in zip(got, served["broker"].tolist(), strict=True) if r >= 0 and known.home[r] == b}
@@ -92,8 +96,7 @@ def judge_event(
     right = right[outranked[right] < k]
     counts[DUPLICATES] += len(got) - len(unique)
     missed = len(np.setdiff1d(required, right))
-    in_force = (lives.asked[rows] <= under.published) & (lives.asked_to_leave[rows] > under.published)
-    lacking = max(0, min(k, int(in_force.sum())) - len(right) - missed)
+    lacking = max(0, min(k, in_force) - len(right) - missed)
     if under.faulty or under.dropped:
         counts[FAULT if under.faulty else DROPPED] += missed + lacking
         return

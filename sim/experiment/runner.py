@@ -91,7 +91,7 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
     )
     ranked = None
     if experiment.network_wide and matching.k is not None:
-        ranked = RankedRouting(matching.k, routing.rank, routing.at_a_time, routing.threshold)
+        ranked = RankedRouting(matching.k, routing.rank, routing.visit, routing.wave, routing.threshold)
     options = RoutingOptions(
         workload.schema.domain,
         matching.semantics,
@@ -154,7 +154,7 @@ def refuse_oversized(
 
 def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, overlay: Overlay) -> Timeline:
     section = experiment.arrivals
-    where: dict[str, Any] = {"map": overlay.map, "spots": overlay.spots}
+    where: dict[str, Any] = {"map": overlay.map, "spots": overlay.spots, "reranks": experiment.network_wide}
     return schedule(section.kind, stream, workload, overlay.brokers, **where, **section.options)
 
 
@@ -202,6 +202,17 @@ def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
     """What a setting cannot do in the engine that was chosen for this run."""
     chosen = experiment.model_copy(update={"run": experiment.run.model_copy(update={"engine": engine})})
     return tuple(f"{item.key} has no effect: {item.reason}" for item in idle(chosen) if item.misleads)
+
+
+def _unused_weights(experiment: Experiment, workload: Workload) -> tuple[str, ...]:
+    """What events say about the weight of their attributes counts for predicates alone."""
+    if (
+        experiment.matching.kind == "predicates"
+        or workload.event_weights is None
+        or (workload.event_weights == 1).all()
+    ):
+        return ()
+    return (f"weights of events have no effect: matching.kind = {experiment.matching.kind!r}, not 'predicates'",)
 
 
 def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
@@ -272,7 +283,8 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
-    return tables, (*overlay.warnings, *workload.warnings, *_without_effect(experiment, engine), *late)
+    idle_settings = (*_without_effect(experiment, engine), *_unused_weights(experiment, workload))
+    return tables, (*overlay.warnings, *workload.warnings, *idle_settings, *late)
 
 
 def _over_links(messages: pa.Table) -> int:

@@ -2,8 +2,9 @@
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
 says who should have been served: for each event and broker the subscriptions in force when it was published that match
-it, at most k, against the deliveries in the trace. Where everybody had settled before the first event this is the
-oracle's count; a subscription still on its way counts as lost here too.
+it, at most k (where the k best of the whole network are served, those), against the deliveries in the trace. Where
+everybody had settled before the first event this is the oracle's count; a subscription still on its way counts as lost
+here too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT
 from sim.experiment.sweep import SweepResult
 from sim.tell.explain import RunTrace
-from sim.tell.story import Story, tell
+from sim.tell.story import story_of, tell
 
 BINS = 40  # of the time in which events are published
 MOST_RUNS = 8  # lines in the picture of losses
@@ -60,12 +61,7 @@ def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
 
 def losses(run: PlannedRun, trace: RunTrace) -> dict[str, Any]:
     """Deliveries required and lost, by time of publication, and lost by broker."""
-    story = Story(run, trace)
-    k = run.experiment.matching.k
-    first = story.operations.drop_duplicates("subscription")
-    homes = np.full(len(story.workload.lo), -1)
-    homes[first["subscription"].to_numpy()] = first["broker"].to_numpy()
-    served = story.deliveries.groupby(["event", "broker"]).size().to_dict()
+    story = story_of(run, trace)
     hops = story.hops.drop_duplicates("event")
     published = dict(zip(hops["event"].tolist(), hops["published"].tolist(), strict=True))
     start, end = min(published.values()), max(published.values())
@@ -74,10 +70,7 @@ def losses(run: PlannedRun, trace: RunTrace) -> dict[str, Any]:
     by_broker: dict[int, int] = {}
     for event, time in published.items():
         at = min(int((time - start) / width), BINS - 1)
-        brokers, counts = np.unique(homes[story.matching(event)], return_counts=True)
-        for broker, count in zip(brokers.tolist(), counts.tolist(), strict=True):
-            due = count if k is None else min(count, k)
-            missing = max(0, due - served.get((event, broker), 0))
+        for broker, due, missing in story.due(event):
             required[at] += due
             lost[at] += missing
             if missing:

@@ -2,7 +2,8 @@
 
 Told from the trace, with the subscriptions and events of the workload, which the run's own parameters and seed give
 again. Events are chosen to show something: one that reached a subscriber through a cover that stood in for it,
-one that more subscriptions matched than the k best, then the first that were delivered at all.
+one that more subscriptions matched than the k best, then the first that were delivered at all. Where the k best of the
+whole network are served, story_ranked.py tells.
 """
 
 from __future__ import annotations
@@ -24,16 +25,28 @@ from sim.tell.explain import RunTrace
 from sim.workloads import Workload
 
 MOST_SERVED = 3  # subscriptions told per event
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     """Lines about `count` events of one run of the plan; covering is preferred, it has most to tell."""
-    run = min(plan.runs, key=lambda run: (run.experiment.routing.strategy != "covering", run.seed))
+    run = min(plan.runs, key=_most_to_tell)
     kept = run.experiment.run
     if min(kept.sample_decisions, kept.sample_deliveries) < 1:
         yield "No story: these runs keep a sample of decisions or deliveries only."
         return
-    yield from Story(run, RunTrace(out, run.run_id)).lines(count)
+    yield from story_of(run, RunTrace(out, run.run_id)).lines(count)
+
+
+def story_of(run: PlannedRun, trace: RunTrace) -> Story:
+    from sim.tell.story_ranked import RankedStory  # which is a story, too
+
+    return (RankedStory if run.experiment.network_wide else Story)(run, trace)
+
+
+def _most_to_tell(run: PlannedRun) -> tuple[bool, int, int]:
+    routing = run.experiment.routing
+    return routing.strategy != "covering", ("cover", "skyband", "none").index(routing.rank), run.seed
 
 
 class Story:
@@ -49,18 +62,25 @@ class Story:
         self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
         self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
         self.decisions, self.operations = trace.read("decisions"), trace.read("operations")
+        first = self.operations.drop_duplicates("subscription")
+        self.homes: dict[int, int] = dict(zip(first["subscription"].tolist(), first["broker"].tolist(), strict=True))
 
     def lines(self, count: int) -> Iterator[str]:
         told = self._choose(count)
         if not told:
             yield "No event reached anybody in this run."
             return
-        routing = self.run.experiment.routing
-        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
-        yield f"{many} in words (seed {self.run.seed}, {routing.strategy} routing):"
+        yield self._title(told)
         for event in told:
             yield ""
             yield from self._event(event)
+
+    def _title(self, told: list[int]) -> str:
+        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
+        return f"{many} in words (seed {self.run.seed}, {self._how()}):"
+
+    def _how(self) -> str:
+        return f"{self.run.experiment.routing.strategy} routing"
 
     def _choose(self, count: int) -> list[int]:
         """Covered first, then cut at k, then any that was delivered; each kind in order of publication."""
@@ -76,15 +96,26 @@ class Story:
         best = self.deliveries[(self.deliveries["rank"] == 1) & self.deliveries["subscription"].isin(held)]
         return [int(event) for event in best.sort_values(["hops", "event"], ascending=[False, True])["event"]]
 
-    def matching(self, event: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _time_of(self, event: int) -> float:
+        return float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
+
+    def matching(self, event: int) -> Ints:
         """The subscriptions in force at publication that match, by brute force."""
-        published = float(self.hops.loc[self.hops["event"] == event, "published"].iloc[0])
+        published = self._time_of(event)
         asked = self.operations[self.operations["time"] <= published]
         made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
         left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
         scores = self.truth.scores(self.workload.events[event])
         in_force = np.setdiff1d(made, left)
         return in_force[~np.isnan(scores[in_force])]
+
+    def due(self, event: int) -> Iterator[tuple[int, int, int]]:
+        """Broker by broker, to how many an event was due, and how many of these it missed."""
+        served = self.deliveries.loc[self.deliveries["event"] == event, "broker"].value_counts()
+        homes, counts = np.unique([self.homes[s] for s in self.matching(event).tolist()], return_counts=True)
+        for broker, count in zip(homes.tolist(), counts.tolist(), strict=True):
+            due = count if self.k is None else min(count, self.k)
+            yield broker, due, max(0, due - int(served.get(broker, 0)))
 
     def _event(self, event: int) -> Iterator[str]:
         hops = self.hops[self.hops["event"] == event]
@@ -101,12 +132,15 @@ class Story:
             f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
             f"{len(hops):,} of {len(names):,} brokers saw it."
         )
+        yield from self._shown(served)
+        yield from self._beaten(event, served, matching)
+
+    def _shown(self, served: pd.DataFrame) -> Iterator[str]:
         shown = served.drop_duplicates("broker").head(MOST_SERVED)
         for row in shown.itertuples():
             yield from self._served(row)
         if len(served) > len(shown):
             yield f"  … and {len(served) - len(shown):,} more."
-        yield from self._beaten(served, matching)
 
     def _served(self, row: Any) -> Iterator[str]:
         subscription = int(row.subscription)
@@ -131,14 +165,14 @@ class Story:
         known = f"subscription {witness}, {self._words(witness)}" if witness >= 0 else "a merger"
         yield f"    held back on {links} it came to, covered by {known}{also}"
 
-    def _beaten(self, served: pd.DataFrame, matching: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[str]:
+    def _beaten(self, event: int, served: pd.DataFrame, matching: Ints) -> Iterator[str]:
         beaten = np.setdiff1d(matching, served["subscription"])
         if self.k is None or not len(beaten):
             return
         first = int(beaten[0])
-        home = int(self.operations.loc[self.operations["subscription"] == first, "broker"].iloc[0])
         yield (
-            f"  Matched but beaten: {len(beaten):,}, such as subscription {first} at {self.trace.names[home]}, "
+            f"  Matched but beaten: {len(beaten):,}, such as subscription {first} at "
+            f"{self.trace.names[self.homes[first]]}, "
             f"{self._words(first)}"
         )
 

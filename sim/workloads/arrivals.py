@@ -36,14 +36,17 @@ from sim.workloads.publishing import BURSTY, PUBLISHING, SCALED, bursty, poisson
 from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
-SUBSCRIBE, UNSUBSCRIBE, PUBLISH = 0, 1, 2
+SUBSCRIBE, UNSUBSCRIBE, PUBLISH, RERANK = 0, 1, 2, 3
 BEFORE = -np.inf  # when a subscription came that was there from the start
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What clients do, in order: at `time` ms, `kind`, subscription or event `index`, at `broker`."""
+    """What clients do, in order: at `time` ms, `kind`, subscription or event `index`, at `broker`.
+
+    RERANK: from now on a subscription ranks as row `index` of the workload says, a later row of the same one.
+    """
 
     time: Floats
     kind: NDArray[np.int8]
@@ -244,6 +247,7 @@ def schedule(
     ] = "random",
     map: Floats | None = None,
     spots: Floats | None = None,
+    reranks: bool = False,
     **options: Any,
 ) -> Timeline:
     """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins.
@@ -251,6 +255,7 @@ def schedule(
     `attach = "nearest"` puts clients that have a place at the nearest broker of the `map` (latitude and longitude per
     broker), the others where chance puts them. `attach = "interest"` makes interests local: who asks for, or publishes,
     similar values of the first two attributes is at brokers near each other in the overlay's picture (`spots`).
+    `reranks`: a row that changes only how a subscription ranks is a request of its own, not a join and a leave.
     """
     reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
     process = ARRIVALS[kind](**checked("arrivals", ARRIVALS[kind], options))
@@ -271,10 +276,18 @@ def schedule(
         publishers = _given("event", workload.publishers, brokers)
     came, left, published = process(stream, workload) if workload.came is None else _recorded(process, stream, workload)
     there = int((came == BEFORE).sum())  # the first ones, if any
+    coming, first = np.full(count, SUBSCRIBE, np.int8), np.arange(count)
+    if reranks and workload.reranks is not None:
+        changing = workload.reranks >= 0
+        coming[changing], first = RERANK, workload.first_rows
+        left = left.copy()
+        left[workload.reranks[changing]] = np.inf
+        homes = homes[first]
     leaving = np.flatnonzero(np.isfinite(left))
     time = np.concatenate([came[there:], left[leaving], published])
-    kinds = np.repeat(np.array([SUBSCRIBE, UNSUBSCRIBE, PUBLISH], np.int8), [count - there, len(leaving), events])
-    index = np.concatenate([np.arange(there, count), leaving, np.arange(events)]).astype(np.int64)
+    others = np.repeat(np.array([UNSUBSCRIBE, PUBLISH], np.int8), [len(leaving), events])
+    kinds = np.concatenate([coming[there:], others])
+    index = np.concatenate([np.arange(there, count), first[leaving], np.arange(events)]).astype(np.int64)
     broker = np.concatenate([homes[there:], homes[leaving], publishers]).astype(np.int64)
     order = np.argsort(time, kind="stable")
     return Timeline(time[order], kinds[order], index[order], broker[order], homes[:there].astype(np.int64))

@@ -42,12 +42,23 @@ class Workload:
     came: Floats | None = None  # (n,) ms at which each subscription comes, likewise
     left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; where `came` is
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
+    reranks: NDArray[np.int64] | None = None  # (n,) the row whose place it takes, asking for the same; −1: nobody's
     near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
     event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
     warnings: tuple[str, ...] = ()  # what the user should be told about the data
 
     def residue(self, row: int) -> Residue:
         return self.residues.get(row, EMPTY)
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """(n,) where the same subscription is the first time, before its rank changed."""
+        first = np.arange(len(self.lo))
+        if self.reranks is not None and self.came is not None:
+            changed = np.flatnonzero(self.reranks >= 0)
+            for row in changed[np.argsort(self.came[changed], kind="stable")].tolist():
+                first[row] = first[self.reranks[row]]
+        return first
 
     def nearest(self, row: int) -> tuple[float, float, float] | None:
         """Latitude, longitude and α of a subscription, None if it is near nowhere."""
@@ -84,6 +95,14 @@ class Workload:
         assert (self.came is None) == (self.left is None), "who comes at a known time leaves at one, or never"
         if self.came is not None and self.left is not None:
             assert (self.came < self.left).all(), "and not before"
+        if self.reranks is not None:
+            assert self.came is not None, "ranks change at a known time"
+            later = np.flatnonzero(self.reranks >= 0)
+            before = self.reranks[later]
+            assert (self.came[before] < self.came[later]).all(), "and later"
+            assert len(set(before.tolist())) == len(before), "one after the other"
+            assert (self.lo[before] == self.lo[later]).all(), "and what is asked for stays"
+            assert (self.hi[before] == self.hi[later]).all()
         if self.event_weights is not None:
             assert self.event_weights.shape == self.events.shape
             assert (self.event_weights >= 0).all(), "weights are not negative"

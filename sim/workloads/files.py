@@ -6,8 +6,8 @@ Subscriptions come in one of two forms:
 - a column `text` in the subscription language, which needs a schema.
 Both may have `score`, `id`, `broker` (a name or a number), and `time` and `until` in ms: when the subscription comes
 (empty: at 0) and leaves (empty: never). With times, a later row of the same `id` takes the place of the earlier one; if
-it says nothing but a score or a broker, it asks for the same as before. Brokers have no operation for a changed score:
-it is a join and a leave at one moment.
+it says nothing but a score or a broker, it asks for the same as before. That is a join and a leave at one moment, but
+where the k best of the whole network are served and only the rank changes: there it is one request (`Kind.RERANK`).
 
 Events have one column per attribute (an empty cell: the event lacks it), and optionally `<attribute>_weight`, `broker`
 and `time` in ms. Without a schema, all attributes are continuous and bounded by the values that occur. A column that is
@@ -56,16 +56,32 @@ def load_workload(
     else:
         schema = _inferred(subscriptions, events)
     lives = _lives(subscriptions)
-    asked = _from_text if "text" in subscriptions.columns else _from_bounds
+    changes = lives.pop("changes", {})
+    asked = (_from_text if "text" in subscriptions.columns else _from_bounds)(subscriptions, schema)
+    homes = _brokers(subscriptions, called)
+    reranks = np.full(len(subscriptions), -1)
+    for row, before in changes.items():
+        moves = homes is not None and homes[row] != homes[before]
+        same = all(np.array_equal(side[row], side[before]) for side in (asked.lo, asked.hi))
+        if same and asked.residue(row) == asked.residue(before) and not moves:
+            reranks[row] = before
     empty = (*_emptiness(subscriptions, "nobody subscribes"), *_emptiness(events, "nothing is published"))
     return replace(
-        asked(subscriptions, schema),
-        homes=_brokers(subscriptions, called),
+        asked,
+        homes=homes,
         ids=_ids(subscriptions),
-        warnings=(*empty, *lives.pop("warnings", ())),
+        reranks=reranks if (reranks >= 0).any() else None,
+        warnings=(*empty, *_told_of_changes(subscriptions, len(changes), int((reranks >= 0).sum()))),
         **lives,
         **_events(events, schema, called),
     )
+
+
+def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
+    said = f"{changes} rows of {table.path} change a subscription that is there"
+    how = "each is a join and a leave at one moment, under the same id"
+    ranks = f'; the {of_rank} that change only its rank are one request where matching.scope = "network"'
+    return [f"{said}: {how}{ranks if of_rank else ''}"] if changes else []
 
 
 def _emptiness(table: Table | None, consequence: str) -> list[str]:
@@ -86,7 +102,7 @@ def _broker_number(cell: Any) -> float:
 
 
 def _lives(table: Table) -> dict[str, Any]:
-    """When each subscription comes and leaves, and what is to be said about it; fills in rows that only change one."""
+    """When each subscription comes and leaves, and which row takes whose place; fills in rows that only change one."""
     if "time" not in table.columns:
         if "until" in table.columns:
             raise CoverlayError(f"{table.path} has a column 'until'; it needs a column 'time' beside it")
@@ -97,19 +113,16 @@ def _lives(table: Table) -> dict[str, Any]:
     if len(early):
         row = int(early[0])
         raise table.error(row, "until", f"{left[row]:g} is not after time, {came[row]:g}")
-    changed = _replace_earlier(table, came, left)
-    said = f"{changed} rows of {table.path} change a subscription that is there"
-    notes = (f"{said}: each is a join and a leave at one moment, under the same id",) if changed else ()
-    return {"came": came, "left": left, "warnings": notes}
+    return {"changes": _replace_earlier(table, came, left), "came": came, "left": left}
 
 
-def _replace_earlier(table: Table, came: Floats, left: Floats) -> int:
-    """Let rows end where a later one of the same id begins; says how many."""
+def _replace_earlier(table: Table, came: Floats, left: Floats) -> dict[int, int]:
+    """Let rows end where a later one of the same id begins; the later rows, and whose place they take."""
     ids = table.columns.get("id", [])
     asks = [cells for name, cells in table.columns.items() if name not in EXTRAS]
     kept = [cells for name, cells in table.columns.items() if name in ("score", "broker")]
     last: dict[str, int] = {}
-    count = 0
+    changes: dict[int, int] = {}
     for row in np.argsort(came, kind="stable").tolist() if ids else ():
         before = last.get(str(ids[row]))
         last[str(ids[row])] = row
@@ -124,8 +137,8 @@ def _replace_earlier(table: Table, came: Floats, left: Floats) -> int:
             cells[row] = cells[before] if cells[row] is None else cells[row]
         if left[before] > came[row]:
             left[before] = came[row]
-            count += 1
-    return count
+            changes[row] = before
+    return changes
 
 
 def _value(attribute: Attribute) -> Callable[[Any], float]:

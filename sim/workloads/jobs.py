@@ -2,7 +2,7 @@
 
 Seekers name one or two professions, a least salary, where they would work, and offers must not ask for more
 experience than they have. In offers, salary grows with experience. The score is how well the site rates
-the seeker; each broker tells its k best.
+the seeker; the k best are told.
 """
 
 from __future__ import annotations

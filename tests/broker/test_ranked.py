@@ -12,6 +12,7 @@ from broker.network import Network, Settings
 from broker.ranked_visit import RankedRouting
 from broker.trace.schema import CLIENT
 from covering.residue import EMPTY, Residue
+from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.overlay.graph import build_overlay
@@ -21,17 +22,17 @@ from sim.random_streams import streams
 DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0], [0.0, 8.0]])
 PLACE = (0, 1)
 KINDS = [("boxes", "exact"), ("boxes", "relaxed"), ("predicates", "exact"), ("places", "exact"), ("places", "relaxed")]
-# Strategy, rank, neighbours asked at a time, threshold, mode.
+# Strategy, rank, visit, threshold, mode.
 WAYS = [
-    ("flooding", "none", None, True, "lazy"),
-    ("covering", "none", None, True, "prune"),
-    ("merging", "none", None, True, "lazy"),
-    ("simple", "cover", None, True, "lazy"),
-    ("covering", "cover", None, False, "lazy"),
-    ("covering", "cover", None, True, "active"),
-    ("covering", "cover", 1, True, "lazy"),
-    ("covering", "cover", 2, True, "active"),
-    ("covering", "skyband", None, True, "lazy"),
+    ("flooding", "none", "parallel", True, "lazy"),
+    ("covering", "none", "parallel", True, "prune"),
+    ("merging", "none", "parallel", True, "lazy"),
+    ("simple", "cover", "parallel", True, "lazy"),
+    ("covering", "cover", "parallel", False, "lazy"),
+    ("covering", "cover", "parallel", True, "active"),
+    ("covering", "cover", "best-first", True, "lazy"),
+    ("covering", "cover", "waves", True, "active"),
+    ("covering", "skyband", "parallel", True, "lazy"),
 ]
 
 
@@ -50,12 +51,18 @@ def filters(draw):
     return made
 
 
+def ranks_like(filter, other):
+    """What the first asks for, ranked as the other one is."""
+    weights = np.where(filter.mentioned, np.maximum(other.weights, 1.0), 0.0)
+    return Filter(filter.box, filter.residue, filter.mentioned, weights, other.score, other.near)
+
+
 def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, kind_of_overlay="random-tree"):
-    strategy, rank, wave, threshold, mode = way
+    strategy, rank, visit, threshold, mode = way
     ranked = None
     if rank != "none":
-        weights = np.array([f.weights for f in known]).reshape(-1, 3)
-        scores = np.array([f.score for f in known])
+        weights = np.array([*(f.weights for f in known), [0.0] * 3, [3.0] * 3])  # and what they may change to
+        scores = np.array([*(f.score for f in known), 0.0, 3.0])
         ranked = Rank.of(scores, weights, kind == ("boxes", "exact"), kind[0] == "places")
     routing = RoutingOptions(
         DOMAIN,
@@ -73,7 +80,7 @@ def network_of(brokers, way, kind, k, known, method="auto", epsilon=0.0, kind_of
         matcher="auto" if kind[0] == "boxes" else "scan",
         place=PLACE if kind[0] == "places" else None,
         k=k,
-        ranked=RankedRouting(k, rank, wave, threshold),
+        ranked=RankedRouting(k, rank, visit, threshold=threshold),
     )
     latency = {"kind": "constant", "value": 1.0}
     overlay = build_overlay(kind_of_overlay, brokers, streams(brokers)("overlay"), latency)
@@ -115,9 +122,12 @@ def test_served_are_the_k_best_of_all_brokers_at_every_quiet_moment(way, data):
         if not event:
             network.run()
         for subscription in data.draw(st.lists(st.sampled_from([*in_force, -1]), unique=True)):
-            if subscription >= 0 and subscription in in_force and event:
+            if subscription >= 0 and event and data.draw(st.booleans()):
                 del in_force[subscription]
                 network.unsubscribe(subscription)
+            elif subscription >= 0 and subscription in in_force:
+                in_force[subscription] = ranks_like(in_force[subscription], data.draw(filters()))
+                network.rerank(subscription, in_force[subscription])
         network.run()
         network.check()
         values = np.array([data.draw(st.sampled_from([*map(float, range(9)), np.nan])) for _ in range(3)])
@@ -128,15 +138,15 @@ def test_served_are_the_k_best_of_all_brokers_at_every_quiet_moment(way, data):
         assert served_by(network, event) == best_of(network, in_force, values, weights, k)
 
 
-@pytest.mark.parametrize("wave", [None, 1])
-def test_a_winner_that_is_hidden_behind_another_is_found_and_nobody_is_served_twice(wave):
+@pytest.mark.parametrize("visit", ["parallel", "best-first"])
+def test_a_winner_that_is_hidden_behind_another_is_found_and_nobody_is_served_twice(visit):
     """On a line: 0 publishes; at 3 live A, and B inside A; at 1 lives C, which matches and ranks third."""
 
     def box(low, high, score):
         return Filter.of_box(np.array([[low, high]] * 3), score=score)
 
     a, b, c = box(0.0, 6.0, 9.0), box(1.0, 5.0, 8.0), box(2.0, 8.0, 5.0)
-    way = ("covering", "cover", wave, True, "lazy")
+    way = ("covering", "cover", visit, True, "lazy")
     network = network_of(4, way, ("boxes", "exact"), 2, [a, b, c], kind_of_overlay="line")
     for subscription, (broker, filter) in enumerate([(3, a), (3, b), (1, c)]):
         network.subscribe(broker, subscription, filter)
@@ -181,3 +191,59 @@ def test_what_is_shed_is_what_can_win_least():
     assert worth(5.0, limit=(-6.0, 7)) == -np.inf, "six is known already"
     assert worth(5.0, limit=(-6.0, 7), winners=((1, (-7.0, 3)),)) == 7.0
     assert worth(1.0, asks=False, winners=((1, (-7.0, 3)),)) == 7.0
+
+
+def scored(low, high, score):
+    return Filter.of_box(np.array([[low, high]] * 3), score=score)
+
+
+@pytest.mark.parametrize("way", [WAYS[5], WAYS[6], WAYS[8]], ids=str)
+def test_a_score_that_falls_exposes_who_was_held_back_before_the_news_goes_out(way):
+    """On a line: at 2 live the wide one and the narrow one inside it, which ranks behind it until its score falls."""
+    wide, narrow = scored(0.0, 8.0, 3.0), scored(2.0, 4.0, 2.0)
+    network = network_of(3, way, ("boxes", "exact"), 1, [wide, narrow], kind_of_overlay="line")
+    network.subscribe(2, 0, wide)
+    network.subscribe(2, 1, narrow)
+    network.run()
+    assert list(network.brokers[0].parts[-1].tables[1].filters) == [0]
+    network.rerank(0, scored(0.0, 8.0, 1.0))
+    network.run()
+    network.check()
+    told = network.recorder.tables()["control"].to_pandas().query("source >= 0 and operation == 2")
+    for _, link in told.groupby("target"):
+        assert link[["kind", "subscription"]].to_numpy().tolist() == [["subscribe", 1], ["rerank", 0]]
+    network.publish(0, 0, np.full(3, 3.0))
+    network.run()
+    assert served_by(network, 0) == [(1, 1, 2.0)]
+    network.rerank(1, scored(2.0, 4.0, 0.0))
+    network.publish(0, 1, np.full(3, 3.0))  # on its way while brokers differ
+    network.run()
+    network.check()
+    assert [subscription for _, subscription, _ in served_by(network, 1)] in ([0], [1])
+    network.publish(0, 2, np.full(3, 3.0))
+    network.run()
+    assert served_by(network, 2) == [(1, 0, 1.0)]
+
+
+def test_nobody_is_served_twice_whose_score_changes_while_an_event_looks_for_it():
+    """The publisher's table has the old score when the home of the subscription answers with the new one."""
+    hidden, wide = scored(1.0, 5.0, 2.0), scored(0.0, 6.0, 3.0)
+    network = network_of(4, WAYS[5], ("boxes", "exact"), 3, [hidden, wide], kind_of_overlay="line")
+    network.subscribe(3, 0, wide)
+    network.subscribe(3, 1, hidden)
+    network.run()
+    network.publish(0, 0, np.full(3, 4.0))
+    network.run(network.env.now + 1.5)
+    network.rerank(0, scored(0.0, 6.0, 1.0))
+    network.run()
+    network.check()
+    assert sorted(subscription for _, subscription, _ in served_by(network, 0)) == [0, 1]
+
+
+def test_what_a_client_asks_for_does_not_change_with_its_rank():
+    network = network_of(1, WAYS[3], ("boxes", "exact"), 1, [scored(0.0, 5.0, 1.0)])
+    with pytest.raises(CoverlayError, match="7 is not subscribed"):
+        network.rerank(7, scored(0.0, 5.0, 1.0))
+    network.subscribe(0, 7, scored(0.0, 5.0, 1.0))
+    with pytest.raises(CoverlayError, match="not what it asks for"):
+        network.rerank(7, scored(0.0, 6.0, 2.0))

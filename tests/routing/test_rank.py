@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import covering
+from covering.residue import Residue
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
@@ -107,3 +108,38 @@ def test_where_scores_depend_on_the_event_every_weight_and_the_place_count():
     here = made((2.0, 3.0), 1.0, weights=[1.0, 1.0], near=(1.0, 1.0, 0.5))
     assert not held_back(one, here)
     assert held_back(made((0.0, 9.0), 1.0, weights=[2.0, 2.0], near=(1.0, 1.0, 0.5)), here)
+
+
+def said(messages):
+    return [(kind, number) for kind, number, _ in messages]
+
+
+@pytest.mark.parametrize("way", ["cover", "skyband"])
+def test_one_that_is_held_back_and_rises_is_sent(way):
+    filters = [made(*WIDE_HIGH), made(*NARROW)]
+    ledger = ledger_of([*filters, made((2.0, 3.0), 9.0)], way, k=1)
+    assert sent(ledger, filters) == [0]
+    assert said(ledger.rerank(1, made((2.0, 3.0), 4.0))) == [], "still behind"
+    assert ledger.suppressed[1][0].score == 4.0
+    assert said(ledger.rerank(1, made((2.0, 3.0), 9.0))) == [(Kind.SUBSCRIBE, 1)]
+    assert said(ledger.rerank(1, made((2.0, 3.0), 8.0))) == [(Kind.RERANK, 1)], "it was sent, and stays so"
+    ledger.check()
+
+
+def test_active_mode_retracts_a_fallen_one_when_all_that_it_exposes_are_there():
+    """One, two and three ask for the same or less; when one falls, two takes its place, and three outranks both."""
+    filters = [made((0.0, 9.0), 5.0), made((0.0, 9.0), 3.0), made((2.0, 3.0), 4.0)]
+    ledger = ledger_of([*filters, made(*WIDE_LOW)], active=True)
+    assert sent(ledger, filters) == [0]
+    told = said(ledger.rerank(0, made((0.0, 9.0), 1.0)))
+    assert told == [(Kind.SUBSCRIBE, 1), (Kind.SUBSCRIBE, 2), (Kind.UNSUBSCRIBE, 0)]
+    ledger.check()
+    assert said(ledger.unsubscribe(1)) == [(Kind.SUBSCRIBE, 0), (Kind.UNSUBSCRIBE, 1)]
+
+
+def test_a_skyband_looks_at_what_boxes_do_not_say():
+    plain = made((0.0, 9.0), 5.0)
+    wide = Filter(plain.box, Residue.of(excluded={0: (2.5,)}), plain.mentioned, plain.weights, plain.score)
+    ledger = ledger_of([wide, made(*NARROW)], "skyband", k=1)
+    assert sent(ledger, [wide, made(*NARROW), made((4.0, 5.0), 3.0)]) == [0, 1]
+    ledger.check()

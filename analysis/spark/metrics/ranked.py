@@ -22,24 +22,25 @@ def _ranked(rows: Rows) -> pa.Table:
     return pa.table({"event": rows["event"], "over_links": over_link, "size": size, "copies": copies})
 
 
-def _last(rows: Rows) -> pa.Table | None:
+def _served(rows: Rows) -> pa.Table | None:
     if "ranked" not in rows.run.digests:
         return None
-    return pa.table({"event": rows["event"], "latency": rows["latency"]})
+    return pa.table({"event": rows["event"], "first": rows["latency"], "last": rows["latency"]})
 
 
 RANKED = Count("ranked", ("event",), ("over_links", "size", "copies"), {"ranked": _ranked})
-LAST = Count("last_delivery", ("event",), (), {"deliveries": _last}, most=("latency",))
-COUNTS = (RANKED, LAST)
+SERVED = Count("winners_served", ("event",), (), {"deliveries": _served}, least=("first",), most=("last",))
+COUNTS = (RANKED, SERVED)
 
 
 def ranked(run: Counted) -> Values:
-    rows, last = run[RANKED], run[LAST]["latency"]
+    rows, first, last = run[RANKED], run[SERVED]["first"], run[SERVED]["last"]
     published = len(rows["event"])
     return {
         "messages_per_event": ratio(rows["over_links"].sum(), published),
         "bytes_per_event": ratio(rows["size"].sum(), published),
         "brokers_visited": ratio(rows["copies"].sum(), published),
+        "first_winner_mean": ratio(fsum(first), len(first)),
         "last_winner_mean": ratio(fsum(last), len(last)),
     }
 
@@ -73,10 +74,18 @@ JOB = Job(
             ("ranked.carries", "ranked.event"),
         ),
         Metric(
-            "last_winner_mean",
-            "time to the last winner",
+            "first_winner_mean",
+            "time to the first winner",
             "ms",
-            "From the publication of an event until the last of its k best is served.",
+            "From the publication of an event until the first of its k best is served.",
+            "mean over events of the least latency of their deliveries (those in the trace)",
+            ("deliveries.event", "deliveries.latency"),
+        ),
+        Metric(
+            "last_winner_mean",
+            "time to the k-th winner",
+            "ms",
+            "From the publication of an event until the last of its k best, or of fewer that match, is served.",
             "mean over events of the largest latency of their deliveries (those in the trace)",
             ("deliveries.event", "deliveries.latency"),
         ),

@@ -75,7 +75,7 @@ def test_what_is_swept_chooses_the_answer(kind: str, points: list[Any]) -> None:
 def test_ranks_say_what_they_keep_of_the_saving_of_covering() -> None:
     words = answer(Findings(sweep(*SWEEPS["of_ranks"]))).sentences
     assert any("20 messages" in sentence and "90 messages" in sentence for sentence in words)
-    assert any("75.0 % with rank cover and 25.0 % with rank skyband" in sentence for sentence in words), words
+    assert any("rank cover keeps 75.0 % and rank skyband keeps 25.0 %" in sentence for sentence in words), words
 
 
 def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes() -> None:

@@ -32,7 +32,7 @@ def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) 
             "epsilon": float(keys.get("covering.epsilon", 0.0)),
             "overlay": "line",
         }
-        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels})
+        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **metrics})
         for name in CATALOGUE:
             mean = float(metrics.get(name, NAN))
             row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}

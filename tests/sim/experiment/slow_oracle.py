@@ -52,7 +52,8 @@ def judge(
     """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
     invented = len(mergers(workload, tables["decisions"]).lo)
-    lives, _ = oracle._lives(tables, brokers, workload.scores, invented, ranked=False)
+    versions = oracle.Versions.of(workload, tables["operations"])
+    lives, _ = oracle._lives(tables, brokers, workload.scores, invented, ranked=False, versions=versions)
     home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
     faults = tables["faults"].to_pandas()
     hops, served = (tables[name].to_pandas() for name in ("publications", "deliveries"))

@@ -138,3 +138,28 @@ def test_events_without_times_follow_when_all_have_come(tmp_path):
     (tmp_path / "events.csv").write_text("price\n20\n")
     tables, _ = run(mine, **{"arrivals.settle": 50.0})
     assert tables["publications"]["published"].min() > 450.0
+
+
+@pytest.mark.parametrize("rank", ["none", "cover", "skyband"])
+def test_a_changed_score_is_one_request_where_the_network_ranks(tmp_path, rank):
+    tables, notes = run(write(tmp_path), **{"matching.scope": "network", "routing.rank": rank})
+    made = tables["operations"][["time", "kind", "subscription", "broker"]].to_numpy().tolist()
+    assert made == [
+        [0.0, "subscribe", 0, 2],
+        [0.0, "subscribe", 1, 2],
+        [200.0, "rerank", 0, 2],
+        [400.0, "unsubscribe", 1, 2],
+    ]
+    served = tables["deliveries"][["event", "subscription", "score"]].to_numpy().tolist()
+    assert served == [[0, 1, 2.0], [1, 0, 3.0], [2, 0, 3.0]]
+    assert tables["run"][["missed", "spurious", "duplicates"]].to_numpy().tolist() == [[0, 0, 0]]
+    assert any("1 that change only its rank are one request" in note for note in notes)
+
+
+def test_one_that_asks_for_more_or_moves_joins_and_leaves_there_too(tmp_path):
+    mine = write(tmp_path)
+    changes = "ann,200,,Berlin,,,3\nann,300,,,0,60,3\n"
+    (tmp_path / "subs.csv").write_text(SUBSCRIPTIONS.replace("ann,200,,,,,3\n", changes))
+    tables, _ = run(mine, **{"matching.scope": "network"})
+    assert "rerank" not in set(tables["operations"]["kind"])
+    assert tables["run"]["missed"][0] == 0
