@@ -75,7 +75,22 @@ def test_what_is_swept_chooses_the_answer(kind: str, points: list[Any]) -> None:
 def test_ranks_say_what_they_keep_of_the_saving_of_covering() -> None:
     words = answer(Findings(sweep(*SWEEPS["of_ranks"]))).sentences
     assert any("20 messages" in sentence and "90 messages" in sentence for sentence in words)
-    assert any("rank cover keeps 75.0 % and rank skyband keeps 25.0 %" in sentence for sentence in words), words
+    assert any("rank cover keeps 75 % and rank skyband keeps 25 %" in sentence for sentence in words), words
+
+
+def test_where_more_is_swept_the_least_and_the_most_of_the_saving_that_is_kept_are_told_with_their_settings() -> None:
+    """Against plain covering by an exact search; the skyband has no ε and is held against the same."""
+
+    def point(rank: str | None, k: int, epsilon: float | None, saved: float) -> tuple[dict[str, Any], dict[str, float]]:
+        keys = {"routing.rank": rank, "matching.k": k, "covering.epsilon": epsilon}
+        given = {key: value for key, value in keys.items() if value is not None}
+        return given, {"messages_per_event": 5.0, "reduction": saved}
+
+    points = [point(None, k, e, saved) for k in (1, 10) for e, saved in ((0.0, 0.8), (0.1, 0.5))]
+    points += [point("cover", 1, 0.0, 0.6), point("cover", 10, 0.1, 0.4), point("skyband", 10, None, 0.2)]
+    said = answer(Findings(sweep(*points))).sentences[-1]
+    assert "rank cover keeps 50 % (k = 10, epsilon = 0.1) to 75 % (k = 1, epsilon = 0)" in said, said
+    assert "rank skyband keeps 25 %" in said
 
 
 def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes() -> None:
