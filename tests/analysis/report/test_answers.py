@@ -89,7 +89,7 @@ def test_where_more_is_swept_the_least_and_the_most_of_the_saving_that_is_kept_a
     points = [point(None, k, e, saved) for k in (1, 10) for e, saved in ((0.0, 0.8), (0.1, 0.5))]
     points += [point("cover", 1, 0.0, 0.6), point("cover", 10, 0.1, 0.4), point("skyband", 10, None, 0.2)]
     said = answer(Findings(sweep(*points))).sentences[-1]
-    assert "rank cover keeps 50 % (k = 10, epsilon = 0.1) to 75 % (k = 1, epsilon = 0)" in said, said
+    assert "rank cover keeps 50 % (epsilon = 0.1, k = 10) to 75 % (epsilon = 0, k = 1)" in said, said
     assert "rank skyband keeps 25 %" in said
 
 
