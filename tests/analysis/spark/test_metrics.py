@@ -271,9 +271,9 @@ def test_ranked_messages_are_counted_per_event_over_links(counted: Make) -> None
     said = [(0, -1, True, 48), (0, 2, True, 64), (0, 3, False, 40), (1, -1, True, 48)]
     rows = [{"event": e, "source": s, "carries": c, "bytes": b, "kind": "query"} for e, s, c, b in said]
     served = [{"event": e, "latency": latency} for e, latency in ((0, 3.0), (0, 9.0), (1, 1.0))]
-    names = "messages_per_event bytes_per_event brokers_visited last_winner_mean"
-    expect(ranked.ranked(counted(ranked=rows, deliveries=served)), names, 1.0, 52.0, 1.5, 5.0)
-    expect(ranked.ranked(counted(deliveries=served)), names, None, None, None, None)
+    names = "messages_per_event bytes_per_event brokers_visited first_winner_mean last_winner_mean"
+    expect(ranked.ranked(counted(ranked=rows, deliveries=served)), names, 1.0, 52.0, 1.5, 2.0, 5.0)
+    expect(ranked.ranked(counted(deliveries=served)), names, *[None] * 5)
 
 
 def test_the_catalogue_describes_what_the_jobs_compute(counted: Make) -> None:
