@@ -14,6 +14,7 @@ import numpy as np
 from broker.trace.schema import CRASHED, LINK_DOWN, QUEUE_FULL
 from sim.experiment import oracle
 from sim.experiment.oracle_paths import mergers
+from sim.experiment.oracle_versions import Versions
 
 
 def score(workload: Any, row: int, values: Any, weights: Any, semantics: str, kind: str, far: float) -> float | None:
@@ -52,7 +53,7 @@ def judge(
     """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
     invented = len(mergers(workload, tables["decisions"]).lo)
-    versions = oracle.Versions.of(workload, tables["operations"])
+    versions = Versions.of(workload, tables["operations"])
     lives, _ = oracle._lives(tables, brokers, workload.scores, invented, ranked=False, versions=versions)
     home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
     faults = tables["faults"].to_pandas()
