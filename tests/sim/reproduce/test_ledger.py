@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from analysis.report.claims import FAILS, HOLDS, LEDGER, NOT_RUN, Ledger, changes, read_ledger
+from analysis.report.claims import FAILS, HOLDS, LEDGER, NOT_RUN, Ledger, changes, read_ledger, write_ledger
 from coverlay import CoverlayError
+from sim.cli.main import main
 from sim.reproduce import DOCUMENTS, ledger, measure, sheet, tables
 from sim.reproduce.measure import Bout
 from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
@@ -230,3 +231,29 @@ def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
 
 def test_an_upper_bound_shows_its_unit() -> None:
     assert AtMost(10.0, " µs").show(7.25) == "7.25 µs"
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+def test_the_command_compares_with_an_earlier_ledger(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ledger, "declared", lambda document: TOLD)
+    monkeypatch.setattr(ledger, "import_module", lambda name: Document(False, 0.5))
+    was = made_up.judge("cheaper", [2.0], WHY, size="n = 1")
+    write_ledger(Ledger({}, [was, made_up.judge("right", [1.0], WHY, size="n = 1")]), tmp_path / "old.json")
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["reproduce", "vldb08", *out, "--compare", str(tmp_path / "old.json")]) == 0
+    printed = capsys.readouterr()
+    assert "3 claims, full size" in printed.err
+    assert "claims.html" in printed.out
+    assert "2 verdicts differ from" in printed.out  # one is new, one changed
+    assert main(["reproduce", *out, "--compare", str(tmp_path / "old.json")]) == 0, "without measuring again"
+    again = capsys.readouterr().out
+    assert "holds (2×)" in again
+    assert "does not hold (0.5×)" in again
+    assert main(["reproduce", *out]) == 2
+    assert "name a document" in capsys.readouterr().err
+    assert main(["reproduce", *out, "--compare", str(tmp_path / "none.json")]) == 2
+    assert "is not a claims file" in capsys.readouterr().err
