@@ -12,12 +12,12 @@ find most covers, at a price that does not grow with the number of entries. What
 `budget_for` turns the second around: the least B that misses at most ε. It needs all boxes at hand, so it is a function
 for who knows them and no option of an index that changes.
 
-Structure: `_ranked` lists the largest boxes in order, more than B of them, so that one that leaves is replaced by the
-next. It is filled again from the whole store when fewer than B are left. The first B of it lie in arrays of their own
-(the front), each at a fixed place, in no order.
+Structure: the first B places of `_slot_at`, with their points and words beside (the front), hold the largest boxes,
+largest first. A search ends at the first block of 64 whose largest box is smaller than the query, as in `packed`.
+`_waiting` has the volumes of all others by slot, for when one of the front leaves.
 
-Cost: B words a check (0.3 ns each); updates O(log B) and a move of O(B) references, a refill of O(n) at most once in B
-removals. A probe is an entry whose words were looked at.
+Cost: at most B words a check (0.3 ns each); an addition that is not among the largest O(1), one that is a move of O(B)
+words; a removal from the front a pass over n volumes. A probe is an entry whose words were looked at.
 """
 
 from __future__ import annotations
@@ -30,14 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from covering.contract import NO_SLOT, CoveringIndex, Floats, Id, Slots, checked_domain
 from covering.packed import find_largest_first, volumes
-from covering.packed_words import Fields, pack_stored
+from covering.packed_words import SCAN_BLOCK, Fields, pack_stored
 from coverlay import CoverlayError, Key
 
 BUDGET = 1024
-_RESERVE = 2  # times the budget are ranked: refilling costs a pass over all, which B removals then pay for
-_NOTHING_BUILT = 0  # of the static part that `find_largest_first` has and the front has not
-
-Rank = tuple[float, tuple[bool, int, str], int]  # −volume, id, slot: ascending is largest first
+_ELSEWHERE = -1.0  # volume of what does not wait: in the front, or not stored
 
 
 def budget_for(boxes: ArrayLike, domain: ArrayLike, epsilon: float) -> int:
@@ -73,76 +70,95 @@ class BudgetIndex(CoveringIndex):
         self.budget = budget
         self._fields = Fields.of(self.domain)
         self._one = np.empty(1, np.int64)
-        self._ranked: list[Rank] = []
-        self._place: dict[int, int] = {}  # slot → place in the front
-        self._front(np.empty(0, np.int64))
+        self._waiting: Floats = np.empty(0)
+        self._lay_out(np.empty(0, np.int64))
 
-    def _front(self, slots: Slots) -> None:
-        """Lay these slots out as the front, with room for a few more."""
+    def _lay_out(self, slots: Slots) -> None:
+        """These slots, in this order, are the front; it has room for a few more."""
         fields, held = self._fields, len(slots)
         room = min(self.budget, held + max(16, held // 4))
+        self._held = held
         self._slot_at = np.full(room, NO_SLOT)
-        self._front_points = np.full((room, 2 * self.attributes), np.nan)
+        self._volumes = np.full(room, _ELSEWHERE)
+        self._front = np.full((room, 2 * self.attributes), np.nan)
         self._words: NDArray[Any] = np.zeros((fields.words, room), fields.guards.dtype)
-        self._slot_at[:held], self._front_points[:held] = slots, self._points[slots]
-        pack_stored(self._front_points, 0, held, fields.kernel, self._words)
-        self._place = {slot: place for place, slot in enumerate(slots.tolist())}
-        arrays = (self._front_points, self._words, fields.grid, fields.guards)
-        self._state = (*arrays, self.domain, np.empty(0))
+        if held:  # an empty index, of which every settings check makes one, compiles nothing
+            self._slot_at[:held], self._front[:held] = slots, self._points[slots]
+            self._volumes[:held] = _sizes(self._front[:held], self.domain)
+            pack_stored(self._front, 0, held, fields.kernel, self._words)
+        self._changed()
 
-    def _rank_all(self, slots: Slots) -> list[Rank]:
-        sizes, ids = _sizes(self._points[slots], self.domain).tolist(), self._ids.at_all(slots)
-        return [(-size, _tie(id), slot) for size, id, slot in zip(sizes, ids, slots.tolist(), strict=True)]
+    def _changed(self) -> None:
+        """What kernels are given: the volume of the first box of each block tells where a search may end."""
+        arrays = (self._front, self._words, self._fields.grid, self._fields.guards)
+        self._state = (*arrays, self.domain, self._volumes[: self._held : SCAN_BLOCK].copy())
 
-    def _rank(self, slot: int) -> Rank:
-        return self._rank_all(np.array([slot]))[0]
+    def _place(self, volume: float, slot: int) -> int:
+        """The place in the front before which all boxes are larger than this one, ties by id."""
+        rank = (-volume, _tie(self._ids.at(slot)))
+
+        def rank_at(place: int) -> tuple[float, tuple[bool, int, str]]:
+            return (-float(self._volumes[place]), _tie(self._ids.at(int(self._slot_at[place]))))
+
+        return bisect_left(range(self._held), rank, key=rank_at)
+
+    def _wait(self, slot: int, volume: float) -> None:
+        if slot >= len(self._waiting):
+            self._waiting = np.append(self._waiting, np.full(len(self._points) - len(self._waiting), _ELSEWHERE))
+        self._waiting[slot] = volume
 
     def _insert(self, slot: int) -> None:
-        rank, ranked = self._rank(slot), self._ranked
-        if len(ranked) < len(self) - 1 and rank > ranked[-1]:
-            return  # there are larger ones that are not ranked
-        at = bisect_left(ranked, rank)
-        ranked.insert(at, rank)
-        if at < self.budget and len(ranked) > self.budget:
-            self._put(slot, self._place.pop(ranked[self.budget][2]))
-        elif at < self.budget:
-            self._put(slot, len(self._place))
-        del ranked[_RESERVE * self.budget :]
+        volume = float(_sizes(self._points[slot : slot + 1], self.domain)[0])
+        full = self._held == self.budget
+        place = self.budget if full and volume < self._volumes[-1] else self._place(volume, slot)
+        if place == self.budget:
+            self._wait(slot, volume)
+            return
+        if full:
+            self._wait(int(self._slot_at[-1]), float(self._volumes[-1]))
+            self._held -= 1
+        self._put(slot, volume, place)
+
+    def _put(self, slot: int, volume: float, place: int) -> None:
+        """Into the front, at this place; those from there on move up by one."""
+        if self._held == len(self._slot_at):
+            self._lay_out(self._slot_at.copy())
+        held = self._held
+        for array in (self._slot_at, self._volumes, self._front, self._words.T):
+            array[place + 1 : held + 1] = array[place:held]
+        self._slot_at[place], self._volumes[place], self._front[place] = slot, volume, self._points[slot]
+        pack_stored(self._front, place, place + 1, self._fields.kernel, self._words)
+        self._held += 1
+        self._changed()
 
     def _insert_many(self, first: int, count: int) -> None:
-        self._refill()
+        """All are ranked anew."""
+        slots = np.array(self._ids.slots(), np.int64)
+        sizes = _sizes(self._points[slots], self.domain)
+        self._waiting = np.full(len(self._points), _ELSEWHERE)
+        self._waiting[slots] = sizes
+        if len(slots) > self.budget:  # those at least as large as the last that fits
+            slots = slots[sizes >= np.partition(sizes, len(slots) - self.budget)[len(slots) - self.budget]]
+        ids = self._ids.at_all(slots)
+        ranked = sorted((-self._waiting[slot], _tie(id), slot) for id, slot in zip(ids, slots.tolist(), strict=True))
+        front = np.array([slot for _, _, slot in ranked[: self.budget]], np.int64)
+        self._waiting[front] = _ELSEWHERE
+        self._lay_out(front)
 
     def _delete(self, slot: int) -> None:
-        rank, ranked = self._rank(slot), self._ranked
-        at = bisect_left(ranked, rank)
-        if at == len(ranked) or ranked[at] != rank:
+        if slot < len(self._waiting) and self._waiting[slot] != _ELSEWHERE:
+            self._waiting[slot] = _ELSEWHERE
             return
-        del ranked[at]
-        if at < self.budget:
-            place = self._place.pop(slot)
-            if len(ranked) >= self.budget:
-                self._put(ranked[self.budget - 1][2], place)
-            elif place < len(self._place):  # the last place moves into the hole
-                self._put(int(self._slot_at[len(self._place)]), place)
-        if len(ranked) < min(self.budget, len(self) - 1):
-            self._refill(leaving=slot)
-
-    def _put(self, slot: int, place: int) -> None:
-        if place == len(self._slot_at):
-            self._front(self._slot_at.copy())
-        self._place[slot] = place
-        self._slot_at[place], self._front_points[place] = slot, self._points[slot]
-        pack_stored(self._front_points, place, place + 1, self._fields.kernel, self._words)
-
-    def _refill(self, leaving: int = NO_SLOT) -> None:
-        """Rank the largest of the whole store anew."""
-        slots = np.array([slot for slot in self._ids.slots() if slot != leaving], np.int64)
-        most = _RESERVE * self.budget
-        if len(slots) > most:
-            sizes = _sizes(self._points[slots], self.domain)
-            slots = slots[sizes >= np.partition(sizes, len(slots) - most)[len(slots) - most]]
-        self._ranked = sorted(self._rank_all(slots))[:most]
-        self._front(np.array([slot for _, _, slot in self._ranked[: self.budget]], np.int64))
+        place, held = int(np.flatnonzero(self._slot_at[: self._held] == slot)[0]), self._held
+        for array in (self._slot_at, self._volumes, self._front, self._words.T):
+            array[place : held - 1] = array[place + 1 : held]
+        self._held -= 1
+        self._changed()
+        volume = float(self._waiting.max(initial=_ELSEWHERE))
+        if volume != _ELSEWHERE:
+            following = min(np.flatnonzero(self._waiting == volume).tolist(), key=lambda at: _tie(self._ids.at(at)))
+            self._waiting[following] = _ELSEWHERE
+            self._put(following, volume, self._held)
 
     def _search(self, query: Floats) -> int:
         return int(self._search_into(query.reshape(1, -1), self._one)[0])
@@ -151,35 +167,34 @@ class BudgetIndex(CoveringIndex):
         return self._search_into(queries, np.empty(len(queries), np.int64))
 
     def _search_into(self, queries: Floats, found: Slots) -> Slots:
-        _, probes = find_largest_first(self._state, _NOTHING_BUILT, len(self._place), queries, found)
+        _, probes = find_largest_first(self._state, self._held, self._held, queries, found)
         capped = 0
-        if len(self._place) < len(self):
-            least = -self._ranked[self.budget - 1][0]
+        if self._held < len(self):
             missed = np.flatnonzero(found < 0)
             # Not `<=`: the volume of a query may be no number, and nothing is known then.
-            capped = len(missed) - int((volumes(queries[missed], self.domain) > least).sum())
+            capped = len(missed) - int((volumes(queries[missed], self.domain) > self._volumes[-1]).sum())
         self.stats.probes += probes
         self.stats.capped += capped
         self.stats.volume += len(queries) - capped
         return np.where(found < 0, NO_SLOT, self._slot_at[found])
 
     def _structure_bytes(self) -> int:
-        arrays = self._slot_at.nbytes + self._front_points.nbytes + self._words.nbytes
-        ranks = sum(rank.__sizeof__() + rank[1].__sizeof__() for rank in self._ranked)
-        return arrays + ranks + self._ranked.__sizeof__() + self._place.__sizeof__()
+        return sum(a.nbytes for a in (self._slot_at, self._volumes, self._front, self._words, self._waiting))
 
     def _check(self) -> None:
-        everything = sorted(self._rank_all(np.array(self._ids.slots(), np.int64)))
-        assert min(self.budget, len(self)) <= len(self._ranked) <= _RESERVE * self.budget
-        assert self._ranked == everything[: len(self._ranked)]
-        held = len(self._place)
-        assert set(self._place) == {slot for _, _, slot in everything[: self.budget]}
-        assert all(self._slot_at[place] == slot for slot, place in self._place.items())
-        assert sorted(self._place.values()) == list(range(held))
-        assert np.array_equal(self._front_points[:held], self._points[self._slot_at[:held]])
+        slots, held = np.array(self._ids.slots(), np.int64), self._held
+        sizes, ids = _sizes(self._points[slots], self.domain).tolist(), self._ids.at_all(slots)
+        ranked = sorted((-size, _tie(id), slot) for size, id, slot in zip(sizes, ids, slots.tolist(), strict=True))
+        assert held == min(self.budget, len(self))
+        assert self._slot_at[:held].tolist() == [slot for _, _, slot in ranked[:held]]
+        assert self._volumes[:held].tolist() == [-size for size, _, _ in ranked[:held]]
+        waiting = {slot: -size for size, _, slot in ranked[held:]}
+        assert waiting == {s: v for s, v in enumerate(self._waiting.tolist()) if v != _ELSEWHERE}
+        assert np.array_equal(self._front[:held], self._points[self._slot_at[:held]])
         expected = np.zeros_like(self._words)
-        pack_stored(self._front_points, 0, held, self._fields.kernel, expected)
+        pack_stored(self._front, 0, held, self._fields.kernel, expected)
         assert (self._words[:, :held] == expected[:, :held]).all()
+        assert self._state[-1].tolist() == self._volumes[:held:SCAN_BLOCK].tolist()
 
 
 def _tie(id: Id) -> tuple[bool, int, str]:

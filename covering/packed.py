@@ -62,9 +62,9 @@ def find_largest_first(state: Any, built: int, used: int, queries: Floats, found
         if slot < 0 and built > 0:
             least = volume(query, domain)
             low, high = 0, largest.shape[0]
-            while low < high:  # blocks whose largest volume is at least the query's
+            while low < high:  # blocks whose largest volume is at least the query's; all, where one is no number
                 middle = (low + high) >> 1
-                if largest[middle] >= least:
+                if not largest[middle] < least:
                     low = middle + 1
                 else:
                     high = middle

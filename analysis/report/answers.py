@@ -38,7 +38,7 @@ from analysis.report.sentences import (
     extremes,
     said,
 )
-from analysis.report.study_words import called, overall, sensitivity_sentence, trade_rows
+from analysis.report.study_words import by_size, called, overall, sensitivity_sentence, trade_rows
 from analysis.report.summary import is_covering, number_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -133,7 +133,7 @@ def of_epsilon(findings: Findings) -> Answer | None:
         for profile in cases[0].profiles
         for case in cases
     ]
-    return Answer((overall(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
+    return Answer((overall(cases), *by_size(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
 
 
 def of_churn(findings: Findings) -> Answer | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from analysis.report.sentences import SAME, extremes, mean, said
-from analysis.report.study import Case, Thresholds, study
+from analysis.report.study import Case, Price, Thresholds, study
 from analysis.report.summary import Summary, number_text
 from analysis.report.told import Told
 from analysis.spark.metrics import CATALOGUE
@@ -46,10 +46,11 @@ class Findings:
     summary: Summary
     told: Told = field(default_factory=Told)
     thresholds: Thresholds = field(default_factory=Thresholds)  # when approximation pays
+    profiles: Mapping[str, Price] | None = None  # under which; None: those that were shipped when it ran
 
     @cached_property
     def cases(self) -> list[Case]:
-        return study(self.summary, self.thresholds)
+        return study(self.summary, self.thresholds, self.profiles)
 
     @property
     def points(self) -> list[str]:

@@ -12,6 +12,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,17 @@ from analysis.report.advisor import advise
 from analysis.report.answers import answer
 from analysis.report.assets import asset
 from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
+from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, in_words, loads, names_of
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
-from analysis.report.sentences import NO_PROCESSING, brief, judged_share, loss_words, without_processing
-from analysis.report.study import Case, Thresholds
+from analysis.report.sentences import brief, judged_share, loss_words
+from analysis.report.study import Case, Price, Thresholds
 from analysis.report.study_words import (
+    MANY,
     WHY_RECALL,
+    by_size,
     called,
     columns,
     overall,
@@ -39,6 +43,8 @@ from analysis.report.study_words import (
     sensitivity_rows,
     sentence,
     shape,
+    verdict_headers,
+    verdict_rows,
 )
 from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
 from analysis.report.told import read_told
@@ -67,9 +73,18 @@ def _misses(summary: Summary) -> list[dict[str, Any]]:
     return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
 
 
-def write_report(out: Path, thresholds: Thresholds | None = None) -> Path:
+@dataclass(frozen=True)
+class Asked:
+    """What the caller of a report says about it."""
+
+    thresholds: Thresholds = field(default_factory=Thresholds)  # when approximation pays
+    profiles: Mapping[str, Price] | None = None  # under which; None: those that were shipped when the sweep ran
+    notes: tuple[str, ...] = ()
+
+
+def write_report(out: Path, asked: Asked | None = None) -> Path:
     """Write `<out>/report.html` from the results in `out`, and return its path."""
-    page = render(load(out), thresholds)
+    page = render(load(out), asked)
     path = out / "report.html"
     go_on = f"traces and results are kept: make room and repeat `coverlay report {out}`"
     with writing(path, go_on), replaced_file(path) as unfinished:
@@ -77,11 +92,12 @@ def write_report(out: Path, thresholds: Thresholds | None = None) -> Path:
     return path
 
 
-def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
-    """The whole page as text; `thresholds` say when approximation pays."""
+def render(summary: Summary, asked: Asked | None = None) -> str:
+    """The whole page as text."""
+    asked = asked or Asked()
     runs, warnings = _runs(summary)
     advice = advise(summary)
-    findings = Findings(summary, read_told(summary.out), thresholds or Thresholds())
+    findings = Findings(summary, read_told(summary.out), asked.thresholds, asked.profiles)
     told, cases, answered = findings.told, findings.cases, answer(findings)
     shown, alike = charts_that_differ(summary)
     nets = overlays(summary, runs)
@@ -99,7 +115,8 @@ def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": told.held.question if told.held is not None else _question(summary, _asked(toml)),
-        "facts": _facts(summary),
+        "facts": facts(summary),
+        "made": made(summary),
         "cards": _cards(summary),
         "brief": [sentence for sentence in brief(summary) if sentence not in answered.sentences],
         "answer": [*answered.sentences, *(in_words(busy) if told.held is None else ())],
@@ -112,10 +129,12 @@ def render(summary: Summary, thresholds: Thresholds | None = None) -> str:
         "replayed": nets[data["defaultOverlay"]]["title"] if nets else "",
         "coast": "coast" in data,
         "advice": advice,
-        "warnings": list(dict.fromkeys([*summary.warnings, *warnings, *told.notes])),
+        "warnings": list(dict.fromkeys([*asked.notes, *summary.warnings, *warnings, *told.notes])),
         "table": _table(summary, answered),
         "study": _study(cases),
-        "study_overall": overall(cases),
+        "study_overall": " ".join([overall(cases), *by_size(cases)]),
+        "verdict_headers": verdict_headers(cases) if len(cases) > MANY else [],
+        "verdict_rows": verdict_rows(cases) if len(cases) > MANY else [],
         "thresholds": cases[0].thresholds if cases else None,
         "places": [called(profile) for profile in cases[0].profiles] if cases else [],
         "sensitivity": sensitivity_rows(cases) if cases else [],
@@ -213,23 +232,6 @@ def _question(summary: Summary, asked: str) -> str:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
     verb = "does" if len(names) == 1 else "do"
     return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
-
-
-def _facts(summary: Summary) -> str:
-    runs = summary.runs
-    words = []
-    for column, what in (("brokers", "brokers"), ("subscriptions", "subscriptions"), ("events", "events")):
-        low, high = int(runs[column].min()), int(runs[column].max())
-        words.append(f"{low:,} {what}" if low == high else f"{low:,} to {high:,} {what}")
-    overlay = sorted({str(name) for name in runs["overlay"]} - {""})
-    if overlay:
-        words.append(f"overlay {', '.join(overlay)}")
-    settings, seeds = len(summary.order), runs["seed"].nunique()
-    words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
-    words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
-    if without_processing(summary):
-        words.append(NO_PROCESSING)
-    return " · ".join(words)
 
 
 def _cards(summary: Summary) -> list[dict[str, str]]:

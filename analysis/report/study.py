@@ -7,8 +7,9 @@ ways to approximate it. Its numbers are taken seed by seed, because runs of one 
   tree without departures simple routing sends every subscription over every link, active × (brokers − 1) messages;
   elsewhere the same share of table entries is taken.
 - *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
-  missed is asked again at the next hop, and that is paid for here. Under the profile of the runs it is measured; other
-  profiles charge pages and round trips besides, which the same runs counted.
+  missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count: with
+  preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is worked
+  out from what the same runs counted (`Price`).
 
 Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
 *pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below
@@ -28,11 +29,13 @@ import pandas as pd
 
 from analysis.report.summary import Summary, family, is_exact, search_name, value_text
 from analysis.spark.t_quantile import MOST_DEGREES, quantile
+from coverlay import CoverlayError
 
 BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
 LEAST = 5  # ways to approximate from which on a sweep is a study
 HARDLY = 0.01  # of the messages kept away: less is nothing to save
 BUSY = 0.95  # of the time, from which on a broker cannot keep up and waits say nothing
+KDTREE_EPSILON = "kdtree-epsilon"  # how profiles call a k-d tree that works out shares of the region
 CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
 PAYS, EXACT, NOTHING = "pays", "use exact", "hardly any covers"
 
@@ -43,6 +46,49 @@ class Thresholds:
 
     keeps: float = 0.95  # at least this share of exact covering's saving
     cheaper: float = 0.5  # for at most this share of the cheapest exact search's cost
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a profile charges for searches, in µs: a page, a round trip, and by method a check and a probe."""
+
+    page: float = 0.0
+    round_trip: float = 0.0
+    covering: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def instead_of(self, charged: Price, method: str, runs: pd.DataFrame) -> pd.Series[float]:
+        """The mean time of a check under this profile, of runs that were charged by another.
+
+        Time is linear in what was counted. A check may search several partitions, or none: their number follows from
+        what was charged. `auto` searches by several methods, so only what profiles charge for storage can differ.
+        """
+        pages, trips = (runs[f"{name}_per_check"].fillna(0.0) for name in ("pages", "round_trips"))
+        time = runs["check_time"] + (self.page - charged.page) * pages
+        time = time + (self.round_trip - charged.round_trip) * trips
+        if self.covering == charged.covering:
+            return time
+        if method not in self.covering or method not in charged.covering:
+            known = ", ".join(sorted({*self.covering} & {*charged.covering}))
+            raise CoverlayError(
+                f"costs under another profile cannot be worked out for covering method {method!r}: both profiles must "
+                f"have its coefficients; both have: {known}"
+            )
+        old, new = charged.covering[method], self.covering[method]
+        stored = charged.page * pages + charged.round_trip * trips
+        searches = (runs["check_time"] - old["probe"] * runs["probes_per_check"] - stored) / old["check"]
+        probes = (new["probe"] - old["probe"]) * runs["probes_per_check"]
+        return time + (new["check"] - old["check"]) * searches + probes
+
+
+@dataclass(frozen=True)
+class Prices:
+    """By profile; the runs were charged by one of them, or by another that is no longer asked for."""
+
+    charged: Price
+    by_profile: Mapping[str, Price]
+
+
+IN_TIME = Prices(Price(), {"in time": Price()})
 
 
 @dataclass(frozen=True)
@@ -93,7 +139,7 @@ class Verdict:
 class Case:
     """One workload: its rows, exact ones first, what theory says, and a verdict per profile."""
 
-    title: str
+    fixed: Mapping[str, Any]  # the keys that tell it from others, of the workload as a rule
     rows: tuple[Row, ...]
     away: float  # share of simple routing's messages that exact covering saves
     verdicts: tuple[Verdict, ...]
@@ -105,9 +151,33 @@ class Case:
     def profiles(self) -> tuple[str, ...]:
         return tuple(verdict.profile for verdict in self.verdicts)
 
+    @property
+    def title(self) -> str:
+        """What was held fixed, as one would say it: narrow uniform, d = 1, n = 2,000."""
+        words = [value for _, value in sorted(self.fixed.items(), reverse=True) if isinstance(value, str)]
+        called = {"workload.attributes": "d", "workload.subscriptions": "n"}
+        numbers = [
+            f"{called.get(key, key.removeprefix('workload.'))} = {_number(value)}"
+            for key, value in sorted(self.fixed.items())
+            if not isinstance(value, str)
+        ]
+        return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
 
-def study(summary: Summary, thresholds: Thresholds | None = None) -> list[Case]:
-    """The cases of a sweep, by title; none where there are too few ways to approximate."""
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """By what it is called, then by its numbers."""
+        rest = [(key, value) for key, value in sorted(self.fixed.items()) if not isinstance(value, str)]
+        words = [value for _, value in sorted(self.fixed.items()) if isinstance(value, str)]
+        return words, [(key, v if isinstance(v, int | float) else 0, value_text(v)) for key, v in rest]
+
+
+def study(
+    summary: Summary, thresholds: Thresholds | None = None, profiles: Mapping[str, Price] | None = None
+) -> list[Case]:
+    """The cases of a sweep, by title; none where there are too few ways to approximate.
+
+    `profiles`: other ones than those that were shipped when it ran.
+    """
     groups: dict[str, list[str]] = {}
     for point in summary.order:
         if summary.labels(point)["strategy"] == "covering":
@@ -119,21 +189,25 @@ def study(summary: Summary, thresholds: Thresholds | None = None) -> list[Case]:
             chosen[name] = points
     if not chosen:
         return []
-    theory, profiles = read_bounds(summary.out)
+    theory, prices = read_bounds(summary.out)
+    if profiles is not None:
+        prices = Prices(prices.charged, profiles)
     cases = [
-        _case(summary, name, points, theory.get(name, {}), profiles, thresholds or Thresholds())
+        _case(summary, name, points, theory.get(name, {}), prices, thresholds or Thresholds())
         for name, points in chosen.items()
     ]
-    return sorted(cases, key=lambda case: case.title)
+    return sorted(cases, key=lambda case: case.order)
 
 
-def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, float]]]:
-    """What the sweep left in its folder: the bounds by family; what a page and a round trip cost by profile."""
+def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Prices]:
+    """What the sweep left in its folder: the bounds by family; what profiles charge, that of the runs first."""
     try:
         found = json.loads((out / BOUNDS_FILE).read_text(encoding="utf-8"))
-        return {entry["family"]: entry for entry in found["families"]}, found["profiles"]
+        prices = {name: Price(**price) for name, price in found["profiles"].items()}
+        theory = {entry["family"]: entry for entry in found["families"]}
+        return theory, Prices(next(iter(prices.values())), prices) if prices else IN_TIME
     except (OSError, ValueError, KeyError, TypeError):
-        return {}, {}
+        return {}, IN_TIME
 
 
 def _case(
@@ -141,10 +215,10 @@ def _case(
     name: str,
     points: list[str],
     theory: Mapping[str, Any],
-    profiles: Mapping[str, Mapping[str, float]],
+    prices: Prices,
     thresholds: Thresholds,
 ) -> Case:
-    frames = {point: _by_seed(summary, point, profiles) for point in points}
+    frames = {point: _by_seed(summary, point, prices) for point in points}
     exact = [point for point in points if is_exact(summary.labels(point))]
     names = [column for column in frames[points[0]].columns if column.startswith("cost ")]
     cheapest = {column: min(exact, key=lambda point: frames[point][column].mean()) for column in names}
@@ -174,7 +248,7 @@ def _case(
     by_point = {row.point: row for row in rows}
     verdicts = tuple(_verdict(_profile(c), by_point[cheapest[c]], rows, away, thresholds) for c in names)
     unit = "µs" if in_time(frames.values()) else "probes"
-    return Case(_title(json.loads(name)), tuple(rows), away, verdicts, theory, unit, thresholds)
+    return Case(json.loads(name), tuple(rows), away, verdicts, theory, unit, thresholds)
 
 
 # Metrics whose means are told beside what is kept and what it costs.
@@ -198,18 +272,19 @@ def _profile(column: str) -> str:
     return column.removeprefix("cost ")
 
 
-def _by_seed(summary: Summary, point: str, profiles: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+def _by_seed(summary: Summary, point: str, prices: Prices) -> pd.DataFrame:
     """Messages, those of simple routing, the share of entries saved, and a cost per profile, by seed."""
     runs = summary.runs[summary.runs["point"] == point].set_index("seed")
     found = pd.DataFrame({"messages": runs["control_messages"], "reduction": runs["reduction"]})
     found["none"] = (runs["active"] * (runs["brokers"] - 1.0)).where(runs["unsubscribe_messages"] == 0)
-    checks = runs["checks"] / runs["subscriptions"]
+    checks = runs["checks"] / runs["subscribe_requests"].where(lambda came: came > 0)
     if runs["check_time"].isna().any():
         found["cost in probes"] = runs["probes_per_check"] * checks
         return found
-    for name, price in (profiles or {"in time": {"page": 0.0, "round_trip": 0.0}}).items():
-        storage = price["page"] * runs["pages_per_check"] + price["round_trip"] * runs["round_trips_per_check"]
-        found[f"cost {name}"] = (runs["check_time"] + storage.fillna(0.0)) * checks
+    labels = summary.labels(point)
+    method = KDTREE_EPSILON if labels["method"] == "kdtree" and labels["epsilon"] > 0 else str(labels["method"])
+    for name, price in prices.by_profile.items():
+        found[f"cost {name}"] = price.instead_of(prices.charged, method, runs) * checks
     return found
 
 
@@ -237,16 +312,8 @@ def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresho
     return Verdict(profile, EXACT, exact, min(enough or rough, key=lambda row: row.ratio[profile].mean))
 
 
-def _title(fixed: Mapping[str, Any]) -> str:
-    """What was held fixed, as one would say it: narrow uniform, d = 1."""
-    words = [value for _, value in sorted(fixed.items(), reverse=True) if isinstance(value, str)]
-    called = {"workload.attributes": "d", "workload.subscriptions": "n"}
-    numbers = [
-        f"{called.get(key, key.removeprefix('workload.'))} = {value_text(value)}"
-        for key, value in sorted(fixed.items())
-        if not isinstance(value, str)
-    ]
-    return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else value_text(value)
 
 
 def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, dict[str, int]]]:

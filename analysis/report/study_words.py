@@ -9,6 +9,8 @@ from typing import Any
 from analysis.report.study import CURVE_METHODS, EXACT, NOTHING, PAYS, Case, Interval, Row, Verdict, sensitivity
 from analysis.report.summary import UNKNOWN, duration_text, number_text
 
+SIZE = "workload.subscriptions"
+MANY = 12  # workloads from which on a table shows more than a sentence each
 CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
@@ -83,6 +85,43 @@ def overall(cases: Sequence[Case]) -> str:
     if nothing:
         sentences.append(f"In {nothing} there is hardly anything to cover.")
     return " ".join(sentences)
+
+
+def by_size(cases: Sequence[Case]) -> list[str]:
+    """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and where."""
+    sizes: dict[int, list[Case]] = {}
+    for case in cases:
+        sizes.setdefault(case.fixed.get(SIZE, 0), []).append(case)
+    if len(sizes) < 2:
+        return []
+    found = []
+    for size, some in sorted(sizes.items()):
+        paying = {
+            called(profile): sum(case.verdicts[number].what == PAYS for case in some)
+            for number, profile in enumerate(some[0].profiles)
+        }
+        words = ", ".join(f"{place} in {count}" for place, count in paying.items() if count) or "in none"
+        found.append(f"With {size:,} subscriptions approximation pays {words} of {len(some)} workloads.")
+    return found
+
+
+def verdict_headers(cases: Sequence[Case]) -> list[str]:
+    return ["workload", "exact covering keeps away", *(called(profile) for profile in cases[0].profiles)]
+
+
+def verdict_rows(cases: Sequence[Case]) -> list[list[str]]:
+    """A row per workload: what exact covering saves, then each verdict with what pays or comes closest."""
+    rows = []
+    for case in cases:
+        cells = []
+        for verdict in case.verdicts:
+            best, what = verdict.best, verdict.what
+            if best is not None:
+                what += f"; {'closest, ' * (what != PAYS)}{best.name}: {_share(best.kept.mean)} of the saving for "
+                what += f"{_share(best.ratio[verdict.profile].mean)} of {_cost(case, verdict.exact, verdict.profile)}"
+            cells.append(what)
+        rows.append([case.title, _share(case.away), *cells])
+    return rows
 
 
 def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:

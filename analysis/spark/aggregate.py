@@ -51,6 +51,7 @@ _RECORD_COLUMNS = (
     "active",
     "events",
 )
+_LATER_COLUMNS = ("made", "machine")  # empty in traces of earlier versions
 
 
 def analyze(out: Path, master: str | None = None, progress: Progress | None = None) -> Summary:
@@ -203,6 +204,7 @@ def _run_frame(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
             "point": canonical(run.point),
             **labels(run),
             **{name: run.record[name] for name in _RECORD_COLUMNS},
+            **{name: run.record.get(name) or "" for name in _LATER_COLUMNS},
         }
         for run in sweep.runs
     ]

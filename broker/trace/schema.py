@@ -230,6 +230,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         judged_share=pa.float64(),  # of the events; what the oracle counted above is of these
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
+        made=pa.string(),  # when it began, UTC: 2026-11-17T03:41:17
+        machine=pa.string(),  # where: the processor, cores, system
         file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
     ),
 }
@@ -264,6 +266,8 @@ _LATER = (
     "wrong_times",
     "judged_share",
     "engine_reason",
+    "made",
+    "machine",
 )
 OPTIONAL = {("run", name) for name in _LATER}
 OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes")}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -16,6 +14,7 @@ from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
 from coverlay import CoverlayError, __version__, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
+from sim.machine import machine
 
 USUAL = {
     "boxes": ("scan", "auto", "sopt-rtree", "ir-tree", "lci-bv"),
@@ -60,7 +59,7 @@ def keys_of(name: str) -> tuple[str, ...]:
 def to_profile(found: Sequence[Fitted]) -> str:
     """The text of a profile."""
     made_by = f"coverlay {__version__}, Python {platform.python_version()}, numba {version('numba')}"
-    about = f"measured by coverlay calibrate on {_machine()}, {time.strftime('%Y-%m-%d')}, with {made_by}"
+    about = f"measured by coverlay calibrate on {machine()}, {time.strftime('%Y-%m-%d')}, with {made_by}"
     lines = [
         "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
         f'about = "{about}"',
@@ -75,16 +74,6 @@ def to_profile(found: Sequence[Fitted]) -> str:
         lines += [f"{key} = {value:.4g}" for key, value in zip(keys_of(item.name), item.values, strict=True)]
         lines.append("")
     return "\n".join(lines)
-
-
-def _machine() -> str:
-    """The processor, as far as the system says."""
-    try:
-        told = Path("/proc/cpuinfo").read_text()
-        model = next(line.split(":")[1].strip() for line in told.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def in_words(item: Fitted) -> str:

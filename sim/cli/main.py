@@ -99,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
     report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
     report.add_argument("--keeps", type=_share, help="share of the saving from which on approximation pays (0.95)")
     report.add_argument("--cheaper", type=_share, help="share of exact search's cost up to which it pays (0.5)")
+    report.add_argument("--profiles", help="cost profiles of the study, names or files with commas between, not as run")
 
     reproduce = verb(
         "reproduce",

@@ -181,13 +181,17 @@ def analyze(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    from analysis.report.page import write_report
-    from analysis.report.study import Thresholds
+    from analysis.report.page import Asked, write_report
+    from analysis.report.study import Price, Thresholds
+    from sim.experiment.sweep import left_of
+    from sim.reproduce.theory_bounds import write_missing_bounds, prices_of
 
-    usual = Thresholds()
-    given = {name: getattr(options, name, None) for name in ("keeps", "cheaper")}
-    chosen = Thresholds(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
-    say(f"report: {write_report(options.folder, chosen)}")
+    given = {name: value for name in ("keeps", "cheaper") if (value := getattr(options, name, None)) is not None}
+    names = getattr(options, "profiles", None)
+    profiles = None if names is None else {name: Price(**prices_of(name)) for name in names.split(",")}
+    write_missing_bounds(options.folder)
+    asked = Asked(Thresholds(**given), profiles, left_of(options.folder))
+    say(f"report: {write_report(options.folder, asked)}")
     return 0
 
 

@@ -33,15 +33,16 @@ def load(
     world: Any,
     curve: NDArray[np.float64] | None,
     extra: Any,
+    budget: Any,
     homes: Ints,
     routes: NDArray[Any],
     brokers: int,
 ) -> None:
-    """Let subscriptions spread; `homes`: the broker of each; `curve`, `extra`: see update_ledgers."""
+    """Let subscriptions spread; `homes`: the broker of each; `curve`, `extra`, `budget`: see update_ledgers."""
     order, first, inputs = _order(routes)
     own = np.argsort(homes, kind="stable")
     own_first = np.searchsorted(homes[own], np.arange(brokers + 1))
-    _load(world, curve, extra, np.ascontiguousarray(homes), order, first, inputs, own, own_first)
+    _load(world, curve, extra, budget, np.ascontiguousarray(homes), order, first, inputs, own, own_first)
 
 
 def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
@@ -78,6 +79,7 @@ def _load(
     w: Any,
     curve: Any,
     extra: Any,
+    budget: Any,
     homes: Any,
     order: Any,
     first: Any,
@@ -92,9 +94,9 @@ def _load(
     for at in range(len(order)):
         route = order[at]
         passed_first[route, 0] = run.passed
-        _pass_on(w, curve, extra, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
+        _pass_on(w, curve, extra, budget, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
         passed_first[route, 1] = run.passed
-        _take_in(w, curve, extra, route, passed_first[route, 0], run.passed)
+        _take_in(w, curve, extra, budget, route, passed_first[route, 0], run.passed)
     run.loading = False
     w.passed = np.empty(1, w.passed.dtype)
 
@@ -136,6 +138,7 @@ def _pass_on(
     w: Any,
     curve: Any,
     extra: Any,
+    budget: Any,
     route: int,
     inputs: Any,
     own: Any,
@@ -166,7 +169,7 @@ def _pass_on(
         if run.strategy == SIMPLE:
             forward_all(w)
         else:
-            update_ledgers(w, curve, extra)
+            update_ledgers(w, curve, extra, budget)
         waiting = pop(heap, waiting)
         cursor[i] += 1
         if cursor[i] < last[i]:
@@ -175,7 +178,7 @@ def _pass_on(
 
 
 @inlined
-def _take_in(w: Any, curve: Any, extra: Any, route: int, first: int, last: int) -> None:
+def _take_in(w: Any, curve: Any, extra: Any, budget: Any, route: int, first: int, last: int) -> None:
     """The target of a route takes in what was passed on: its table, and nodes for the routes that lead on."""
     run, table = w.run[0], w.routes[route]
     for at in range(first, last):
@@ -195,6 +198,6 @@ def _take_in(w: Any, curve: Any, extra: Any, route: int, first: int, last: int) 
             w.wires[table.wire].known += 1
             run.update_kind, run.update_operation = SUBSCRIBE, w.passed[at].operation
             run.update_first, run.update_last = w.nodes[node].child, w.nodes[node].child + 1
-            update_ledgers(w, curve, extra)
+            update_ledgers(w, curve, extra, budget)
         else:
             enter_table(w, node)

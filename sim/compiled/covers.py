@@ -1,7 +1,7 @@
 """The covering indexes of all routes, thousands of small ones: index `s` is a number.
 
 They are asked and changed in the order in which messages arrive. The methods are those of `covering` (scan, packed,
-kdtree, auto, zorder-emulated) with the same searches (their kernels are called, not copied), the same slots, the same
+kdtree, auto, zorder-emulated, budget) with the same searches (their kernels are called, not copied), the same slots, the same
 rebuilds at the same moments, hence the same witness and the same number of probes. What is written again is what the
 classes do in Python: which slot is free, when the tail is full.
 
@@ -61,7 +61,7 @@ def owners_of(w: Any, s: int) -> Any:
 
 
 @inlined
-def _tops_of(w: Any, s: int) -> Any:
+def tops_of(w: Any, s: int) -> Any:
     index = w.indexes[s]
     return w.index_tops[index.top : index.top + index.tops]
 
@@ -73,32 +73,37 @@ def _top_words_of(w: Any, s: int, nodes: int) -> Any:
 
 
 @inlined
-def _fields(w: Any) -> Any:
+def fields_of(w: Any) -> Any:
     """Offsets, scales and guards: what Fields.kernel hands to kernels."""
     return w.grid[0], w.grid[1], w.guards
 
 
 @inlined
-def search(w: Any, s: int, query: Any, epsilon: float) -> Any:
-    """(slot that dominates the (1, D) query or −1, probes, fraction searched) in a non-empty index but EMULATED."""
+def search(w: Any, s: int, query: Any, epsilon: float, node_budget: int) -> Any:
+    """(slot that dominates the (1, D) query or −1, probes, fraction searched, capped) in SCAN, PACKED or KDTREE.
+
+    The index is not empty. `node_budget`: nodes of a tree after which it gives up, −1: never.
+    """
     index, points = w.indexes[s], points_of(w, s)
     if index.method == SCAN:
         slot = scan_one(points, index.used, query[0])
-        return slot, slot + 1 if slot >= 0 else index.used, 1.0
+        return slot, slot + 1 if slot >= 0 else index.used, 1.0, False
     found = np.empty(1, np.int64)
     if index.method == PACKED:
-        tops = _tops_of(w, s)
+        tops = tops_of(w, s)
         largest = tops.reshape(tops.size)[: (index.built + SCAN_BLOCK - 1) // SCAN_BLOCK]
         arrays = (points, words_of(w, s), w.grid, w.guards, w.domain, largest)
         slot, probes = find_largest_first(arrays, index.built, index.used, query, found)
-        return slot, probes, 1.0
+        return slot, probes, 1.0, False
     starts = level_starts(max(0, index.built - FRONT))
-    tree = (points, words_of(w, s), _tops_of(w, s), _top_words_of(w, s, starts[-1]), starts, w.grid, w.guards)
-    slot, probes, skipped, fallbacks = find_in_tree(
-        tree, index.built, index.used, NODE_CAP, False, epsilon, query, found
+    tree = (points, words_of(w, s), tops_of(w, s), _top_words_of(w, s, starts[-1]), starts, w.grid, w.guards)
+    gives_up = node_budget >= 0
+    slot, probes, skipped, reached = find_in_tree(
+        tree, index.built, index.used, node_budget if gives_up else NODE_CAP, gives_up, epsilon, query, found
     )
-    index.fallbacks += fallbacks
-    return slot, probes, 1.0 - skipped
+    if not gives_up:
+        index.fallbacks += reached
+    return slot, probes, 1.0 - skipped, gives_up and reached > 0
 
 
 @inlined
@@ -116,7 +121,7 @@ def covered(w: Any, s: int, query: Any) -> Any:
     index = w.indexes[s]
     if index.method == SCAN:
         return covered_slots(points_of(w, s), index.used, query)
-    return covered_by_fields(points_of(w, s), words_of(w, s), index.used, _fields(w), query)
+    return covered_by_fields(points_of(w, s), words_of(w, s), index.used, fields_of(w), query)
 
 
 @inlined
@@ -221,7 +226,7 @@ def add(w: Any, s: int, node: int, point: Any) -> None:
     index.updates += 1
     if index.method == SCAN:
         return
-    pack_stored(points, slot, slot + 1, _fields(w), words_of(w, s))
+    pack_stored(points, slot, slot + 1, fields_of(w), words_of(w, s))
 
 
 @inner
@@ -277,7 +282,7 @@ def rebuild(w: Any, s: int) -> None:
     _compact(w, s)
     index, domain = w.indexes[s], w.domain
     held, in_tree = index.held, index.method == KDTREE
-    points, owners, tops = points_of(w, s)[:held], owners_of(w, s), _tops_of(w, s)
+    points, owners, tops = points_of(w, s)[:held], owners_of(w, s), tops_of(w, s)
     sizes = volumes(points, domain)
     order = ascending(-sizes, np.empty(held, w.calendar.dtype))
     if in_tree:
@@ -296,7 +301,7 @@ def rebuild(w: Any, s: int) -> None:
         owners[slot] = who[slot]
         w.nodes[who[slot]].slot = slot
     index.built = held
-    pack_stored(points, FIRST, held, _fields(w), words_of(w, s))
+    pack_stored(points, FIRST, held, fields_of(w), words_of(w, s))
     if not in_tree:
         return
     starts = level_starts(max(0, held - FRONT))
@@ -307,7 +312,7 @@ def rebuild(w: Any, s: int) -> None:
         for slot in range(held):
             most = max(most, points[slot, j])
         tops[nodes, j] = most
-    pack_stored(tops, FIRST, nodes, _fields(w), _top_words_of(w, s, nodes))
+    pack_stored(tops, FIRST, nodes, fields_of(w), _top_words_of(w, s, nodes))
 
 
 @inlined
@@ -330,4 +335,4 @@ def take_over(w: Any, s: int, method: int) -> None:
     _compact(w, s)
     for slot in range(index.held):
         w.nodes[w.index_owners[index.row + slot]].slot = slot
-    pack_stored(points_of(w, s), FIRST, index.held, _fields(w), words_of(w, s))
+    pack_stored(points_of(w, s), FIRST, index.held, fields_of(w), words_of(w, s))

@@ -18,6 +18,7 @@ from broker.network import Settings
 from broker.residue_rows import PLAIN, Residues
 from broker.scratch import new_scratch
 from broker.transport import SERVICE_OPTIONS, WORK
+from covering.budget import BUDGET
 from covering.curve.keys import Quantiser, greedy_bits
 from covering.packed_words import Fields
 from covering.stats import boxes_per_page, footprint
@@ -48,6 +49,7 @@ _FIRST_METHOD = {
     "kdtree": r.KDTREE,
     "auto": r.KDTREE,
     "zorder-emulated": r.EMULATED,
+    "budget": r.BUDGET,
 }
 _STRATEGIES = {
     "flooding": r.SIMPLE,
@@ -105,7 +107,7 @@ class Engine:
         self.trace = Trace(self.arrays, held)
         if len(timeline.preloaded):
             routes = self.topology.routes[: self._run["routes"][0]]
-            load(self.world, self._curve, self._extra, timeline.preloaded, routes, overlay.brokers)
+            load(self.world, self._curve, self._extra, self._budget, timeline.preloaded, routes, overlay.brokers)
 
     @property
     def now(self) -> float:
@@ -123,7 +125,7 @@ class Engine:
         while (stopped := advance(world)) != DONE:
             tell(self.now)
             if stopped == UPDATE:
-                update_ledgers(world, self._curve, self._extra)
+                update_ledgers(world, self._curve, self._extra, self._budget)
             elif stopped == DRAW:
                 self._draw()
             elif stopped == BUILD:
@@ -185,7 +187,9 @@ class Engine:
         options = dict(routing.method_options)
         run["strategy"] = _STRATEGIES[settings.strategy]
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
-        run["gives_up"], run["probe_cap"] = "probe_cap" in options, options.get("probe_cap", -1)
+        run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
+        self._budget = np.int64(options.get("budget", BUDGET)) if routing.method == "budget" else None
+        run["gives_up"] = self._budget is not None or not {"probe_cap", "node_budget"}.isdisjoint(options)
         run["auto"], run["first_method"] = routing.method == "auto", _FIRST_METHOD.get(routing.method, r.SCAN)
         run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))

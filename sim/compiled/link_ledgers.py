@@ -29,11 +29,13 @@ from sim.compiled.covers import (
     remove,
     search,
 )
+from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
 from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.covers_residues import is_implied
 from sim.compiled.matching import enter_table, leave_table
 from sim.compiled.records import (
     ABSENT,
+    BUDGET,
     COVERING,
     EQUAL,
     EXPOSED,
@@ -108,7 +110,7 @@ def index_of(w: Any, node: int) -> int:
 
 
 @inner
-def _look(w: Any, node: int, curve: Any, extra: Any) -> Any:
+def _look(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
     run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
     before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
@@ -128,10 +130,13 @@ def _look(w: Any, node: int, curve: Any, extra: Any) -> Any:
                     w, s, query[0], curve, link.numerator, link.shift
                 )
                 cubes += looked
-                capped |= ended
             else:
-                slot, looked, share = search(w, s, query, link.epsilon)
+                if budget is not None and not sieve:
+                    slot, looked, share, ended = search_largest(w, s, query, budget)
+                else:
+                    slot, looked, share, ended = search(w, s, query, link.epsilon, -1 if sieve else run.node_budget)
                 any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
+            capped |= ended
             probes += looked
             link.volume += share
             charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, looked)
@@ -170,10 +175,10 @@ def charge_covered(w: Any, s: int, epsilon: float) -> None:
 
 
 @inlined
-def _choose(w: Any, node: int, curve: Any, extra: Any) -> Any:
+def _choose(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
     """What `_look` answers, by any strategy that may hold something back."""
     if w.run[0].strategy == COVERING:
-        return _look(w, node, curve, extra)
+        return _look(w, node, curve, extra, budget)
     charge(w, EQUAL, np.int64(1))
     at = find_id(w.equal, w.keys, _key(w, node))
     if at >= 0:
@@ -188,7 +193,31 @@ def _key(w: Any, node: int) -> int:
 
 
 @inlined
-def _store(w: Any, node: int) -> None:
+def _enter(w: Any, s: int, node: int, budget: Any) -> None:
+    """Into an index, which is put in order."""
+    add(w, s, node, w.points[w.nodes[node].subscription])
+    if budget is not None and w.indexes[s].method == BUDGET:
+        rank_last(w, s, budget)
+    elif needs_rebuild(w, s):
+        rebuild(w, s)
+
+
+@inlined
+def _withdraw(w: Any, s: int, node: int, budget: Any) -> None:
+    """Out of an index, which is put in order, or dropped where it was the last."""
+    slot = np.int64(w.nodes[node].slot)
+    if budget is not None and w.indexes[s].method == BUDGET:
+        remove_ranked(w, s, slot, budget)
+    else:
+        remove(w, s, slot)
+    if w.indexes[s].held == 0:
+        drop_index(w, chain_of(w, node), s)
+    elif needs_rebuild(w, s):
+        rebuild(w, s)
+
+
+@inlined
+def _store(w: Any, node: int, budget: Any) -> None:
     """A node is sent from now on."""
     run, row = w.run[0], w.nodes[node]
     row.coverer = SENT
@@ -198,25 +227,18 @@ def _store(w: Any, node: int) -> None:
             method = KDTREE if is_sieve(w, node) else run.first_method
             s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
             covers_auto.begin(w, s, link.checks, link.hits)
-        add(w, s, node, w.points[row.subscription])
-        if needs_rebuild(w, s):
-            rebuild(w, s)
+        _enter(w, s, node, budget)
     elif run.strategy == IDENTITY:
         w.keys[node] = _key(w, node)
         put_ids(w.equal, w.keys, node, node + 1)
 
 
 @inlined
-def _unstore(w: Any, node: int) -> None:
+def _unstore(w: Any, node: int, budget: Any) -> None:
     """A node is no longer sent."""
     run = w.run[0]
     if run.strategy == COVERING:
-        s = index_of(w, node)
-        remove(w, s, np.int64(w.nodes[node].slot))
-        if w.indexes[s].held == 0:
-            drop_index(w, chain_of(w, node), s)
-        elif needs_rebuild(w, s):
-            rebuild(w, s)
+        _withdraw(w, index_of(w, node), node, budget)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
 
@@ -328,11 +350,11 @@ def _covered_by(w: Any, node: int, extra: Any) -> Any:
 
 
 @inlined
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, extra: Any) -> None:
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, extra: Any, budget: Any) -> None:
     """Take back what is sent but now covered; what it held back is held back by the coverer."""
     nodes = w.nodes
     for node in others:
-        _unstore(w, node)
+        _unstore(w, node, budget)
         dependant = np.int64(nodes[node].first)
         nodes[node].first, nodes[node].last = -1, -1
         _suppress(w, node, coverer)
@@ -345,10 +367,10 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, extra:
 
 
 @inlined
-def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any, extra: Any) -> None:
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any, extra: Any, budget: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve, extra)
+    witness, probes, cubes, volume, capped, exact = _choose(w, node, curve, extra, budget)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
@@ -356,21 +378,21 @@ def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: An
         active = run.active or is_sieve(w, node)
         if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
             others = _covered_by(w, node, extra)
-        _store(w, node)
+        _store(w, node, budget)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
         _tell(w, node, SUBSCRIBE, operation, hop, extra)
         if len(others):
-            _retract(w, others, node, operation, hop, extra)
+            _retract(w, others, node, operation, hop, extra, budget)
 
 
 @inlined
-def _leave(w: Any, node: int) -> bool:
+def _leave(w: Any, node: int, budget: Any) -> bool:
     """A node that was sent is no longer; False if it was held back, which is of no consequence."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:
-        _unstore(w, node)
+        _unstore(w, node, budget)
     else:
         _forget_dependant(w, node)
     nodes[node].coverer = ABSENT
@@ -378,12 +400,13 @@ def _leave(w: Any, node: int) -> bool:
 
 
 @kernel
-def update_ledgers(w: Any, curve: Any, extra: Any) -> None:
+def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
     """What a message means for the routes that lead on: LinkLedger.subscribe or unsubscribe on each.
 
     `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
     neither residues nor sieves, which compiles nothing for them.
+    `budget`: the boxes that `budget` looks at; None for other methods, which do not compile it.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
     """
     run, nodes = w.run[0], w.nodes
@@ -392,14 +415,14 @@ def update_ledgers(w: Any, curve: Any, extra: Any) -> None:
         at: Any = node
         following, outcome = NONE, FORWARDED
         if kind == UNSUBSCRIBE:
-            if not _leave(w, node):
+            if not _leave(w, node, budget):
                 continue
             at, outcome = np.int64(nodes[node].first), EXPOSED
             nodes[node].first, nodes[node].last = -1, -1
         while at >= 0:
             if kind == UNSUBSCRIBE:
                 following = np.int64(nodes[at].next)
-            _decide(w, at, outcome, operation, hop, curve, extra)
+            _decide(w, at, outcome, operation, hop, curve, extra, budget)
             at = following
         if kind == UNSUBSCRIBE:
             _tell(w, node, UNSUBSCRIBE, operation, hop, extra)

@@ -34,8 +34,8 @@ ABSENT, SENT = _codes(2, -2)  # in place of a coverer
 NO_SERVICE, CONSTANT, EXPONENTIAL, LINEAR, WORK = _codes(5)
 EVERYTHING, NOTHING = _codes(2, -2)  # in place of a route: the neighbour gets every event, or never says what it wants
 SCAN, PACKED, KDTREE, EMULATED = _codes(4)  # methods of covering
-KDTREE_EPSILON, EQUAL = _codes(2, 4)  # further searches that have a price of their own
-SEARCHES = ("scan", "packed", "kdtree", "zorder-emulated", "kdtree-epsilon", "identity")
+BUDGET, KDTREE_EPSILON, EQUAL = _codes(3, 4)  # the last two: further searches that have a price of their own
+SEARCHES = ("scan", "packed", "kdtree", "zorder-emulated", "budget", "kdtree-epsilon", "identity")
 WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now whatever rounding made of the time
 (NONE,) = _codes(1, -1)
 
@@ -45,8 +45,9 @@ RUN = np.dtype(
         ("strategy", np.int64),
         ("active", np.bool_),
         ("ask_exact", np.bool_),
-        ("gives_up", np.bool_),  # a search has a probe cap
+        ("gives_up", np.bool_),  # a search may end before all possible covers were seen
         ("probe_cap", np.int64),  # −1: none
+        ("node_budget", np.int64),  # −1: none
         ("auto", np.bool_),  # the covering method is chosen again and again
         ("first_method", np.int64),  # of an empty covering index
         ("bits", np.int64),  # per coordinate, of the curve of `zorder-emulated`

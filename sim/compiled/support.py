@@ -10,7 +10,15 @@ from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
 STRATEGIES = ("flooding", "simple", "identity", "covering", "hierarchical")
-METHODS = ("scan", "packed", "kdtree", "auto", "zorder-emulated")
+# Covering methods, with the options that it knows.
+METHODS = {
+    "scan": (),
+    "packed": (),
+    "kdtree": ("node_budget",),
+    "auto": (),
+    "zorder-emulated": ("bits", "probe_cap"),
+    "budget": ("budget",),
+}
 MATCHERS = ("scan", "auto")
 
 
@@ -47,7 +55,7 @@ def _unsupported_search(experiment: Experiment) -> str | None:
     if covering.method not in METHODS:
         return f"covering.method = {covering.method!r}"
     for option in covering.options:
-        if covering.method != "zorder-emulated" or option not in ("bits", "probe_cap"):
+        if option not in METHODS[covering.method]:
             return f"covering.{option} = {covering.options[option]!r}"
     return None
 

@@ -38,7 +38,8 @@ from sim.experiment.effects import NoEffect
 
 class RunSection(Section):
     engine: Annotated[
-        Literal["auto", "simpy", "compiled"], Key("by predicted size, the reference, or the compiled one")
+        Literal["auto", "simpy", "compiled", "prefer-compiled"],
+        Key("by predicted size, the reference, the compiled one, or that wherever it can"),
     ] = "auto"
     samples: Annotated[Count, Key("how often table sizes are written down on the way")] = 20
     sample_decisions: Annotated[
@@ -62,6 +63,9 @@ class Experiment(Section):
 
     name: Annotated[str, Key("what it is called in reports; absent: the file's name")]
     question: Annotated[str, Key("what it is to answer; the report repeats it")] = ""
+    notes: Annotated[list[str], Key("what a reader of the results must know; said first, and on the page")] = Field(
+        default_factory=list
+    )
     seeds: Annotated[list[Seed], Field(min_length=1), Key("one run of every point each; with three, intervals")] = (
         Field(default_factory=lambda: [1])
     )
@@ -108,7 +112,7 @@ class Experiment(Section):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the outcome of a run but the seed, defaults included; both engines have the same."""
-        others: Any = dict.fromkeys(("seeds", "name", "question", "tell"), True)
+        others: Any = dict.fromkeys(("seeds", "name", "question", "notes", "tell"), True)
         others["run"] = {"limit_bytes", "force", "engine"}
         return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
 

@@ -3,6 +3,7 @@
 `simpy`: broker.network, the reference, which people extend. `compiled`: sim.compiled, the same runs in numba, the
 same trace to the last bit, for what it supports. `auto` chooses by predicted counts, never by the clock or by what is
 compiled already: SimPy for what it does while the other would be compiled, and for what the other does not support.
+`prefer-compiled`: SimPy only for the latter, as a sweep of thousands of small runs wants.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ def engine_for(
     if what is None:
         many = f"more than {FEW_MESSAGES:,} messages are predicted"
         return "compiled", many if asked == "auto" else f'run.engine = "{asked}"'
-    if asked == "auto":
-        return "simpy", f"the compiled engine does not support {what}"
-    raise CoverlayError(f'run.engine = "compiled" does not support {what}; use "simpy", or "auto" to let it choose')
+    if asked == "compiled":
+        raise CoverlayError(f'run.engine = "compiled" does not support {what}; use "simpy", or "auto" to let it choose')
+    return "simpy", f"the compiled engine does not support {what}"
 
 
 def run_compiled(ready: Ready) -> Ran:

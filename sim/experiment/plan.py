@@ -5,6 +5,7 @@
 
     [[case]]                         named settings that belong together; each is crossed with [sweep]
     "routing.strategy" = "simple"
+    sweep = { "covering.epsilon" = [0.2] }   and with its own, whose keys win
 
 A section can be swept whole: covering = [{ method = "auto" }, { method = "budget", budget = 64 }].
 
@@ -33,6 +34,7 @@ from sim.experiment.effects import file_keys, input_digests
 from sim.experiment.points import ABOUT_THE_SWEEP, Point, expand, superfluous, swept_key
 from sim.experiment.shipped import shipped
 
+SWEEP = "sweep"  # of an experiment, or of one of its cases
 EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
 RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
 
@@ -100,6 +102,7 @@ def plan(
     _check_sweep(sweep, cases, len(seeds), where)
     points = list(expand(base, sweep, cases, where))
     notes, unused = superfluous(points, settings, where)
+    notes[:0] = base.get("notes", [])
     for key in unused:
         _forget(whole, key)
     different: dict[str, Point] = {}
@@ -129,7 +132,7 @@ def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[
             continue
         if key not in ("sweep", "case") and _fix(result, key, value):
             fixed.append(key)
-        if not any(key.startswith(f"{swept}.") for swept in _tables(result)[0]):  # a part of what every point replaces
+        if not _replaced(result, key):
             assign(result, key, value)
     return result, fixed
 
@@ -139,9 +142,9 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
 
     A swept key stays in the sweep with one value, so that it is a column of the results all the same.
     """
-    sweep, cases = _tables(data)
+    sweeps, cases = _tables(data)
     found = False
-    for swept, values in list(sweep.items()):
+    for sweep, swept, values in [(sweep, *item) for sweep in sweeps for item in sweep.items()]:
         if related(swept, key) and isinstance(values, list):
             found = True
             kept: list[Any] = []
@@ -152,7 +155,7 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
             if not kept:
                 del sweep[swept]
     for case in cases:
-        for cased in [name for name in case if related(name, key)]:
+        for cased in [name for name in case if name != SWEEP and related(name, key)]:
             found = True
             case[cased] = after(cased, case[cased], key, value)
             if case[cased] is MISSING:
@@ -160,32 +163,44 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
     return found
 
 
-def _tables(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """`[sweep]` and the `[[case]]` tables, as far as they are what they should be; the rest is refused later."""
-    sweep, cases = data.get("sweep"), data.get("case")
+def _replaced(data: Mapping[str, Any], key: str) -> bool:
+    """Is it a part of what every point replaces?"""
+    _, cases = _tables(data)
+    swept = [{**data.get(SWEEP, {}), **case.get(SWEEP, {})} for case in cases or [{}]]
+    return all(any(key.startswith(f"{whole}.") for whole in sweep) for sweep in swept)
+
+
+def _tables(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """`[sweep]` with those of cases, and the `[[case]]` tables, as far as they are what they should be.
+
+    The rest is refused later.
+    """
+    cases = data.get("case")
     tables = [case for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
-    return (sweep if isinstance(sweep, dict) else {}), tables
+    return [found for table in (data, *tables) if isinstance(found := table.get(SWEEP), dict)], tables
 
 
 def _forget(data: dict[str, Any], key: str) -> None:
     """Take a key that no point uses out of the record, which is to be a valid experiment of its own."""
-    sweep, cases = _tables(data)
-    for table in (sweep, *cases):
+    sweeps, cases = _tables(data)
+    for table in (*sweeps, *cases):
         table.pop(key, None)
     if lookup(data, key) is not MISSING:
         remove(data, key)
 
 
 def _check_sweep(sweep: Any, cases: Any, seeds: int, where: str) -> None:
-    if not isinstance(sweep, dict) or not all(isinstance(v, list) and v for v in sweep.values()):
-        raise CoverlayError(
-            f"{where}: [sweep] takes key = [value, …] with at least one value each; given: {quoted(sweep)}"
-        )
     if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
         raise CoverlayError(f"{where}: case must be [[case]] tables of key = value; given: {quoted(cases)}")
-    for key in {*sweep, *(key for case in cases for key in case)} & ABOUT_THE_SWEEP:
+    own = [case.get(SWEEP, {}) for case in cases]
+    for table in (sweep, *own):
+        if not isinstance(table, dict) or not all(isinstance(v, list) and v for v in table.values()):
+            raise CoverlayError(
+                f"{where}: [sweep] takes key = [value, …] with at least one value each; given: {quoted(table)}"
+            )
+    for key in set().union(sweep, *own, *cases) & ABOUT_THE_SWEEP:
         raise CoverlayError(f"{where}: {key!r} cannot be swept; sweep keys of the sections")
-    count = len(cases) * math.prod(map(len, sweep.values()))
+    count = sum(math.prod(map(len, {**sweep, **table}.values())) for table in own)
     if count * seeds > RUN_LIMIT:
         many = f"{count:,} points with {seeds:,} seeds each are {count * seeds:,} runs"
         raise CoverlayError(f"{where}: {many}; at most {RUN_LIMIT:,} are run")
@@ -233,12 +248,13 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
         named = isinstance(value, str) and (key != PROFILE_KEY or is_file(value))
         return str((folder / value).resolve()) if named else value
 
-    sweep, cases = _tables(data)
+    sweeps, cases = _tables(data)
     for key in file_keys(Experiment):
         if lookup(data, key) is not MISSING:
             assign(data, key, resolved(lookup(data, key)))
-        if isinstance(sweep.get(key), list):
-            sweep[key] = [resolved(value) for value in sweep[key]]
+        for sweep in sweeps:
+            if isinstance(sweep.get(key), list):
+                sweep[key] = [resolved(value) for value in sweep[key]]
         for case in cases:
             if key in case:
                 case[key] = resolved(case[key])

@@ -15,7 +15,7 @@ from sim.experiment.effects import Idle, given, idle
 
 REASONS = 4  # shown in a note
 # Keys that decide nothing about a single run, so they cannot be swept, nor make another key superfluous.
-ABOUT_THE_SWEEP = {"name", "question", "seeds", "tell", "run.force", "run.limit_bytes", "run.engine"}
+ABOUT_THE_SWEEP = {"name", "question", "notes", "seeds", "tell", "run.force", "run.limit_bytes", "run.engine"}
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class Point:
 
 def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], where: str) -> Iterator[Point]:
     """Every combination, with the settings that have no effect in it left out."""
-    for case, *values in itertools.product(cases, *sweep.values()):
-        point = _by_key({**case, **dict(zip(sweep, values, strict=True))})
+    for point in map(_by_key, _combinations(sweep, cases)):
         settled = copy.deepcopy(base)
         for key, value in point.items():
             assign(settled, key, copy.deepcopy(value))
@@ -45,6 +44,15 @@ def expand(base: dict[str, Any], sweep: dict[str, list[Any]], cases: list[Any], 
         counts = {key: lookup(settled, key) for key in point}
         used = frozenset(item.key for item in given(experiment))
         yield Point({k: v for k, v in counts.items() if v is not MISSING}, experiment, used, tuple(left_out))
+
+
+def _combinations(sweep: dict[str, list[Any]], cases: list[Any]) -> Iterator[dict[str, Any]]:
+    """Each case with each combination of what is swept; a case may have a sweep of its own, whose keys win."""
+    for case in cases:
+        swept = {**sweep, **case.get("sweep", {})}
+        named = {key: value for key, value in case.items() if key != "sweep"}
+        for values in itertools.product(*swept.values()):
+            yield {**named, **dict(zip(swept, values, strict=True))}
 
 
 def _by_key(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from sim.experiment.engines import ENGINES, Ready, Tell, engine_for, nobody
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.plan import PlannedRun
 from sim.experiment.predict import Prediction, predict
+from sim.machine import machine
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
 from sim.workloads.arrivals import Timeline, schedule
@@ -226,7 +227,7 @@ def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
 
 def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
-    started = time.perf_counter()
+    started, made = time.perf_counter(), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     inputs = _refuse_changed_files(run)
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
@@ -280,6 +281,8 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         **vars(verdict),
         "finished": ran.finished,
         "wall_seconds": time.perf_counter() - started,
+        "made": made,
+        "machine": machine(),
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})

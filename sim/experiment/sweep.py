@@ -29,7 +29,7 @@ from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
 from sim.experiment.engines import Tell, nobody
-from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, to_toml, toml_value
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
 from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
@@ -107,6 +107,9 @@ def run_sweep(
         remove_leftovers(out / "runs", "run=*")
         result = SweepResult()
         todo = [run for run in plan.runs if not (resume and _is_complete(run_folder(out, run)))]
+        todo.sort(
+            key=lambda run: run.experiment.seeds.index(run.seed)
+        )  # cut short, it has all settings, of fewer seeds
         result.kept = len(plan.runs) - len(todo)
         progress(result.kept, len(plan.runs))
         shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
@@ -263,6 +266,21 @@ def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
         return Failure(run, "the machine's memory did not suffice; make the run smaller", is_input=False)
     except Exception:  # the sweep must go on; the traceback is kept for the report of our own mistake
         return Failure(run, traceback.format_exc(), is_input=False)
+
+
+def left_of(out: Path) -> tuple[str, ...]:
+    """A note about what of the plan in a folder was not run; none if all of it was, or if there is no plan."""
+    try:
+        runs = load(str(out / EXPERIMENT)).runs
+    except CoverlayError:
+        return ()
+    left = [run for run in runs if not run_folder(out, run).is_dir()]
+    if not left:
+        return ()
+    seeds = {seed: sum(run.seed == seed for run in runs) for seed in runs[0].experiment.seeds}
+    missing = {seed: sum(run.seed == seed for run in left) for seed in seeds}
+    words = [f"{missing[seed]:,} of {seeds[seed]:,} of seed {seed}" for seed in seeds if missing[seed]]
+    return (f"{len(left):,} of {len(runs):,} runs of this experiment were not run: {', '.join(words)}",)
 
 
 def run_folder(out: Path, run: PlannedRun) -> Path:

@@ -11,14 +11,15 @@ that they can be compared with means per check:
     upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
     greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
 
-Of the profiles it has what a page and a round trip cost beside the profile of the runs, so that the report can work out
-costs under all of them from one run's counts. `analysis` may import neither `covering` nor `broker.work`, hence a file:
+Of the profiles it has what they charge for searches, that of the runs first, so that the report can work out costs under
+all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor `broker.work`, hence a file:
 `<out>/bounds.json`, with an entry per family of points and one per profile.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from broker.trace.disk import replaced_file, writing
 from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
 from covering.curve.keys import Quantiser, greedy_bits, mirror
+from coverlay import CoverlayError
 from sim.experiment.config import Experiment
-from sim.experiment.plan import Plan, PlannedRun
+from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load
 from sim.experiment.runner import RUNS_KEPT, workload_of
 from sim.random_streams import streams
 
@@ -45,12 +47,12 @@ def write_bounds(plan: Plan, out: Path) -> None:
         if run.experiment.routing.strategy == "covering":
             families.setdefault(family(run.point), []).append(run)
     entries: list[dict[str, Any]] = []
-    profiles: dict[str, dict[str, float]] = {}
+    profiles: dict[str, dict[str, Any]] = {}
     for name, runs in families.items():
         searches = [run.experiment.covering for run in runs if run.seed == runs[0].seed]
         if sum(search.approximate for search in searches) < LEAST:
             continue
-        profiles |= storage_prices(runs[0].experiment)
+        profiles |= prices_beside(runs[0].experiment.broker.service.profile)
         swept = sorted({search.epsilon for search in searches if search.method in CURVE_METHODS})
         if swept:
             entries.append({"family": name, **bounds(runs[0].experiment, runs[0].seed, swept)})
@@ -59,21 +61,36 @@ def write_bounds(plan: Plan, out: Path) -> None:
             unfinished.write_text(json.dumps({"families": entries, "profiles": profiles}, indent=1), encoding="utf-8")
 
 
-def storage_prices(experiment: Experiment) -> dict[str, dict[str, float]]:
-    """What profiles charge for a page and a round trip beside the one that an experiment runs under, which comes first.
+def write_missing_bounds(out: Path) -> None:
+    """Write the bounds of a sweep that was cut short before it came to that."""
+    experiment = out / EXPERIMENT
+    if not (out / BOUNDS_FILE).is_file() and experiment.is_file():
+        with suppress(CoverlayError):  # of another version, or files that are gone: a page without the bounds
+            write_bounds(load(str(experiment)), out)
 
-    The shipped ones differ in nothing else; beside a profile of one's own only those with dear storage mean something.
+
+def prices_beside(own: str | None) -> dict[str, dict[str, Any]]:
+    """What profiles charge: the one that an experiment runs under, and the shipped ones.
+
+    Beside a profile of one's own, the shipped ones charge for storage only: their machine is another one.
     """
-    own = experiment.broker.service.profile
     if own is None:
         return {}
-    base = load_profile(own).flat
-    found = {own: {"page": 0.0, "round_trip": 0.0}}
+    found = {own: prices_of(own)}
     for name in shipped_profiles():
-        flat = load_profile(name).flat
-        if name != own and (not is_file(own) or flat["page"] or flat["round_trip"]):
-            found[name] = {key: flat[key] - base[key] for key in ("page", "round_trip")}
+        shipped = prices_of(name)
+        if is_file(own) and (shipped["page"] or shipped["round_trip"]):
+            found[name] = {**shipped, "covering": found[own]["covering"]}
+        elif not is_file(own):
+            found.setdefault(name, shipped)
     return found
+
+
+def prices_of(name: str) -> dict[str, Any]:
+    """What a profile charges for searches, as the study takes it (`Price`)."""
+    profile = load_profile(name)
+    searches = {method: {key: c[key] for key in ("check", "probe")} for method, c in profile.covering.items()}
+    return {"page": profile.flat["page"], "round_trip": profile.flat["round_trip"], "covering": searches}
 
 
 def bounds(experiment: Experiment, seed: int, swept: list[float]) -> dict[str, Any]:

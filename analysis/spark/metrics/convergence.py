@@ -55,6 +55,7 @@ def convergence(run: Counted) -> Values:
         return ratio(rows["lasted"][chosen].sum() * TIME_UNIT, rows["count"][chosen].sum())
 
     return {
+        "subscribe_requests": rows["count"][subscribe].sum(),
         "convergence_mean": mean(subscribe),
         "convergence_p95": percentile(rows["bucket"][subscribe], rows["count"][subscribe], 95),
         "unsubscribe_mean": mean(unsubscribe),
@@ -88,6 +89,16 @@ JOB = Job(
     "convergence",
     convergence,
     (
+        Metric(
+            "subscribe_requests",
+            "subscriptions that came",
+            "subscriptions",
+            "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
+            "count of subscribe operations",
+            ("operations.kind",),
+            "neither",
+            empty=0,
+        ),
         Metric(
             "convergence_mean",
             "convergence of a subscription, mean",

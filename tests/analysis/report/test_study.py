@@ -11,10 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.report.study import BOUNDS_FILE, EXACT, NOTHING, PAYS, Interval, Thresholds, sensitivity, study
+from analysis.report.study import BOUNDS_FILE, EXACT, NOTHING, PAYS, Interval, Price, Thresholds, sensitivity, study
 from analysis.report.study_words import (
     bound,
     bound_rows,
+    by_size,
     columns,
     overall,
     row_texts,
@@ -22,8 +23,11 @@ from analysis.report.study_words import (
     sensitivity_sentence,
     sentence,
     trade_rows,
+    verdict_headers,
+    verdict_rows,
 )
 from analysis.report.summary import Summary
+from coverlay import CoverlayError
 from tests.analysis.report.test_summary import make
 
 SEEDS = 5
@@ -67,7 +71,8 @@ def made(points: list[Any], **changes: Any) -> Summary:
                 "seed": seed,
                 "active": 100,
                 "brokers": 10,
-                "subscriptions": 100,
+                "subscriptions": 1000,
+                "subscribe_requests": 100,
             }
             runs.append({**row, **labels, **own, **changes})
     return replace(summary, runs=pd.DataFrame(runs))
@@ -142,6 +147,39 @@ def test_storage_is_charged_from_the_counts_of_the_same_runs(tmp_path: Path) -> 
     assert len(trade_rows(case, "disk")) == 6
     assert [row["front"] for row in trade_rows(case, "disk")][:2] == [True, True]
     assert not any(row["front"] for row in trade_rows(case, "disk")[2:]), "equal to one that is on it"
+
+
+def test_costs_under_another_profile_follow_from_the_counts_and_what_was_charged(tmp_path: Path) -> None:
+    """A check searched three halves of a partition on average: 1.5 × 0.2 µs, and a probe took 0.7 / 1000 µs."""
+    old, new = {"check": 0.2, "probe": 0.0007}, {"check": 0.4, "probe": 0.0001}
+    points = [search("packed", 1.0, 90.0), *(search("budget", 1.0, 95.0, budget=budget) for budget in BUDGETS)]
+    charged = {"page": 0.0, "round_trip": 0.0, "covering": {"packed": old, "budget": old}}
+    (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [], "profiles": {"old": charged}}))
+    summary = replace(made(points), out=tmp_path)
+    profiles = {"new": Price(0.0, 3.0, {"packed": old, "budget": new})}
+    (case,) = study(summary, profiles=profiles)
+    assert case.profiles == ("new",)
+    assert case.rows[0].cost["new"].mean == pytest.approx(2 * (1.0 + 3.0)), "only a round trip is charged besides"
+    assert case.rows[1].cost["new"].mean == pytest.approx(2 * (1.5 * 0.4 + 1000 * 0.0001 + 3.0))
+    with pytest.raises(CoverlayError, match="cannot be worked out for covering method 'budget'"):
+        study(summary, profiles={"new": Price(0.0, 0.0, {"packed": new})})
+
+
+def test_sizes_and_verdicts_are_told_in_sentences_and_rows() -> None:
+    points = []
+    for size, cost in ((1000, 0.6), (20_000, 0.2)):
+        points += [({**keys, "workload.subscriptions": size}, metrics) for keys, metrics in sweep(cost, 100.0)]
+    cases = study(made(points))
+    assert [case.title for case in cases] == ["n = 1,000", "n = 20,000"]
+    assert by_size(cases) == [
+        "With 1,000 subscriptions approximation pays in none of 1 workloads.",
+        "With 20,000 subscriptions approximation pays in memory in 1 of 1 workloads.",
+    ]
+    assert by_size(cases[:1]) == []
+    rows = verdict_rows(cases)
+    assert [len(row) for row in rows] == [len(verdict_headers(cases))] * 2
+    assert rows[0][2] == "use exact; closest, budget 16: 98.8 % of the saving for 60 % of 2 µs"
+    assert rows[1] == ["n = 20,000", "90 %", "pays; budget 16: 98.8 % of the saving for 20 % of 2 µs"]
 
 
 def test_nothing_to_find_is_nothing_to_save() -> None:

@@ -51,10 +51,8 @@ def refused(run: PlannedRun) -> str | None:
     if experiment.routing.strategy in ("flooding", "simple"):
         return None
     search = experiment.covering
-    if search.method in ("budget", "hilbert", "zorder"):
+    if search.method in ("hilbert", "zorder"):
         return f"covering.method = '{search.method}'"
-    if "node_budget" in search.options:
-        return "covering.node_budget"
     dimensions = 2 * experiment.workload.attributes
     if search.method == "zorder-emulated" and dimensions * greedy_bits(dimensions) > WIDEST:
         return "zorder-emulated with"
@@ -146,6 +144,9 @@ METHODS = st.sampled_from(
         {"method": "kdtree", "epsilon": 0.1},
         {"method": "auto"},
         {"method": "kdtree", "epsilon": 0.05, "recall": False},
+        {"method": "kdtree", "node_budget": 1},
+        {"method": "budget", "budget": 3},
+        {"method": "budget", "budget": 70, "recall": False},
         {"method": "zorder-emulated", "epsilon": 0.2},
         {"method": "zorder-emulated", "epsilon": 0.01, "probe_cap": 7},
         {"method": "zorder-emulated", "epsilon_per_level": [0.0, 0.3]},
@@ -208,15 +209,24 @@ def test_drawn_experiments_have_the_same_trace(data: dict[str, Any], rows: int) 
             assert_same(run)
 
 
-@pytest.mark.parametrize("method", ["packed", "kdtree", "auto"])
-def test_same_trace_where_indexes_are_rebuilt(method: str) -> None:
-    """Large enough that static parts are built, die and are built again."""
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"method": "packed"},
+        {"method": "kdtree"},
+        {"method": "kdtree", "node_budget": 2},
+        {"method": "auto"},
+        {"method": "budget", "budget": 1500},
+    ],
+)
+def test_same_trace_where_indexes_are_rebuilt(search: dict[str, Any]) -> None:
+    """Large enough that static parts are built, die and are built again, and that large boxes wait for others to leave."""
     data = {
         "name": "rebuilt",
         "overlay": {"kind": "line", "brokers": 3},
         "workload": {"kind": "uniform", "attributes": 4, "width": "narrow", "subscriptions": 4000, "events": 20},
         "arrivals": {"kind": "static", "unsubscribe": 0.7, "subscribe_rate": 50.0},
-        "covering": {"method": method},
+        "covering": search,
     }
     tables = assert_same(plan(data).runs[0])
     probes = tables["decisions"].column("probes").to_numpy()
@@ -251,6 +261,9 @@ def test_auto_chooses_by_predicted_counts_and_says_why() -> None:
     assert chosen(1e9, routing={"strategy": "merging"}) == ("simpy", reason)
     assert chosen(None, at_most=FEW_MESSAGES)[0] == "simpy"
     assert chosen(None, run={"engine": "compiled"}) == ("compiled", 'run.engine = "compiled"')
+    preferred = {"engine": "prefer-compiled"}
+    assert chosen(None, run=preferred) == ("compiled", 'run.engine = "prefer-compiled"')
+    assert chosen(None, run=preferred, routing={"strategy": "merging"}) == ("simpy", reason)
 
 
 @pytest.mark.parametrize(

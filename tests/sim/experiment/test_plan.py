@@ -13,7 +13,7 @@ from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.experiment.plan import load, plan, shipped, to_toml
 from sim.experiment.runner import simulate
-from sim.experiment.sweep import run_sweep
+from sim.experiment.sweep import left_of, run_sweep
 
 SMALL = ["workload.subscriptions=25", "workload.events=10", "overlay.brokers=7", "seeds=[1]"]
 TINY = {
@@ -39,6 +39,33 @@ def test_cases_and_sweep_are_crossed_and_settings_win():
     assert len(runs) == 2 * 3 * 2
     assert len({run.run_id for run in runs}) == len(runs)
     assert {run.experiment.overlay.brokers for run in runs} == {2, 3, 4}
+
+
+def test_a_case_may_have_a_sweep_of_its_own_whose_keys_win():
+    small = {"overlay.brokers": 2, "sweep": {"covering": [{"method": "scan"}, {"method": "packed"}]}}
+    data = {**TINY, "notes": ["what is left out"], "case": [small, {"overlay.brokers": 4}]}
+    data["sweep"] = {"covering": [{"method": "kdtree"}], "workload.attributes": [1, 2]}
+    found = plan(data)
+    chosen = [(r.experiment.overlay.brokers, r.experiment.covering.method) for r in found.runs]
+    assert chosen == [(2, "scan"), (2, "scan"), (2, "packed"), (2, "packed"), (4, "kdtree"), (4, "kdtree")]
+    assert found.notes == ("what is left out",)
+    assert plan(tomllib.loads(to_toml(found.data))).runs == found.runs
+    fixed = plan(data, settings={"covering.method": "auto", "workload.attributes": 3})
+    assert [run.experiment.covering.method for run in fixed.runs] == ["auto", "auto"]
+    assert {run.experiment.workload.attributes for run in fixed.runs} == {3}
+    for wrong in ({"covering": []}, "many", {"seeds": [1]}):
+        with pytest.raises(CoverlayError, match=r"\[sweep\] takes key|cannot be swept"):
+            plan({**TINY, "case": [{"sweep": wrong}]})
+
+
+def test_runs_go_seed_by_seed_and_what_is_left_is_told(tmp_path):
+    sweep = plan({**TINY, "seeds": [2, 1], "sweep": {"overlay.brokers": [2, 3]}})
+    seeds = [outcome.record["seed"] for outcome in run_sweep(sweep, tmp_path).outcomes]
+    assert seeds == [2, 2, 1, 1]
+    assert left_of(tmp_path) == ()
+    shutil.rmtree(tmp_path / "runs" / f"run={sweep.runs[1].run_id}")
+    assert left_of(tmp_path) == ("1 of 4 runs of this experiment were not run: 1 of 2 of seed 1",)
+    assert left_of(tmp_path / "nowhere") == ()
 
 
 def test_a_swept_section_is_its_keys_one_by_one():

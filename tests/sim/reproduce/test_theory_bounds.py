@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from broker.work import DEFAULT, load_profile
 from covering.curve import theory
-from sim.experiment.plan import load
-from sim.reproduce.theory_bounds import bounds, regions, storage_prices, write_bounds
+from sim.experiment.plan import load, to_toml
+from sim.reproduce.theory_bounds import bounds, prices_beside, regions, write_bounds, write_missing_bounds
 
 
 @pytest.fixture
@@ -30,20 +31,30 @@ def test_a_family_per_workload_and_the_prices_of_storage(plan, tmp_path):
         assert counts[0] <= entry["exact_cubes"]
         assert entry["exact_runs"] <= entry["exact_cubes"]
         assert all(entry["greedy"][e] <= entry["upper"][e] for e in entry["upper"])
-    assert found["profiles"] == {
-        "xeon-vm-2026-11": {"page": 0.0, "round_trip": 0.0},
-        "disk": {"page": 90.0, "round_trip": 0.0},
-        "remote": {"page": 0.0, "round_trip": 500.0},
-    }
+    storage = {name: (price["page"], price["round_trip"]) for name, price in found["profiles"].items()}
+    assert storage == {DEFAULT: (0.0, 0.0), "disk": (90.0, 0.0), "remote": (0.0, 500.0)}
+    for price in found["profiles"].values():
+        assert price["covering"]["kdtree"]["probe"] == load_profile().covering["kdtree"]["probe"]
 
 
-def test_prices_are_those_beside_the_profile_of_the_runs():
-    run = load("epsilon", {"broker.service.profile": "disk", "workload.subscriptions": 50}).runs[0]
-    prices = storage_prices(run.experiment)
-    assert list(prices) == ["disk", "remote", "xeon-vm-2026-11"]
-    assert prices["remote"] == {"page": -90.0, "round_trip": 500.0}
-    without = load("epsilon", {"broker.service": {"kind": "none"}, "workload.subscriptions": 50}).runs[0]
-    assert storage_prices(without.experiment) == {}
+def test_the_profile_of_the_runs_comes_first(tmp_path):
+    assert list(prices_beside("disk")) == ["disk", "remote", DEFAULT]
+    assert prices_beside(None) == {}
+    own = tmp_path / "mine.toml"
+    own.write_text(f'base = "{DEFAULT}"\n[covering.scan]\ncheck = 7.0\nprobe = 1.0\ncovered = 1\ncovered_entry = 1\n')
+    prices = prices_beside(str(own))
+    assert list(prices) == [str(own), "disk", "remote"]
+    assert all(price["covering"]["scan"] == {"check": 7.0, "probe": 1.0} for price in prices.values())
+
+
+def test_a_sweep_that_was_cut_short_gets_its_bounds_from_its_experiment(plan, tmp_path):
+    (tmp_path / "experiment.toml").write_text(to_toml(plan.data))
+    write_missing_bounds(tmp_path)
+    assert len(json.loads((tmp_path / "bounds.json").read_text())["families"]) == 9
+    (tmp_path / "bounds.json").write_text("kept")
+    write_missing_bounds(tmp_path)
+    assert (tmp_path / "bounds.json").read_text() == "kept"
+    write_missing_bounds(tmp_path / "nowhere")
 
 
 def test_nothing_for_what_is_no_study(tmp_path):

@@ -1,0 +1,47 @@
+"""What a page says about its runs in a line or two: how many and how large, and when, where and how long they ran."""
+
+from __future__ import annotations
+
+import time
+
+from analysis.report.sentences import NO_PROCESSING, without_processing
+from analysis.report.summary import Summary, duration_text
+
+DATE = "%Y-%m-%d"
+
+
+def facts(summary: Summary) -> str:
+    """Sizes, settings, seeds."""
+    runs = summary.runs
+    words = []
+    for column, what in (("brokers", "brokers"), ("subscriptions", "subscriptions"), ("events", "events")):
+        low, high = int(runs[column].min()), int(runs[column].max())
+        words.append(f"{low:,} {what}" if low == high else f"{low:,} to {high:,} {what}")
+    overlay = sorted({str(name) for name in runs["overlay"]} - {""})
+    if overlay:
+        words.append(f"overlay {', '.join(overlay)}")
+    settings, seeds = len(summary.order), runs["seed"].nunique()
+    words.append(f"{settings} setting{'s' * (settings != 1)} × {seeds} seed{'s' * (seeds != 1)}")
+    words.append(f"{len(runs)} run{'s' * (len(runs) != 1)}")
+    if without_processing(summary):
+        words.append(NO_PROCESSING)
+    return " · ".join(words)
+
+
+def made(summary: Summary) -> str:
+    """When, where, and how long all runs took together; empty for traces of a version that did not keep it."""
+    runs = summary.runs
+    if "made" not in runs or not (runs["made"] != "").all():
+        return ""
+    days = sorted({_day(text) for text in runs["made"]}, key=lambda day: time.strptime(day, _WORDS))
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    where = "; ".join(sorted(set(runs["machine"])))
+    took = duration_text(1000 * float(runs["wall_seconds"].sum()))
+    return f"Run on {when} (UTC) on {where}: {took} of simulating and judging, the sum over all runs"
+
+
+_WORDS = "%d %B %Y"
+
+
+def _day(text: str) -> str:
+    return time.strftime(_WORDS, time.strptime(text[:10], DATE)).lstrip("0")
