@@ -7,9 +7,9 @@ ways to approximate it. Its numbers are taken seed by seed, because runs of one 
   tree without departures simple routing sends every subscription over every link, active × (brokers − 1) messages;
   elsewhere the same share of table entries is taken.
 - *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
-  missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count: with
-  preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is worked
-  out from what the same runs counted (`Price`).
+  missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count:
+  with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is
+  worked out from what the same runs counted (`Price`).
 
 Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
 *pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below

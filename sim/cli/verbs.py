@@ -184,7 +184,7 @@ def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
     from analysis.report.study import Price, Thresholds
     from sim.experiment.sweep import left_of
-    from sim.reproduce.theory_bounds import write_missing_bounds, prices_of
+    from sim.reproduce.theory_bounds import prices_of, write_missing_bounds
 
     given = {name: value for name in ("keeps", "cheaper") if (value := getattr(options, name, None)) is not None}
     names = getattr(options, "profiles", None)

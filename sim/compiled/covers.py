@@ -1,9 +1,9 @@
 """The covering indexes of all routes, thousands of small ones: index `s` is a number.
 
-They are asked and changed in the order in which messages arrive. The methods are those of `covering` (scan, packed,
-kdtree, auto, zorder-emulated, budget) with the same searches (their kernels are called, not copied), the same slots, the same
-rebuilds at the same moments, hence the same witness and the same number of probes. What is written again is what the
-classes do in Python: which slot is free, when the tail is full.
+They are asked and changed in the order in which messages arrive. The methods are those of `covering` (support.py
+names them) with the same searches (their kernels are called, not copied), the same slots, the same rebuilds at the same
+moments, hence the same witness and the same number of probes. What is written again is what the classes do in Python:
+which slot is free, when the tail is full.
 
 The indexes of a route and group are a chain, one per residue, in the order in which they were first used, as the
 partitions of FilterIndex. An emptied one leaves its chain and may be used again, with its region, in another.

@@ -1,7 +1,8 @@
 """`budget` among the covering indexes (covers.py): the B largest boxes are looked at, as by `covering/budget.py`.
 
-They have slots 0 … B−1, largest first, ties by subscription, so that `find_largest_first` finds what it finds there; the
-others follow in no order. No slot is free. `index_tops` has the volume of the first box of each block, as for `packed`.
+They have slots 0 … B−1, largest first, ties by subscription, so that `find_largest_first` finds what it finds there.
+The others follow in no order. No slot is free. `index_tops` has the volume of the first box of each block, as for
+`packed`.
 """
 
 from __future__ import annotations

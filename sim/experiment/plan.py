@@ -144,7 +144,7 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
     """
     sweeps, cases = _tables(data)
     found = False
-    for sweep, swept, values in [(sweep, *item) for sweep in sweeps for item in sweep.items()]:
+    for sweep, swept, values in [(table, *item) for table in sweeps for item in table.items()]:
         if related(swept, key) and isinstance(values, list):
             found = True
             kept: list[Any] = []

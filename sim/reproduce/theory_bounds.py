@@ -11,9 +11,9 @@ that they can be compared with means per check:
     upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
     greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
 
-Of the profiles it has what they charge for searches, that of the runs first, so that the report can work out costs under
-all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor `broker.work`, hence a file:
-`<out>/bounds.json`, with an entry per family of points and one per profile.
+Of the profiles it has what they charge for searches, that of the runs first, so that the report can work out costs
+under all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor `broker.work`,
+hence a file: `<out>/bounds.json`, with an entry per family of points and one per profile.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ def test_drawn_experiments_have_the_same_trace(data: dict[str, Any], rows: int) 
     ],
 )
 def test_same_trace_where_indexes_are_rebuilt(search: dict[str, Any]) -> None:
-    """Large enough that static parts are built, die and are built again, and that large boxes wait for others to leave."""
+    """Large enough that static parts are built, die and are built again, and boxes wait for larger ones to leave."""
     data = {
         "name": "rebuilt",
         "overlay": {"kind": "line", "brokers": 3},
