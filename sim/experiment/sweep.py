@@ -107,9 +107,7 @@ def run_sweep(
         remove_leftovers(out / "runs", "run=*")
         result = SweepResult()
         todo = [run for run in plan.runs if not (resume and _is_complete(run_folder(out, run)))]
-        todo.sort(
-            key=lambda run: run.experiment.seeds.index(run.seed)
-        )  # cut short, it has all settings, of fewer seeds
+        todo.sort(key=_turn)
         result.kept = len(plan.runs) - len(todo)
         progress(result.kept, len(plan.runs))
         shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
@@ -125,6 +123,11 @@ def run_sweep(
                     result.failures.append(attempt)
                 progress(done, len(plan.runs))
     return result
+
+
+def _turn(run: PlannedRun) -> tuple[int, int]:
+    """Small runs first, then seed by seed: what is cut short has all settings, of the smaller sizes or fewer seeds."""
+    return run.experiment.workload.subscriptions, run.experiment.seeds.index(run.seed)
 
 
 @dataclass
