@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
