@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ import pandas as pd
 from analysis.report.summary import FILES, LABELS, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
-from analysis.spark.parts import Found, Part, Tables, conclude, parts_of, together
+from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
 from analysis.spark.session import context, lost
 from analysis.spark.traces import Run, Sweep, canonical, find_runs
 from analysis.spark.verify import damages
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark takes longer than reading
-TASK_BYTES = 16 * 2**20  # that a task reads; there is at least one per core
+TASK_BYTES = 16 * 2**20  # that a task reads; less where cores would be idle,
+LEAST_BYTES = 2**20  # but not less than takes as long as starting one more Python process
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
 TICK = 2.0  # seconds between two looks at how far Spark is
 # What of a run's record is kept beside its metrics.
@@ -96,8 +97,8 @@ def aggregated(spark: SparkContext, sweep: Sweep, say: Progress = _silent) -> li
     """What the traces of every run say, in the order of the runs."""
     parts = list(parts_of(sweep.runs, {run.name for run in representatives(sweep.runs)}))
     tasks = _tasks(parts, spark.defaultParallelism)
-    counted = spark.parallelize(tasks, len(tasks)).flatMap(_count)
-    found = counted.groupByKey(min(len(tasks), len(sweep.runs))).map(_conclude)
+    counted = spark.parallelize(tasks, len(tasks)).flatMap(count_task)
+    found = counted.groupByKey(min(len(tasks), len(sweep.runs))).map(conclude_run)
     by_name = {run.run: run for run in _collected(spark, found, say)}
     return [by_name[run.name] for run in sweep.runs]
 
@@ -105,28 +106,13 @@ def aggregated(spark: SparkContext, sweep: Sweep, say: Progress = _silent) -> li
 def _tasks(parts: list[Part], cores: int) -> list[list[Part]]:
     """The parts shared out by size, those of one run next to each other."""
     total = sum(part.nbytes for part in parts)
-    number = min(len(parts), max(cores, total // TASK_BYTES))
+    number = min(len(parts), max(cores, total // TASK_BYTES), 1 + total // LEAST_BYTES)
     tasks: list[list[Part]] = [[] for _ in range(number)]
     before = 0
     for part in parts:
         tasks[min(before * number // max(total, 1), number - 1)].append(part)
         before += part.nbytes
     return [task for task in tasks if task]
-
-
-def _count(task: list[Part]) -> Iterable[tuple[str, tuple[Run, bool, Tables]]]:
-    """First stage: the counts of each run that has parts here."""
-    found: dict[str, tuple[Run, bool, list[Tables]]] = {}
-    for part in task:
-        found.setdefault(part.run.name, (part.run, part.drawn, []))[2].append(part.count())
-    return [(name, (run, drawn, together(tables))) for name, (run, drawn, tables) in found.items()]
-
-
-def _conclude(counted: tuple[str, Iterable[tuple[Run, bool, Tables]]]) -> Found:
-    """Second stage: what all counts of a run say together."""
-    several = list(counted[1])
-    run, drawn, _ = several[0]
-    return conclude(run, drawn, together(tables for _, _, tables in several))
 
 
 def _collected(spark: SparkContext, found: Any, say: Progress) -> list[Found]:

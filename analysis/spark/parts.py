@@ -140,6 +140,24 @@ def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
     return Found(run.name, values, brokers, traffic.per_link(counted), ledger.costliest_misses(counted), times)
 
 
+# ── the two stages of the Spark job; here, because whoever runs them imports the module that has them ──────
+
+
+def count_task(task: list[Part]) -> list[tuple[str, tuple[Run, bool, Tables]]]:
+    """The counts of each run that has parts in this task."""
+    found: dict[str, tuple[Run, bool, list[Tables]]] = {}
+    for part in task:
+        found.setdefault(part.run.name, (part.run, part.drawn, []))[2].append(part.count())
+    return [(name, (run, drawn, together(tables))) for name, (run, drawn, tables) in found.items()]
+
+
+def conclude_run(counted: tuple[str, Iterable[tuple[Run, bool, Tables]]]) -> Found:
+    """What all counts of a run say together."""
+    several = list(counted[1])
+    run, drawn, _ = several[0]
+    return conclude(run, drawn, together(tables for _, _, tables in several))
+
+
 def _known(value: float | None, empty: float | None) -> float:
     """The value; where it is unknown, what the catalogue gives for a run without such rows."""
     if value is not None and not math.isnan(value):

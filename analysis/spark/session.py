@@ -169,15 +169,11 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": memory,
-        # Replanning after every stage pays where intermediate results are large or skewed; ours are small.
-        "spark.sql.adaptive.enabled": "false",
-        # Small aggregates reach pandas as Arrow batches, without a Python object per value.
+        # For DataFrames of traces: aggregates reach pandas as Arrow batches, without a Python object per value.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
         "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        # One aggregation compiles more classes than the default of 100 keeps; a second would compile them all again.
-        "spark.sql.codegen.cache.maxEntries": "1000",
         # Remembering the line of ours that each expression comes from costs a call to Java per expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
@@ -187,6 +183,7 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
     if master.startswith("local"):
         # We name every file; asking a Spark job whether each exists costs more than looking.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
+        settings["spark.python.daemon.module"] = "analysis.spark.workers"
         # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is left
         # out as well: most of its work would go into code that runs once.
         java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"

@@ -6,12 +6,18 @@ agree before times are reported. Starting Spark is measured apart; the first agg
 compiles much of Spark, later ones do not: both are reported, and the target is held against the first that is warm.
 
 Where the comparison is unfair: DuckDB uses one machine only; Spark is built for many.
+
+Most sweeps are small. What everybody waits for then is Python and Java to start: an experiment whose six runs take less
+than a second together is run to its report, and its traces are aggregated once more, each by the command in a process
+of its own.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,8 +37,17 @@ CORES = 2
 MEMORY = "6g"
 QUICK_ROWS = 1_000_000
 REPEATS = 5  # of everything, in turns: the JVM goes on compiling for about a minute
-TARGET = 10.0  # times DuckDB
+TARGETS = {"first aggregation": 20.0, "later": 8.0}  # times DuckDB
 CLOSE = 1e-6  # relative; sums are taken in different orders and units
+SMALL = """
+name = "small"
+seeds = [1, 2, 3]
+overlay = { kind = "random-tree", brokers = 20 }
+workload = { kind = "zipf", attributes = 2, subscriptions = 300, events = 100 }
+sweep = { "routing.strategy" = ["simple", "covering"] }
+"""
+SMALL_SECONDS = {"run to the report": 12.0, "analyze": 10.0}
+SMALL_REPEATS = 3  # the best counts; the first may have to compile kernels
 # A peer need not have what a trace without faults has no value for.
 _WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
 
@@ -58,7 +73,23 @@ def run(quick: bool, progress: Progress) -> list[Row]:
                 progress(f"{name}, {repeat + 1} of {REPEATS}")
                 compare(values, _timed(times[name], partial(peer, sweep.base)), name)
         stop()
-    return _rows(rows, nbytes, values.shape[1], startup, times)
+    return [*small_sweep(progress), *_rows(rows, nbytes, values.shape[1], startup, times)]
+
+
+def small_sweep(progress: Progress, repeats: int = SMALL_REPEATS) -> list[Row]:
+    """Seconds from the command to the end of its process."""
+    best = dict.fromkeys(SMALL_SECONDS, math.inf)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "small.toml"
+        file.write_text(SMALL)
+        for repeat in range(repeats):
+            out = f"{folder}/{repeat}"
+            for what, verb in zip(best, (("run", str(file), "--out", out), ("analyze", out)), strict=True):
+                progress(f"small sweep, {what}, {repeat + 1} of {repeats}")
+                started = time.perf_counter()
+                subprocess.run([sys.executable, "-m", "sim.cli.main", *verb], capture_output=True, check=True)
+                best[what] = min(best[what], time.perf_counter() - started)
+    return [{"engine": "Spark", "what": f"small sweep, {what}", "seconds": best[what]} for what in best]
 
 
 def _timed(times: list[float], measure: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -110,7 +141,16 @@ def _rows(rows: int, nbytes: int, metrics: int, startup: float, times: dict[str,
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
-    ratio = next((row["times_duckdb"] for row in rows if (row["engine"], row["what"]) == ("Spark", "later")), None)
-    if ratio is None:
-        return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": "DuckDB is not installed", "met": None}]
-    return [{"target": f"at most {TARGET:g}× DuckDB's time", "measured": f"{ratio:.1f}×", "met": ratio <= TARGET}]
+    by_name = {row["what"]: row for row in rows if row["engine"] == "Spark"}
+    judged: list[Row] = []
+    for what, most in SMALL_SECONDS.items():
+        seconds = by_name[f"small sweep, {what}"]["seconds"]
+        target = f"small sweep, {what}: at most {most:g} s"
+        judged.append({"target": target, "measured": f"{seconds:.1f} s", "met": seconds <= most})
+    for what, limit in TARGETS.items():
+        target, ratio = f"{what}: at most {limit:g}× DuckDB's time", by_name[what]["times_duckdb"]
+        if ratio is None:
+            judged.append({"target": target, "measured": "DuckDB is not installed", "met": None})
+        else:
+            judged.append({"target": target, "measured": f"{ratio:.1f}×", "met": ratio <= limit})
+    return judged

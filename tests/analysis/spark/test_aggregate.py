@@ -158,6 +158,7 @@ def test_large_tables_are_shared_out_by_row_groups(
     whole = metric_values(sweep, aggregated(spark.sparkContext, sweep))
     monkeypatch.setattr(parts, "LARGE_BYTES", 0)
     monkeypatch.setattr(aggregate, "TASK_BYTES", 5000)
+    monkeypatch.setattr(aggregate, "LEAST_BYTES", 5000)
     cut = list(parts.parts_of(sweep.runs, set()))
     assert all(part.group is not None for part in cut)
     tasks = aggregate._tasks(cut, 2)

@@ -44,13 +44,18 @@ def test_spark_agrees_with_the_peers(sweep):
 
 def test_verdicts_hold_the_warm_ratio_against_the_target():
     times = {"Spark": [30.0, 9.0, 8.0], "DuckDB": [1.0, 2.0, 1.0]}
-    rows = bench._rows(20_000_000, 10**8, 50, 7.0, times)
+    small = [{"engine": "Spark", "what": f"small sweep, {what}", "seconds": 11.0} for what in bench.SMALL_SECONDS]
+    rows = [*small, *bench._rows(20_000_000, 10**8, 50, 7.0, times)]
     table = pd.DataFrame(rows).set_index(["engine", "what"])
     assert table.loc[("Spark", "first aggregation"), "times_duckdb"] == 30
     assert table.loc[("Spark", "start-up"), "seconds"] == 7
-    assert bench.verdicts(rows) == [{"target": "at most 10× DuckDB's time", "measured": "8.0×", "met": True}]
-    slower = bench._rows(20_000_000, 10**8, 50, 7.0, {**times, "Spark": [30.0, 12.0, 11.0]})
-    assert bench.verdicts(slower)[0]["met"] is False
+    judged = [(row["target"], row["measured"], row["met"]) for row in bench.verdicts(rows)]
+    assert judged == [
+        ("small sweep, run to the report: at most 12 s", "11.0 s", True),
+        ("small sweep, analyze: at most 10 s", "11.0 s", False),
+        ("first aggregation: at most 20× DuckDB's time", "30.0×", False),
+        ("later: at most 8× DuckDB's time", "8.0×", True),
+    ]
 
 
 @pytest.mark.spark
@@ -58,7 +63,20 @@ def test_the_bench_runs_from_end_to_end(monkeypatch):
     pytest.importorskip("duckdb")
     monkeypatch.setattr(bench, "QUICK_ROWS", 8000)
     monkeypatch.setattr(bench, "REPEATS", 2)
+    small = {"engine": "Spark", "seconds": 9.0}  # measured below, in processes of its own
+    rows = [{**small, "what": f"small sweep, {what}"} for what in bench.SMALL_SECONDS]
+    monkeypatch.setattr(bench, "small_sweep", lambda progress: rows)
     rows = bench.run(True, lambda message: None)
     assert {(row["engine"], row["what"]) for row in rows} >= {("Spark", "later"), ("DuckDB", "best")}
     assert all(row["megabytes"] is not None and row["rows"] == 8000 for row in rows if "rows" in row)
-    assert bench.verdicts(rows)[0]["measured"].endswith("×")
+    assert [row["measured"][-1] for row in bench.verdicts(rows)] == ["s", "s", "×", "×"]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_small_sweep_is_measured_by_its_commands():
+    said: list[str] = []
+    rows = bench.small_sweep(said.append, repeats=1)
+    assert [row["what"] for row in rows] == [f"small sweep, {what}" for what in bench.SMALL_SECONDS]
+    assert all(1.0 < row["seconds"] < float("inf") for row in rows), "Python and Java alone take a second"
+    assert said == ["small sweep, run to the report, 1 of 1", "small sweep, analyze, 1 of 1"]
