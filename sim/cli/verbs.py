@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
-import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -241,13 +239,12 @@ def reproduce(options: argparse.Namespace) -> int:
         raise CoverlayError(f"name a document ({', '.join(documents())}) or all of them (all)")
     earlier = read_ledger(options.compare) if options.compare is not None else None
     chosen = documents() if options.document == "all" else [options.document] if options.document else []
-    command = shlex.join(["coverlay", *sys.argv[1:]])
     for document in chosen:
         complain(ledgers.coming(document, options.quick))
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
-                document, options.out, update, command, quick=options.quick, resume=options.resume,
+                document, options.out, update, quick=options.quick, resume=options.resume,
                 seeds=options.seeds, most_load=options.most_load,
             )  # fmt: skip
     shown = chosen or ledgers.measured_in(options.out)

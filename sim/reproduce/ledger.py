@@ -33,7 +33,6 @@ def reproduce(
     document: str,
     out: Path,
     progress: Progress,
-    command: str,
     *,
     quick: bool = False,
     resume: bool = False,
@@ -44,6 +43,8 @@ def reproduce(
     folder = out / document
     if not resume:
         rmtree(folder / POINTS / ("quick" if quick else "full"), ignore_errors=True)
+    # What it can be repeated by; where it was written to and what was resumed changes nothing.
+    command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
     sheet = Sheet(document, folder, progress, quick, seeds, most_load)
     try:
         import_module(DOCUMENTS[document]).run(sheet)

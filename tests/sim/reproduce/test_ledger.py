@@ -206,7 +206,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
     def run(interrupted: bool, factor: float, resume: bool) -> Ledger:
         monkeypatch.setattr(ledger, "import_module", lambda name: Document(interrupted, factor))
         try:
-            ledger.reproduce("vldb08", tmp_path, quiet, "coverlay reproduce vldb08", resume=resume)
+            ledger.reproduce("vldb08", tmp_path, quiet, resume=resume)
         except KeyboardInterrupt:
             assert interrupted
         return ledger.collected(tmp_path, ["vldb08"])
