@@ -10,7 +10,7 @@ refined by its own forest only when it comes to the top. In a leaf the same pass
 subscriptions up to rounding, so only those that can enter the answer are compared. And ours is packed in layers of α.
 
 `ri-tree-paper` computes UB of every node that is pushed, compares all subscriptions of a leaf, and grows a tree of the
-places by insertion. Without any refinement this is the search of the R^t-tree (`rt_tree`).
+places by insertion. With token sets instead of forests this is the search of the R^t-tree (`rt_tree`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
-from topk.places.forest import COUNT, START
+from topk.places.forest import COUNT, HI, LO, START, WEIGHT
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, rect_nearness
 from topk.places.rtree_index import INSERTION, TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
@@ -32,7 +32,9 @@ from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
-NEVER, AT_THE_TOP, AT_ONCE = range(3)  # when a node's bound is refined by its own forest
+# Where a node's UB_t comes from: its parent's groups; they, and its own forest when it comes to the top; its own forest;
+# its own token set, which is a hull and the largest weight per attribute.
+FROM_PARENT, AT_THE_TOP, OWN_FOREST, OWN_TOKENS = range(4)
 
 
 @kernel(inner=True)
@@ -60,6 +62,19 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
     return total
 
 
+@kernel(inner=True)
+def token_bound(keys: Any, values: Any, summary: Any, n: int, columns: Any, counts: Any) -> float:
+    """UB_t of the R^t-tree: the largest weights of the attributes whose ranges hold the event."""
+    total = 0.0
+    for i in range(len(columns[0])):
+        g = lookup(keys, values, n, columns[0][i])
+        if g >= 0:
+            counts[COMPARISONS] += 1
+            if summary[g, LO] <= columns[2][i] and columns[1][i] <= summary[g, HI]:
+                total += summary[g, WEIGHT]
+    return total
+
+
 @kernel
 def search(
     t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool
@@ -71,7 +86,7 @@ def search(
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     f, numbers = t.forest, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
-    slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
+    slots, groups, group, entry, child, summary = f.keys, f.values, f.group, f.entry, f.child, f.summary
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     stack = np.empty((64, 2), np.int64)
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
@@ -95,7 +110,7 @@ def search(
                 counts[QUEUED] += 1
                 continue
         count, leaf = node[n, SIZE], node[n, LEAF]
-        if refined != AT_ONCE and (refined == AT_THE_TOP or not leaf):
+        if refined == AT_THE_TOP or (refined == FROM_PARENT and not leaf):
             spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         if leaf:
             counts[ENTRIES] += count
@@ -123,8 +138,10 @@ def search(
             c = children[n, i]
             text = total[c]
             total[c] = 0.0
-            if refined == AT_ONCE:
+            if refined == OWN_FOREST:
                 text = text_bound(slots, groups, group, entry, c, columns, stack, counts)
+            elif refined == OWN_TOKENS:
+                text = token_bound(slots, groups, summary, c, columns, counts)
             possible = min(bound, upper_bound(rect[c], text, ask, tight))
             if size < k or possible >= scores[0]:
                 waiting = push(keys, items, waiting, -possible, 2 * c + later)
@@ -146,7 +163,7 @@ class RITreePaper(RITree):
     """R^I-tree as published, to compare with: a tree of the places grown by insertion; slower than ri-tree."""
 
     name = "ri-tree-paper"
-    refined = AT_ONCE
+    refined = OWN_FOREST
 
     def __init__(self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = INSERTION) -> None:
         super().__init__(catalogue, semantics, packing=packing)

@@ -1,11 +1,14 @@
 """R^t-tree, extended as in §6.1 of Hu et al. (SSTD 2015) from Yu et al. (TKDE 2015).
 
 The R-tree node's token set becomes, per attribute, one range and the largest weight; the tree is walked from the root
-to the leaves. Of each child the parent's groups know its range and weight: UB_t is the sum of the largest weights
-whose ranges hold the event. One hull per attribute instead of an interval tree: what the R^I-tree adds.
+to the leaves. UB_t is the sum of the largest weights whose ranges hold the event: one hull per attribute instead of an
+interval tree, which is what the R^I-tree adds. Ours reads the token sets of all children at once, in their parent's
+groups; `rt-tree-paper` looks them up child by child.
 
 The paper does not say in which order, nor by which bound. Best first with Eq. 8 is its own Algorithm 1 without interval
-trees; depth first, or a bound that takes text and place for independent, are options.
+trees; depth first, or a bound that takes text and place for independent, are options. That bound is the one that
+matters: with it the tree compares eleven times as many subscriptions (200,000, uniform, 16,835 instead of 1,525 per
+event, where TAS compares 2,002), depth first a seventh more.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from coverlay import kernel, unknown_name
 from topk.kernels.heaps import offer
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, plain_similarity, similarity
-from topk.places.ri_tree import NEVER, search, upper_bound
+from topk.places.ri_tree import FROM_PARENT, OWN_TOKENS, search, upper_bound
 from topk.places.rtree import LEAF, ROOT, SIZE, RTree
 from topk.places.rtree_index import INSERTION, LAYERS, TokenTree
 from topk.places.stabbing import spread_weights
@@ -94,7 +97,7 @@ class RTTree(TokenTree):
         "bound": "how a node's text and place are added: tight (Eq. 8), or sum, as if one α did not weigh both",
     }
     kernel = staticmethod(search)
-    refined = NEVER
+    refined = FROM_PARENT
 
     def __init__(
         self,
@@ -118,6 +121,7 @@ class RTTreePaper(RTTree):
     """R^t-tree as published, to compare with: a tree of the places grown by insertion; slower than rt-tree."""
 
     name = "rt-tree-paper"
+    refined = OWN_TOKENS
 
     def __init__(
         self, catalogue: PlacedCatalogue, semantics: str = "similar", *, packing: str = INSERTION, **shared: Any
