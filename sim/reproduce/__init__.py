@@ -9,6 +9,7 @@ measure           time and operations of methods that answer the same events
 sheet             what all share: points that are not measured twice, sweeps over seeds, plots, verdicts
 ledger            runs into claims.json, and the ledger that ships in docs
 icdcs07_*, box_union     parts of icdcs07
+icde12_*          parts of icde12: what is counted, and ablations
 theory_bounds     what theory says about a sweep over ε, for the report
 """
 

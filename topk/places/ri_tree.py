@@ -32,8 +32,8 @@ from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
-# Where a node's UB_t comes from: its parent's groups; they, and its own forest when it comes to the top; its own forest;
-# its own token set, which is a hull and the largest weight per attribute.
+# Where a node's UB_t comes from: its parent's groups; they, and its own forest when it comes to the top; its own
+# forest; its own token set, which is a hull and the largest weight per attribute.
 FROM_PARENT, AT_THE_TOP, OWN_FOREST, OWN_TOKENS = range(4)
 
 
