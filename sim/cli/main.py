@@ -125,7 +125,7 @@ def parser() -> argparse.ArgumentParser:
         "--most-load",
         type=float,
         metavar="LOAD",
-        help="with --resume: repeat what was measured under a higher load average",
+        help="with --resume: repeat what was timed under a higher load average",
     )
     reproduce.add_argument(
         "--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json"

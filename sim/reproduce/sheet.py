@@ -71,7 +71,7 @@ class Sheet:
         seeds: int | None = None,
         most_load: float | None = None,
     ) -> None:
-        """Points that were measured under more than `most_load` are measured again."""
+        """Points with times that were measured under more than `most_load` are measured again."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(1, 1 + (seeds or (QUICK_SEEDS if quick else SEEDS))))
@@ -92,7 +92,7 @@ class Sheet:
         """
         file = self.out / POINTS / ("quick" if self.quick else "full") / f"{name}.json"
         point = json.loads(file.read_text()) if file.exists() else None
-        if point is None or (self._most_load is not None and point["load"] > self._most_load):
+        if point is None or self._too_busy(point):
             self.progress(f"{self.document}: {name}")
             load, started = os.getloadavg()[0], time.perf_counter()
             value = measure()
@@ -110,6 +110,10 @@ class Sheet:
         self._points.append(point)
         self.seconds += point["seconds"]
         return point["value"]
+
+    def _too_busy(self, point: dict[str, Any]) -> bool:
+        """Whether times were taken under more load than is allowed; counts are the same under any."""
+        return self._most_load is not None and point["load"] > self._most_load and _timed(point["value"])
 
     def sweep(
         self,
@@ -276,6 +280,11 @@ def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, flo
 
 
 SAID = ("claim", "published", "basis", "band")  # what a claim has from its document, whatever was measured
+
+
+def _timed(value: Any) -> bool:
+    """Whether a point holds times: by the name of what was measured, at any depth."""
+    return isinstance(value, dict) and any(key in (TIME, "seconds") or _timed(part) for key, part in value.items())
 
 
 def _said(document: str, told: Told) -> dict[str, Any]:

@@ -134,18 +134,22 @@ def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, mo
     monkeypatch.setattr(sheet.os, "getloadavg", lambda: (3.0, 0.0, 0.0))
     asked: list[int] = []
 
-    def measured() -> dict[int, int]:
+    def measured() -> dict[int, dict[str, int]]:
         asked.append(1)
-        return {7: len(asked)}
+        return {7: {TIME: len(asked)}}
 
-    assert made_up.kept("p", measured) == {"7": 1} == made_up.kept("p", measured)
+    def of(count: int) -> dict[str, dict[str, int]]:
+        return {"7": {TIME: count}}
+
+    assert made_up.kept("p", measured) == of(1) == made_up.kept("p", measured)
     assert made_up.judge("right", [1.0], WHY, size="n = 1").load == 3.0
     again = Sheet("vldb08", made_up.out, quiet, most_load=4.0)
-    assert again.kept("p", measured) == {"7": 1}
+    assert again.kept("p", measured) == of(1)
     again = Sheet("vldb08", made_up.out, quiet, most_load=2.0)
-    assert again.kept("p", measured) == {"7": 2}
+    assert again.kept("counts", lambda: {COUNTS: 1}) == again.kept("counts", lambda: {COUNTS: 2}), "counts stay"
+    assert again.kept("p", measured) == of(2)
     small = Sheet("vldb08", made_up.out, quiet, quick=True)
-    assert small.kept("p", measured) == {"7": 3}, "sizes are not mixed"
+    assert small.kept("p", measured) == of(3), "sizes are not mixed"
     assert len(small.seeds) == 1 < len(again.seeds)
 
 
