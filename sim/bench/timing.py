@@ -22,7 +22,12 @@ def _warm(task: Callable[[Any], Any], events: Sequence[Any]) -> None:
 
 
 def mean_least(
-    tasks: Mapping[str, Callable[[Any], Any]], events: Any, rounds: int, warm_up: Sequence[Any] = ()
+    tasks: Mapping[str, Callable[[Any], Any]],
+    events: Any,
+    rounds: int,
+    warm_up: Sequence[Any] = (),
+    clock: Callable[[], float] | None = None,
+    between: float = _BETWEEN,
 ) -> dict[str, float]:
     """Mean over events of the least of `rounds` times, methods taking turns: what a quiet machine would take.
 
@@ -30,23 +35,24 @@ def mean_least(
     measurement, so that the least never picks the easiest event. Events that are answered in a few microseconds are
     measured some at a time, as many as the first round suggests. `warm_up` events are answered before each turn and
     not timed, for some milliseconds: a method in use finds caches, address translation and branch prediction as its
-    own calls leave them, not as another method did.
+    own calls leave them, not as another method did. Another clock than the wall's may take longer to read, so that more
+    seconds have to lie `between` two readings.
     """
-    events = list(events)
+    events, read = list(events), clock or time.perf_counter
     groups = {name: [[event] for event in events] for name in tasks}
     least = {name: np.full(len(events), np.inf) for name in tasks}
     for turn in range(rounds):
         for name, task in tasks.items():
             if turn == 1:
-                together = min(max(int(_BETWEEN / max(least[name].mean(), 1e-9)), 1), len(events))
+                together = min(max(int(between / max(least[name].mean(), 1e-9)), 1), len(events))
                 if together > 1:
                     groups[name] = [events[i : i + together] for i in range(0, len(events), together)]
                     least[name] = np.full(len(groups[name]), np.inf)
             times = least[name]
             _warm(task, warm_up)
             for i, group in enumerate(groups[name]):
-                started = time.perf_counter()
+                started = read()
                 for event in group:
                     task(event)
-                times[i] = min(times[i], time.perf_counter() - started)
+                times[i] = min(times[i], read() - started)
     return {name: float(times.sum()) / len(events) for name, times in least.items()}

@@ -1,6 +1,7 @@
 """Measuring one point of a figure: what methods take to answer the same events, in operations and in time.
 
-Times are net of the call overhead: the same call where there is nothing to do, on an index as good as empty. That is
+Times are the processor's for this process, so that other programs on the machine hardly count. They are net of the call
+overhead: the same call where there is nothing to do, on an index as good as empty. That is
 what Python and numba's dispatch take and no paper measured. As in the papers, some events warm up and a thousand others
 are measured; a method so slow that these would take longer than PATIENCE answers fewer of them, at least LEAST.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sim.bench.timing import mean_least
@@ -18,6 +20,8 @@ from sim.reproduce.rules import COUNTS, TIME
 Ask = Callable[[Any], Any]  # an event → the answer
 Series = Mapping[str, Mapping[float, float]]  # method → x → amount per event
 
+CLOCK = time.process_time
+_BETWEEN = 200e-6  # seconds between two readings of it, at least: one takes 1 to 2 µs
 WARM_UP = 100  # events, as in Table 1 of the VLDB paper
 PATIENCE = 10.0  # seconds that one method's events may take
 LEAST = 20
@@ -41,14 +45,15 @@ def measure(bout: Bout) -> dict[str, dict[str, float]]:
     asked, counts, seconds = {}, {}, {}
     for name, ask in bout.asks.items():
         counted = bout.work.get(name)
-        before, started = counted() if counted else 0.0, time.perf_counter()
+        before, started = counted() if counted else 0.0, CLOCK()
         asked[name] = _patiently(ask, bout.events)
-        seconds[name] = (time.perf_counter() - started) / asked[name]
+        seconds[name] = (CLOCK() - started) / asked[name]
         if counted:
             counts[name] = (counted() - before) / asked[name]
     quick = {name: ask for name, ask in bout.asks.items() if seconds[name] * asked[name] < PATIENCE / _ROUNDS}
-    seconds |= mean_least(quick, bout.events, _ROUNDS, bout.warm_up)
-    overhead = mean_least(bout.empty, bout.events[:WARM_UP], _ROUNDS, bout.warm_up) if bout.empty else {}
+    timed = partial(mean_least, rounds=_ROUNDS, warm_up=bout.warm_up, clock=CLOCK, between=_BETWEEN)
+    seconds |= timed(quick, bout.events)
+    overhead = timed(bout.empty, bout.events[:WARM_UP]) if bout.empty else {}
     found = {
         TIME: {name: max(seconds[name] - overhead.get(name, 0.0), _NO_TIME) for name in bout.asks},
         "overhead": overhead,
@@ -59,10 +64,10 @@ def measure(bout: Bout) -> dict[str, dict[str, float]]:
 
 def _patiently(ask: Ask, events: Any) -> int:
     """How many of the events were asked until patience ran out."""
-    until = time.perf_counter() + PATIENCE
+    until = CLOCK() + PATIENCE
     for number, event in enumerate(events, 1):
         ask(event)
-        if number >= LEAST and time.perf_counter() > until:
+        if number >= LEAST and CLOCK() > until:
             return number
     return len(events)
 
