@@ -121,7 +121,8 @@ DUCKDB_JOBS = {
         from each join run using (run) left join period using (run) group by run""",
     "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
             from {_RANKED.format(counts="lasted")} group by run)
-        select run, avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)
+        select run, count_if(kind = 'subscribe') subscribe_requests,
+        avg(finished - time) filter (kind = 'subscribe') convergence_mean, any_value(convergence_p95)
         convergence_p95, avg(finished - time) filter (kind = 'unsubscribe') unsubscribe_mean,
         avg(messages) filter (kind in ('subscribe', 'preload')) messages_per_subscribe
         from operations join p using (run) group by run""",

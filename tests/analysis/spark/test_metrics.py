@@ -222,7 +222,7 @@ def test_load_of_a_silent_network_is_unknown(counted: Make) -> None:
     expect(load.load(counted()), "load_max_mean load_gini", None, None)
 
 
-CONVERGENCE = "convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
+CONVERGENCE = "subscribe_requests convergence_mean convergence_p95 unsubscribe_mean messages_per_subscribe"
 
 
 def test_convergence_keeps_subscribe_and_unsubscribe_apart(counted: Make) -> None:
@@ -232,9 +232,9 @@ def test_convergence_keeps_subscribe_and_unsubscribe_apart(counted: Make) -> Non
         {"kind": "unsubscribe", "time": 5.0, "finished": 8.0, "messages": 9},
         {"kind": "restart", "time": 5.0, "finished": 99.0, "messages": 9},
     ]
-    expect(convergence.convergence(counted(operations=rows)), CONVERGENCE, 5.0, middle(10.0), 3.0, 2.0)
+    expect(convergence.convergence(counted(operations=rows)), CONVERGENCE, 2.0, 5.0, middle(10.0), 3.0, 2.0)
     before = [{"kind": "preload", "time": 0.0, "finished": 0.0, "messages": 6}]
-    expect(convergence.convergence(counted(operations=before)), CONVERGENCE, None, None, None, 6.0)
+    expect(convergence.convergence(counted(operations=before)), CONVERGENCE, 0.0, None, None, None, 6.0)
 
 
 def test_truth_is_the_run_record(counted: Make) -> None:
