@@ -71,7 +71,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "routing": {"strategy": "covering", "mode": "lazy"}, "covering": {"method": "kdtree", "epsilon": epsilon},
         "matching": {"k": K},
     }  # fmt: skip
-    values: dict[str, Any] = dict.fromkeys(SCHEMAS["run"].names, 0)
+    values: dict[str, Any] = {column.name: "" if column.type == pa.string() else 0 for column in SCHEMAS["run"]}
     values |= {
         "run_id": f"e{epsilon:g}-s{seed}", "experiment": "made up", "seed": seed, "point": json.dumps(point),
         "parameters": json.dumps(parameters), "inputs": "{}", "versions": "{}", "engine": "none",
