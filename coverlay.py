@@ -19,6 +19,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+EARTH_RADIUS_KM = 6371.0
 KEPT_VERSIONS = 12  # of the compiled code of a module: a few branches or clones side by side, and no more
 
 

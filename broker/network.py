@@ -40,6 +40,7 @@ from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 from routing.strategies import STRATEGIES
 from routing.strategies.skyband import EXACT_SCAN
+from topk.places.distance import GREAT_CIRCLE
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Settings:
     matcher: str = topk.AUTO
     matcher_options: Mapping[str, Any] = field(default_factory=dict)
     place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
-    max_distance: float | None = None  # degrees at which nearness ends; None: the diagonal of the map
+    metric: str = GREAT_CIRCLE  # of distances between places
+    max_distance: float | None = None  # where nearness ends, in the metric's unit; None: the largest on the map
     k: int | None = None
     ranked: RankedRouting | None = None  # the k best of the whole network are served; None: of each broker
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
@@ -69,9 +71,8 @@ class Settings:
 
     @cached_property
     def ranking(self) -> Ranking:
-        routing, place, furthest = self.routing, self.place, self.max_distance
-        semantics, options = routing.semantics, self.matcher_options
-        return make_ranking(self.kind, self.matcher, routing.domain, semantics, options, place, furthest)
+        semantics, options, where = self.routing.semantics, self.matcher_options, (self.place, self.max_distance)
+        return make_ranking(self.kind, self.matcher, self.routing.domain, semantics, options, *where, self.metric)
 
     @cached_property
     def prices(self) -> Prices | None:

@@ -8,8 +8,8 @@
 
 Who is reached depends on the predicates alone, in all three, so routing and covering are the same whatever ranks.
 ψ divides the weights of a subscription by their sum (Definition 1 wants them to sum to 1); a subscription that is
-near nowhere has α = 0, an event without a place is near to nobody. Distances are Euclidean in degrees, as in Eq. 4,
-and relative to `max_distance`, which is the same at all brokers.
+near nowhere has α = 0, an event without a place is near to nobody. Distances are great circles in kilometres, or
+Euclidean in degrees as in Eq. 4 (`metric`), and relative to `max_distance`, which is the same at all brokers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from coverlay import CoverlayError, quoted, unknown_name
 from routing.filter import Filter
 from routing.rank import shares
 from topk.places import located
+from topk.places.contract import ask_for, nearness
+from topk.places.distance import GREAT_CIRCLE, UNITS, checked_metric, coordinates, furthest
 from topk.sparse import Event, from_csr
 
 Floats = NDArray[np.float64]
@@ -63,6 +65,7 @@ class Ranking(ABC):
     options: Mapping[str, Any]
     place: tuple[int, int] | None = None
     max_distance: float = 1.0
+    metric: str = GREAT_CIRCLE
 
     def new_matcher(self, known: FilterRows) -> Matcher:
         """A matcher of no subscriptions; `known`: what the tables of a network share."""
@@ -169,7 +172,8 @@ class PlaceRanking(Ranking):
     def _located(self, filters: Mapping[int, Filter]) -> Any:
         expressions = expressions_of(self.dimensions, filters, [shares(f.weights) for f in filters.values()])
         near = np.array([filter.near or (0.0, 0.0, 0.0) for filter in filters.values()]).reshape(-1, 3)
-        return located(expressions, near[:, :2], near[:, 2], max_distance=self.max_distance)
+        far, metric = self.max_distance, self.metric
+        return located(expressions, near[:, :2], near[:, 2], max_distance=far, metric=metric)
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
         found: list[Match] = index.top(sparse_event(event, None), self._place(event), k)
@@ -182,11 +186,12 @@ class PlaceRanking(Ranking):
         share, text = shares(filter.weights), 0.0
         for a in held:
             text += share[a]
-        where, (latitude, longitude, alpha) = self._place(event), filter.near or (0.0, 0.0, 0.0)
+        where, (*spot, alpha) = self._place(event), filter.near or (0.0, 0.0, 0.0)
         near = 0.0
         if where is not None:
-            dx, dy = latitude - where[0], longitude - where[1]
-            near = max(0.0, 1.0 - math.sqrt(dx * dx + dy * dy) / self.max_distance)
+            ask = ask_for(where, self.max_distance, self.metric)
+            x, y, z = coordinates(np.array([spot]), self.metric)[0].tolist()
+            near = nearness(x - ask.x, y - ask.y, z - ask.z, ask)
         return float((1.0 - alpha) * text + alpha * near)
 
     def _place(self, event: Floats) -> tuple[float, float] | None:
@@ -206,8 +211,9 @@ def make_ranking(
     options: Mapping[str, Any] | None = None,
     place: tuple[int, int] | None = None,
     max_distance: float | None = None,
+    metric: str = GREAT_CIRCLE,
 ) -> Ranking:
-    """The ranking of a network, checked: a matcher can be made. `max_distance` defaults to the map's diagonal."""
+    """The ranking of a network, checked: a matcher can be made. `max_distance` defaults to the largest on the map."""
     if kind not in RANKINGS:
         raise unknown_name("kind of matching", kind, KINDS)
     if kind == "predicates" and semantics != "exact":
@@ -219,10 +225,12 @@ def make_ranking(
             "matching by places needs events with a place: attributes of the kinds latitude and longitude"
         )
     if max_distance is None:
-        max_distance = 1.0 if place is None else math.hypot(*np.diff(domain[list(place)], axis=1)[:, 0])
+        max_distance = 1.0 if place is None else furthest(*domain[list(place)].T, checked_metric(metric))
     if not (math.isfinite(max_distance) and max_distance > 0):
-        raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of degrees above 0")
-    made = RANKINGS[kind](len(domain), at_work(kind, method), semantics, dict(options or {}), place, max_distance)
+        unit = UNITS[checked_metric(metric)]
+        raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of {unit} above 0")
+    family, method = RANKINGS[kind], at_work(kind, method)
+    made = family(len(domain), method, semantics, dict(options or {}), place, max_distance, metric)
     made.new_index({})
     return made
 

@@ -13,14 +13,13 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, Key, quoted, unknown_name
+from coverlay import EARTH_RADIUS_KM, CoverlayError, Key, quoted, unknown_name
 from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
 
 # Light in glass travels about 200 km per millisecond; used where brokers have places on the globe.
 MILLISECONDS_PER_KM = 0.005
-EARTH_RADIUS_KM = 6371.0
 Minimum = Annotated[float, Key("least latency of a link, however near its brokers are", "ms")]
 
 

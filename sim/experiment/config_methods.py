@@ -161,10 +161,15 @@ class MatchingSection(OpenSection):
         NoEffect(reasons.no_k, unless="broker"),
         Key("whose k best are served: of each broker, or of the whole network (SimPy only; docs/ranked.md)"),
     ] = "broker"
+    metric: Annotated[
+        Literal["great-circle", "degrees"],
+        NoEffect(reasons.no_places, unless=Settings.metric),
+        Key("of places: distances in km on the globe, or in degrees on a plane, as Hu et al. (SSTD 2015) have them"),
+    ] = Settings.metric
     max_distance: Annotated[
         Annotated[float, Field(gt=0)] | None,
         NoEffect(reasons.no_places),
-        Key("of places: where nearness ends; absent: the map's diagonal", "degrees"),
+        Key("of places: where nearness ends; absent: the largest distance on the map", "km; degrees by that metric"),
     ] = None
 
     @model_validator(mode="before")
@@ -177,5 +182,5 @@ class MatchingSection(OpenSection):
     @model_validator(mode="after")
     def _known(self) -> MatchingSection:
         place, furthest = ((0, 1), self.max_distance) if self.kind == "places" else (None, None)
-        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, furthest)
+        make_ranking(self.kind, self.method, SMALL, self.semantics, self.options, place, furthest, self.metric)
         return self

@@ -102,6 +102,7 @@ def judge(
     k: int | None,
     kind: str = "boxes",
     max_distance: float = 1.0,
+    metric: str = "degrees",
     *,
     strategy: str = "covering",
     root: int | None = None,
@@ -115,7 +116,8 @@ def judge(
     events; deliveries of others need not be in the tables.
     """
     numbers = np.flatnonzero(is_kept(np.arange(len(workload.events)), share))
-    judging = _Judging(workload, tables, semantics, kind, max_distance, strategy, root, instant, k, numbers, network)
+    distance = max_distance, metric
+    judging = _Judging(workload, tables, semantics, kind, distance, strategy, root, instant, k, numbers, network)
     counts = judging.counts()
     verdict = Verdict(**dict(zip((*COUNTED, "wrong_times"), counts.tolist(), strict=True)))
     judged = len(numbers) / max(len(workload.events), 1) if share < 1.0 else 1.0
@@ -131,7 +133,7 @@ class _Judging:
         tables: Mapping[str, pa.Table],
         semantics: str,
         kind: str,
-        max_distance: float,
+        distance: tuple[float, str],
         strategy: str,
         root: int | None,
         instant: bool,
@@ -148,7 +150,7 @@ class _Judging:
         # Mergers follow the subscriptions: nobody lives there, but they are in tables.
         everything = mergers_appended(workload, invented)
         rows = np.concatenate([order, np.arange(count, len(everything.lo))])
-        self._terms: Terms = terms_of(everything, semantics, kind, max_distance, rows)
+        self._terms: Terms = terms_of(everything, semantics, kind, *distance, rows)
         self._ways: Ways = ways(tables, count, np.argsort(rows), strategy, root)
         self._k = max(count, 1) if k is None else k
         self._values = np.array(workload.events, dtype=np.float64)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import kernel
+from coverlay import EARTH_RADIUS_KM, kernel
 from sim.workloads import Workload
 
 Floats = NDArray[np.float64]
@@ -39,10 +39,16 @@ class Terms(NamedTuple):
     relaxed: bool
     place: tuple[int, int]  # the attributes that are an event's place
     far: float  # distance at which closeness is 0
+    globe: bool  # distances are great circles in kilometres; else Euclidean in degrees
 
 
 def terms_of(
-    workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0, order: Ints | None = None
+    workload: Workload,
+    semantics: str,
+    kind: str = "boxes",
+    max_distance: float = 1.0,
+    metric: str = "degrees",
+    order: Ints | None = None,
 ) -> Terms:
     """The predicates of a workload; `order` says which of its rows is which of ours."""
     order = np.arange(len(workload.lo)) if order is None else order
@@ -70,6 +76,7 @@ def terms_of(
         semantics == "relaxed",
         workload.schema.place or (0, 0),
         float(max_distance),
+        metric == "great-circle",
     )
 
 
@@ -117,6 +124,27 @@ def reached(first: Any, predicates: Any, lists: Any, listed: Any, relaxed: bool,
 
 
 @kernel(inner=True)
+def _across(north: float, east: float, other_north: float, other_east: float) -> float:
+    """Degrees between two places of a plane."""
+    up, aside = north - other_north, east - other_east
+    return math.sqrt(up * up + aside * aside)
+
+
+@kernel(inner=True)
+def _around(north: float, east: float, other_north: float, other_east: float) -> float:
+    """Kilometres between two places of the globe, from the straight line through it; NaN if one is nowhere."""
+    if math.isnan(other_north) or math.isnan(other_east):
+        return math.nan
+    lift, turn = math.radians(north), math.radians(east)
+    other_lift, other_turn = math.radians(other_north), math.radians(other_east)
+    x = math.cos(lift) * math.cos(turn) - math.cos(other_lift) * math.cos(other_turn)
+    y = math.cos(lift) * math.sin(turn) - math.cos(other_lift) * math.sin(other_turn)
+    z = math.sin(lift) - math.sin(other_lift)
+    half = 0.5 * math.sqrt(x * x + y * y + z * z)
+    return 2.0 * EARTH_RADIUS_KM * math.asin(min(half, 1.0))
+
+
+@kernel(inner=True)
 def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
     """The score of a row that is reached; `weights`: how much each attribute of the event counts."""
     if terms.kind == BOXES and not terms.relaxed:
@@ -134,8 +162,9 @@ def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
     latitude, longitude, alpha = terms.near[row, 0], terms.near[row, 1], terms.near[row, 2]
     if math.isnan(alpha):
         return total
-    north, east = latitude - values[terms.place[0]], longitude - values[terms.place[1]]
-    close = 1.0 - math.sqrt(north * north + east * east) / terms.far
+    there = values[terms.place[0]], values[terms.place[1]]
+    apart = _around(latitude, longitude, *there) if terms.globe else _across(latitude, longitude, *there)
+    close = 1.0 - apart / terms.far
     if not close > 0.0:  # too far away, or the event is nowhere
         close = 0.0
     return float((1.0 - alpha) * total + alpha * close)
@@ -154,8 +183,15 @@ def _scores(terms: Any, values: Any, weights: Any) -> Any:
 class Truth:
     """The scores of all subscriptions of a workload, event by event."""
 
-    def __init__(self, workload: Workload, semantics: str, kind: str = "boxes", max_distance: float = 1.0) -> None:
-        self._terms = terms_of(workload, semantics, kind, max_distance)
+    def __init__(
+        self,
+        workload: Workload,
+        semantics: str,
+        kind: str = "boxes",
+        max_distance: float = 1.0,
+        metric: str = "degrees",
+    ) -> None:
+        self._terms = terms_of(workload, semantics, kind, max_distance, metric)
 
     def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
         """The score of every subscription for one event; NaN where the event does not reach it."""

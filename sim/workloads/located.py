@@ -31,6 +31,7 @@ from sim.workloads.begen import (
 from sim.workloads.options import Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
+from topk.places.distance import DEGREES
 from topk.sparse import Event, SparseCatalogue
 
 Floats = NDArray[np.float64]
@@ -84,7 +85,8 @@ def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkloa
         alpha = random.random(p.subscriptions)
     else:
         alpha = np.clip(random.normal(p.alpha, _ALPHA_SPREAD, p.subscriptions), 0.0, 1.0)
-    return LocatedWorkload(located(expressions, places, alpha), _events(p, law, cities, stream))
+    catalogue = located(expressions, places, alpha, metric=DEGREES)  # Eq. 4 is Euclidean
+    return LocatedWorkload(catalogue, _events(p, law, cities, stream))
 
 
 def located_events(p: Located) -> list[PlacedEvent]:

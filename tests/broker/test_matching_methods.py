@@ -17,6 +17,7 @@ from sim.experiment import oracle
 from sim.experiment.plan import load, plan
 from sim.experiment.runner import simulate, workload_of
 from sim.random_streams import streams
+from topk.places.distance import DEGREES, GREAT_CIRCLE, furthest
 
 BASE: dict[str, dict[str, Any]] = {
     "overlay": {"kind": "random-tree", "brokers": 5},
@@ -62,6 +63,16 @@ def test_every_method_serves_the_same(kind, method, workload, semantics, served)
     assert record["deliveries"] > 20
     first = served.setdefault((kind, semantics), tables["deliveries"])
     assert tables["deliveries"].equals(first)
+
+
+def test_both_metrics_are_judged() -> None:
+    """Distances by either metric, with and without an event's place, are those of the oracle; ranks differ."""
+    orders = []
+    for metric in ("great-circle", "degrees"):
+        tables, record = run(LOCATED, matching={"method": "ri-tree", "semantics": "relaxed", "metric": metric, "k": 3})
+        assert (record["missed"], record["duplicates"], record["spurious"]) == (0, 0, 0)
+        orders.append(tables["deliveries"].to_pandas()[["event", "subscription", "rank"]].to_numpy().tolist())
+    assert orders[0] != orders[1]
 
 
 @pytest.mark.parametrize("strategy", ["flooding", "simple", "identity", "covering", "merging"])
@@ -120,6 +131,8 @@ def test_brokers_and_clients_on_a_map() -> None:
         ({"kind": "places", "method": "pivot"}, LOCATED, "pivot.*ri-tree"),
         ({"method": "pivot", "semantics": "relaxed"}, SPARSE, "predicates is exact"),
         ({"method": "pivot", "max_distance": 3.0}, SPARSE, "max_distance.*no effect.*predicates"),
+        ({"method": "pivot", "metric": "degrees"}, SPARSE, "metric.*no effect.*predicates"),
+        ({"method": "ri-tree", "metric": "miles"}, LOCATED, "matching.metric.*great-circle"),
         ({"method": "ri-tree"}, SPARSE, "latitude and longitude"),
         ({"method": "ri-tree", "nodes": 3}, LOCATED, "no option 'nodes'"),
         ({}, {**SPARSE, "attributes": 2}, "subscription_size is 4; it must be a whole number from 1 to 2"),
@@ -163,7 +176,7 @@ def test_text_files_with_places(tmp_path) -> None:
     (tmp_path / "x.toml").write_text(
         'overlay = { kind = "line", brokers = 2 }\n'
         'workload = { subscriptions_file = "subscriptions.csv", events_file = "events.csv" }\n'
-        'matching = { method = "ri-tree", semantics = "relaxed" }\n'
+        'matching = { method = "ri-tree", semantics = "relaxed", metric = "degrees" }\n'
         "[schema]\nprice = { kind = 'continuous', low = 0, high = 100 }\n"
         "kind = { kind = 'categorical', categories = ['cafe', 'bar'] }\n"
         "lat = { kind = 'latitude', low = 46, high = 50 }\nlon = { kind = 'longitude', low = 8, high = 11 }\n"
@@ -184,7 +197,8 @@ def test_the_oracle_sees_a_wrong_rank() -> None:
     one = plan(data).runs[0]
     tables, _ = simulate(one)
     workload = workload_of(one.experiment, streams(1))
-    far = float(np.hypot(24, 57))
-    assert oracle.judge(workload, tables, "relaxed", None, "places", far).spurious == 0
-    assert oracle.judge(workload, tables, "relaxed", None, "places", far / 20).spurious > 0
+    far = furthest(np.array([25.0, -124.0]), np.array([49.0, -67.0]), GREAT_CIRCLE)
+    assert oracle.judge(workload, tables, "relaxed", None, "places", far, GREAT_CIRCLE).spurious == 0
+    assert oracle.judge(workload, tables, "relaxed", None, "places", far / 20, GREAT_CIRCLE).spurious > 0
+    assert oracle.judge(workload, tables, "relaxed", None, "places", float(np.hypot(24, 57)), DEGREES).spurious > 0
     assert oracle.judge(workload, tables, "relaxed", None, "boxes").spurious > 0

@@ -98,3 +98,13 @@ def arrangement(intervals: Sequence[tuple[float, float]]) -> list[int]:
         placed.append(best)
         left.remove(best)
     return placed
+
+
+def great_circle(a, b):
+    """Kilometres by atan2 of sine and cosine of the angle (the spherical case of Vincenty's formula)."""
+    (lat, lon), (other_lat, other_lon) = (map(math.radians, place) for place in (a, b))
+    turn = other_lon - lon
+    east = math.cos(other_lat) * math.sin(turn)
+    north = math.cos(lat) * math.sin(other_lat) - math.sin(lat) * math.cos(other_lat) * math.cos(turn)
+    cosine = math.sin(lat) * math.sin(other_lat) + math.cos(lat) * math.cos(other_lat) * math.cos(turn)
+    return EARTH_RADIUS_KM * math.atan2(math.hypot(east, north), cosine)

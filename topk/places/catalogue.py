@@ -5,15 +5,16 @@ subscription has a similarity
 
     ψ = (1 − α) · ψ_t + α · ψ_s,    ψ_t = Σ weights of the predicates that hold,    ψ_s = 1 − distance / MaxDist,
 
-and the k most similar are wanted. Weights of one subscription sum to at most 1. MaxDist is the largest distance
-between subscriptions; we use the diagonal of their bounding box unless it is given, and cut ψ_s at 0, so that an
-event (or a later subscription) further away is merely not near.
+and the k most similar are wanted. Weights of one subscription sum to at most 1. Distances are Euclidean in degrees, as
+in the paper, or along great circles in kilometres (see `distance`). MaxDist is the largest distance between
+subscriptions, in the same unit; we use the largest in their bounding box unless it is given, and cut ψ_s at 0, so that
+an event (or a later subscription) further away is merely not near.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted
 from topk.catalogue import numbers
+from topk.places.distance import DEGREES, checked_metric, extent, furthest
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
 from topk.sparse.event import Event
 
@@ -33,9 +35,10 @@ class PlacedCatalogue:
     """Expressions with places; build one with `from_located`."""
 
     expressions: SparseCatalogue
-    places: Floats  # (n, 2) latitude and longitude, or any two coordinates
+    places: Floats  # (n, 2) latitude and longitude; of "degrees" any two coordinates
     alpha: Floats  # (n,)
     max_distance: float
+    metric: str = DEGREES
 
     def __len__(self) -> int:
         return len(self.expressions)
@@ -46,9 +49,15 @@ class PlacedCatalogue:
 
 
 def located(
-    expressions: SparseCatalogue, places: ArrayLike, alpha: ArrayLike, *, max_distance: float | None = None
+    expressions: SparseCatalogue,
+    places: ArrayLike,
+    alpha: ArrayLike,
+    *,
+    max_distance: float | None = None,
+    metric: str = DEGREES,
 ) -> PlacedCatalogue:
     """Give each expression of a sparse catalogue a place and an α."""
+    checked_metric(metric)
     n = len(expressions)
     where, share = numbers("places", places), numbers("alpha", alpha)
     if where.size == 0:
@@ -65,12 +74,11 @@ def located(
         row = int(np.argmax(sums))
         raise CoverlayError(f"weights of a subscription must sum to at most 1; row {row} has {sums[row]}")
     if max_distance is None:
-        with np.errstate(over="ignore"):
-            span = np.hypot(*np.ptp(where, axis=0)) if n else 0.0
-        max_distance = min(float(span), np.finfo(float).max) or 1.0
+        span = furthest(*extent(where, metric), metric) if n else 0.0
+        max_distance = min(span, float(np.finfo(float).max)) or 1.0
     if not 0.0 < max_distance < np.inf:
         raise CoverlayError(f"max_distance must be above 0 and finite, not {max_distance}")
-    return PlacedCatalogue(expressions, where, share, float(max_distance))
+    return PlacedCatalogue(expressions, where, share, float(max_distance), metric)
 
 
 def reordered(catalogue: PlacedCatalogue, order: Ints) -> PlacedCatalogue:
@@ -87,7 +95,7 @@ def reordered(catalogue: PlacedCatalogue, order: Ints) -> PlacedCatalogue:
     expressions = SparseCatalogue(
         e.dimensions, e.ids[order], offsets, e.attributes[at], e.lo[at], e.hi[at], e.weights[at], exceptions
     )
-    return PlacedCatalogue(expressions, catalogue.places[order], catalogue.alpha[order], catalogue.max_distance)
+    return replace(catalogue, expressions=expressions, places=catalogue.places[order], alpha=catalogue.alpha[order])
 
 
 def from_located(
@@ -96,11 +104,13 @@ def from_located(
     dimensions: int | None = None,
     ids: ArrayLike | None = None,
     max_distance: float | None = None,
+    metric: str = DEGREES,
 ) -> PlacedCatalogue:
     """(predicates, (latitude, longitude), α) per subscription."""
     given = list(subscriptions)
     expressions = from_predicates([s[0] for s in given], dimensions=dimensions, ids=ids)
-    return located(expressions, [s[1] for s in given], [s[2] for s in given], max_distance=max_distance)
+    places, alpha = [s[1] for s in given], [s[2] for s in given]
+    return located(expressions, places, alpha, max_distance=max_distance, metric=metric)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +13,8 @@ from coverlay import kernel, unknown_name
 from topk.contract import Batch, Found, Match
 from topk.kernels.heaps import best_first
 from topk.kernels.rows import fitted
-from topk.places.catalogue import PlacedCatalogue, PlacedEvent, from_located
+from topk.places.catalogue import NOWHERE, PlacedCatalogue, PlacedEvent, from_located
+from topk.places.distance import coordinates, radius
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.contract import columns_of
 from topk.sparse.rows import Rows, exception_holds
@@ -25,10 +27,10 @@ NOT_ELIGIBLE = -1.0  # in place of a ψ, which is never negative
 
 
 class Placed(NamedTuple):
-    """What kernels receive: expressions, and per row x, y, α."""
+    """What kernels receive: expressions, and per row where it is and α."""
 
     rows: Rows
-    place: Floats  # (rows, 3)
+    place: Floats  # (rows, 4) x, y, α, z: see `distance`
 
 
 class Ask(NamedTuple):
@@ -36,15 +38,24 @@ class Ask(NamedTuple):
 
     x: float
     y: float
+    z: float
     far: float  # MaxDist
+    radius: float  # of the globe; 0 on a plane
     need: int
 
 
 @kernel(inline="always")
-def nearness(x: float, y: float, ask: Ask) -> Any:
-    """ψ_s (Eq. 4) of a place, cut at 0."""
-    dx, dy = x - ask.x, y - ask.y
-    return max(0.0, 1.0 - np.sqrt(dx * dx + dy * dy) / ask.far)
+def nearness(dx: float, dy: float, dz: float, ask: Ask) -> Any:
+    """ψ_s (Eq. 4), cut at 0, of a place that differs from the event's by this much in each coordinate."""
+    apart = np.sqrt(dx * dx + dy * dy + dz * dz)
+    if ask.radius > 0.0 and apart < np.inf:  # an event that is nowhere is infinitely far away
+        apart = 2.0 * ask.radius * math.asin(min(1.0, 0.5 * apart))
+    return max(0.0, 1.0 - apart / ask.far)
+
+
+@kernel(inline="always")
+def row_nearness(place: Any, row: int, ask: Ask) -> Any:
+    return nearness(place[row, 0] - ask.x, place[row, 1] - ask.y, place[row, 3] - ask.z, ask)
 
 
 @kernel(inner=True)
@@ -87,7 +98,7 @@ def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
 def similarity(placed: Placed, row: int, event: Any, ask: Ask) -> float:
     """ψ (Eq. 1), or NOT_ELIGIBLE."""
     alpha = placed.place[row, 2]
-    near = nearness(placed.place[row, 0], placed.place[row, 1], ask)
+    near = row_nearness(placed.place, row, ask)
     text = text_similarity(placed.rows, row, event, ask.need)
     return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
 
@@ -104,9 +115,21 @@ def plain_similarity(
             total += weight[p]
             held += 1
     alpha = place[row, 2]
-    near = nearness(place[row, 0], place[row, 1], ask)
+    near = row_nearness(place, row, ask)
     eligible = ask.need == NOTHING or (held == length if ask.need == ALL else held > 0)
     return (1.0 - alpha) * total + alpha * near if eligible else NOT_ELIGIBLE
+
+
+def rows_of(catalogue: PlacedCatalogue) -> Floats:
+    """What `Placed.place` has for each subscription."""
+    x, y, z = coordinates(catalogue.places, catalogue.metric).T
+    return np.column_stack([x, y, catalogue.alpha, z])
+
+
+def ask_for(place: tuple[float, float], far: float, metric: str, need: int = NOTHING) -> Ask:
+    """The question of an event at this place."""
+    where = (np.inf, np.inf, np.inf) if place == NOWHERE else coordinates(np.array([place]), metric)[0].tolist()
+    return Ask(*where, far, radius(metric), need)
 
 
 class Workspace(NamedTuple):
@@ -145,10 +168,9 @@ class PlacedIndex(StoredIndex[Scratch]):
         self.semantics = semantics
         self._need = SEMANTICS.index(semantics)
         super().__init__(catalogue.expressions)
-        self.max_distance = catalogue.max_distance
-        self._place = np.zeros((len(self._store.rows.ids), 3))
-        self._place[: len(catalogue), :2] = catalogue.places
-        self._place[: len(catalogue), 2] = catalogue.alpha
+        self.max_distance, self.metric = catalogue.max_distance, catalogue.metric
+        self._place = np.zeros((len(self._store.rows.ids), 4))
+        self._place[: len(catalogue)] = rows_of(catalogue)
 
     @property
     def placed(self) -> Placed:
@@ -186,18 +208,20 @@ class PlacedIndex(StoredIndex[Scratch]):
     def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
         if k == 0:
             return np.empty(0, np.int64), np.empty(0)
-        ask = Ask(*event.place, self.max_distance, self._need)
+        ask = ask_for(event.place, self.max_distance, self.metric, self._need)
         return best_first(*self._search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
-        subscription, ids = (expression, place, alpha), [self._fresh(id)]
-        self.add_one(from_located([subscription], dimensions=self.dimensions, ids=ids, max_distance=self.max_distance))
+        same = {"dimensions": self.dimensions, "max_distance": self.max_distance, "metric": self.metric}
+        self.add_one(from_located([(expression, place, alpha)], ids=[self._fresh(id)], **same))
 
     def add_one(self, one: PlacedCatalogue) -> None:
         """Add the only row of a catalogue, as `located` makes it."""
+        assert one.metric == self.metric, f"a place for {one.metric} comes to an index of {self.metric}"
+        where = rows_of(one)[0]
         row = self._store.add(one.expressions)
         if row >= len(self._place):
             self._place = fitted(self._place, len(self._store.rows.ids))
-        self._place[row] = (*one.places[0], one.alpha[0])
+        self._place[row] = where
         self._insert(row)
         self.stats.inserts += 1

@@ -23,9 +23,9 @@ from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Ask, Placed, Workspace, arrays_of, nearness, plain_similarity, similarity
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, plain_similarity, row_nearness, similarity
 from topk.places.forest import COUNT, HI, LO, START, WEIGHT
-from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, rect_nearness
+from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, box_nearness
 from topk.places.rtree_index import INSERTION, TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
 from topk.sparse.rows import clear, spread
@@ -40,7 +40,7 @@ FROM_PARENT, AT_THE_TOP, OWN_FOREST, OWN_TOKENS = range(4)
 @kernel(inner=True)
 def upper_bound(r: Any, text: float, ask: Ask, tight: bool) -> float:
     """UB (Eq. 8) of a node's rectangle and range of α, for a given UB_t; not tight: as if both were independent."""
-    near = rect_nearness(r, ask)
+    near = box_nearness(r, ask)
     if r[A_HI] <= 1.0 - text or not tight:
         bound = r[A_HI] * near + text
     elif r[A_LO] >= 1.0 - text:
@@ -114,10 +114,10 @@ def search(
             spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         if leaf:
             counts[ENTRIES] += count
+            here = spot[n]
             for i in range(count):
                 row = children[n, i]
-                alpha = spot[n, i, 2]
-                possible = total[row] + alpha * nearness(spot[n, i, 0], spot[n, i, 1], ask)
+                possible = total[row] + here[i, 2] * row_nearness(here, i, ask)
                 total[row] = 0.0
                 if size < k or refined != AT_THE_TOP or raised(possible) >= scores[0]:
                     counts[COMPARISONS] += length[row]

@@ -1,6 +1,6 @@
 """The nodes of an R-tree over places (Guttman, SIGMOD 1984) in flat arrays; each also knows the range of α below it.
 
-Nodes have up to 50 children, as in the paper. Leaves repeat x, y and α of their subscriptions, so that looking at a
+Nodes have up to 50 children, as in the paper. Leaves repeat place and α of their subscriptions, so that looking at a
 leaf does not touch fifty rows. With `token` the nodes also keep a forest (see `forest`). A catalogue is loaded by
 packing (`rtree_packing`) or grown by insertion, later subscriptions are inserted one by one (`rtree_updates`).
 """
@@ -23,20 +23,30 @@ LEAST = 20  # of a leaf, and of each half of a split
 # Columns of RTree.node
 PARENT, SIZE, LEAF = range(3)
 # Columns of RTree.rect
-X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI = range(6)
-AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI))
+X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI, Z_LO, Z_HI = range(8)
+AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI), (Z_LO, Z_HI))  # as the columns of Placed.place
+ALPHA = 2  # the axis of α
 # Entries of RTree.meta
-ROOT, USED, FREE, DIVIDED = range(4)  # divided: by how many of AXES insertion and splits go, 2 for places only
+ROOT, USED, FREE, DIVIDED = range(4)  # divided: by how many of AXES insertion and splits go, all or all but α
 
 
 class RTree(NamedTuple):
     node: Ints  # (nodes, 3)
     child: Ints  # (nodes, FAN + 1) rows of a leaf, nodes otherwise
-    spot: Floats  # (nodes, FAN + 1, 3) x, y, α of a leaf's rows
-    rect: Floats  # (nodes, 6)
+    spot: Floats  # (nodes, FAN + 1, 4) x, y, α, z of a leaf's rows
+    rect: Floats  # (nodes, 8)
     home: Ints  # (rows,) leaf of each row
     meta: Ints
     forest: Forest
+
+
+@kernel(inline="always")
+def box_nearness(r: Any, ask: Ask) -> Any:
+    """UB_s (Eq. 6): nobody in the box is nearer to the event than this."""
+    dx = max(0.0, max(r[X_LO] - ask.x, ask.x - r[X_HI]))
+    dy = max(0.0, max(r[Y_LO] - ask.y, ask.y - r[Y_HI]))
+    dz = max(0.0, max(r[Z_LO] - ask.z, ask.z - r[Z_HI]))
+    return nearness(dx, dy, dz, ask)
 
 
 @kernel(inner=True)
@@ -89,19 +99,13 @@ def grow_rect(rect: Any, other: Any) -> None:
 @kernel(inner=True)
 def measure(t: RTree, n: int) -> None:
     """Recompute a node's rectangle and range of α."""
-    one = np.empty(6)
+    one = np.empty(2 * len(AXES))
     rect = t.rect[n]
     for low, high in AXES:
         rect[low], rect[high] = np.inf, -np.inf
     for i in range(t.node[n, SIZE]):
         child_rect(t, n, i, one)
         grow_rect(rect, one)
-
-
-@kernel(inline="always")
-def rect_nearness(r: Any, ask: Ask) -> Any:
-    """UB_s (Eq. 6 of Hu et al.): ψ_s of the nearest point of a rectangle."""
-    return nearness(min(max(ask.x, r[X_LO]), r[X_HI]), min(max(ask.y, r[Y_LO]), r[Y_HI]), ask)
 
 
 # ---- the forest of a node -------------------------------------------------------------------------------

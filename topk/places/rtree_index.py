@@ -11,7 +11,7 @@ from coverlay import unknown_name
 from topk.contract import Found, Stats
 from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
-from topk.places.contract import Ask, Placed, PlacedIndex, Scratch
+from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, rows_of
 from topk.places.forest import NEXT, check_forest, empty_forest, find_group, grown_forest
 from topk.places.rtree import AXES, DIVIDED, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, RTree
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
@@ -22,7 +22,7 @@ from topk.sparse.rows import Store
 # How a catalogue is loaded.
 LAYERS, PLACES, INSERTION = "layers", "places", "insertion"
 PACKINGS = (LAYERS, PLACES, INSERTION)
-PLACE_AXES, ALL_AXES = 2, len(AXES)
+PLACE_AXES, ALL_AXES = len(AXES) - 1, len(AXES)
 
 
 def allocated(nodes: int, rows: int, divided: int) -> RTree:
@@ -31,8 +31,8 @@ def allocated(nodes: int, rows: int, divided: int) -> RTree:
     return RTree(
         np.zeros((nodes, 3), np.int64),
         np.zeros((nodes, FAN + 1), np.int64),
-        np.zeros((nodes, FAN + 1, 3)),
-        np.zeros((nodes, 6)),
+        np.zeros((nodes, FAN + 1, len(AXES))),
+        np.zeros((nodes, 2 * len(AXES))),
         np.full(max(rows, 1), -1, np.int64),
         meta,
         empty_forest(),
@@ -71,7 +71,7 @@ class RTreeIndex(PlacedIndex):
         self._divided = ALL_AXES if packing == LAYERS else PLACE_AXES
         spots = np.column_stack([catalogue.places, catalogue.alpha])
         if packing == INSERTION:
-            levels = grown_levels(spots)
+            levels = grown_levels(rows_of(catalogue))
         elif packing == PLACES:
             levels = packed_levels(spots, None, layers=0)
         else:

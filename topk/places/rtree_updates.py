@@ -1,7 +1,7 @@
 """Insertion into and deletion from the R-tree of places (Guttman, SIGMOD 1984).
 
 Insertion goes where the extents grow least, an overflowing node is split along the axis and at the rank where the
-halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a third dimension unless the tree is one
+halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a dimension of its own unless the tree is one
 of places only, as published (`rtree.DIVIDED`). A leaf that falls
 below that is dissolved and its subscriptions inserted again; inner nodes may run low but not empty. An update costs
 O(fan · height), and with `token` what it changes in the forests on the way up.
@@ -18,6 +18,7 @@ from topk.kernels.rows import copy
 from topk.places.contract import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
+    ALPHA,
     AXES,
     DIVIDED,
     FAN,
@@ -43,8 +44,8 @@ from topk.places.rtree import (
 
 @kernel(inner=True)
 def spans(t: RTree) -> Any:
-    """Extents of everything stored in latitude, longitude and α, to make them comparable; 1 where there is none."""
-    r, unit = t.rect[t.meta[ROOT]], np.ones(3)
+    """Extents of everything stored along each axis, to make them comparable; 1 where there is none."""
+    r, unit = t.rect[t.meta[ROOT]], np.ones(len(AXES))
     for axis, (low, high) in enumerate(AXES):
         if 0.0 < r[high] - r[low] < np.inf:
             unit[axis] = r[high] - r[low]
@@ -53,9 +54,9 @@ def spans(t: RTree) -> Any:
 
 @kernel
 def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
-    x, y, alpha = placed.place[row, 0], placed.place[row, 1], placed.place[row, 2]
-    n = t.meta[ROOT]
-    one = np.array([x, y, x, y, alpha, alpha])
+    n, one = t.meta[ROOT], np.empty(2 * len(AXES))
+    for axis, (low, high) in enumerate(AXES):
+        one[low] = one[high] = placed.place[row, axis]
     unit = spans(t)
     while not t.node[n, LEAF]:
         best, best_growth, best_margin = -1, np.inf, np.inf
@@ -64,7 +65,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
             r = t.rect[c]
             growth, margin = 0.0, 0.0
             for axis, (low, high) in enumerate(AXES):
-                if axis < t.meta[DIVIDED]:
+                if axis != ALPHA or t.meta[DIVIDED] == len(AXES):
                     margin += (r[high] - r[low]) / unit[axis]
                     growth += (max(r[high], one[high]) - min(r[low], one[low]) - r[high] + r[low]) / unit[axis]
             if growth < best_growth or (growth == best_growth and margin < best_margin):
@@ -98,14 +99,14 @@ def insert_all(t: RTree, placed: Placed, count: int) -> None:
 def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
     size = t.node[n, SIZE]
-    rects = np.empty((size, 6))
+    rects = np.empty((size, 2 * len(AXES)))
     for i in range(size):
         child_rect(t, n, i, rects[i])
-    best, best_overlap, best_order = 0, np.inf, np.arange(size)
+    best, best_overlap, best_order = LEAST, np.inf, np.arange(size)
     unit = spans(t)
     centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
     for axis, (low, high) in enumerate(AXES):
-        if axis >= t.meta[DIVIDED]:
+        if axis == ALPHA and t.meta[DIVIDED] < len(AXES):
             continue
         for i in range(size):
             centre[i] = rects[i, low] + rects[i, high]
@@ -113,6 +114,10 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
         begin[size], end = np.inf, -np.inf
         for i in range(size - 1, -1, -1):
             begin[i] = min(begin[i + 1], rects[order[i], low])
+            end = max(end, rects[order[i], high])
+        if begin[0] == end:
+            continue  # all at one place along this axis, like the third coordinate of a plane
+        end = -np.inf
         for cut in range(1, size - LEAST + 1):
             end = max(end, rects[order[cut - 1], high])
             if cut < LEAST:

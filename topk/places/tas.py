@@ -21,8 +21,8 @@ from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
 from topk.kernels.segments import MOST, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, nearness, plain_similarity, similarity
-from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, rect_nearness
+from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, plain_similarity, row_nearness, similarity
+from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, box_nearness
 from topk.places.rtree_index import LAYERS, RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Postings
@@ -120,7 +120,7 @@ def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: A
     while waiting and items[0] < 0:
         n = -items[0] - 1
         waiting = pop(keys, items, waiting)
-        count = node[n, SIZE]
+        count, here = node[n, SIZE], spot[n]
         counts[NODES] += 1
         counts[QUEUED] += count + 1
         if waiting + count > len(keys):
@@ -128,12 +128,12 @@ def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: A
             items = np.concatenate((items, np.empty(len(items) + count, np.int64)))
         for i in range(count):
             if node[n, LEAF]:
-                key = spot[n, i, 2] * nearness(spot[n, i, 0], spot[n, i, 1], ask)
+                key = here[i, 2] * row_nearness(here, i, ask)
                 waiting = push(keys, items, waiting, -key, children[n, i])
             else:
                 c = children[n, i]
                 r = rect[c]
-                waiting = push(keys, items, waiting, -r[A_HI] * rect_nearness(r, ask), -c - 1)
+                waiting = push(keys, items, waiting, -r[A_HI] * box_nearness(r, ask), -c - 1)
     return keys, items, waiting
 
 

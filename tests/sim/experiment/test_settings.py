@@ -120,6 +120,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("covering.epsilon_per_level", [0.1], {}),
     ("covering.epsilon_per_link", {"0-1": 0.1}, {}),
     ("covering", {"method": "zorder", "probe_cap": 5}, {"routing": {"strategy": "simple"}}),
+    ("matching.metric", "degrees", {}),
     ("matching.max_distance", 2.0, {}),
     ("faults.crash_fraction", 0.1, {"faults": {"file": "f.csv"}}),
     ("faults.cut_fraction", 0.1, {"faults": {"file": "f.csv"}}),
