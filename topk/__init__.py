@@ -21,6 +21,7 @@ from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
 from topk.contract import SEMANTICS, Batch, Stats, TopKIndex
 from topk.dynamic import BUFFER, LogStructured
+from topk.papers.interval.aggregate_rtree import AggregateRTree
 from topk.papers.interval.interval_tree import IntervalTree
 from topk.papers.interval.ir_tree import IRTree
 from topk.papers.interval.rtree import RTree
@@ -30,8 +31,9 @@ from topk.papers.interval.segment_tree import SegmentTree
 from topk.papers.interval.sopt_rtree import SoptRTree
 from topk.papers.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
 from topk.papers.predicate.dlist import DirectList
+from topk.papers.predicate.ibs_tree import IntervalBinarySearchTree
 from topk.papers.predicate.islist import IntervalSkipList
-from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable
+from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable, SciVirtual, SciVirtualTable
 from topk.papers.threshold_merge import over
 from topk.places import METHODS as _PLACED
 from topk.places import PlacedCatalogue, PlacedIndex
@@ -53,6 +55,7 @@ _INTERVAL_INDEXES = (
     ScoredIntervalTree,
     SegmentTree,
     RTree,
+    AggregateRTree,
     ScoredRTree,
     IRTree,
     SoptRTree,
@@ -60,10 +63,13 @@ _INTERVAL_INDEXES = (
     SciClipped,
     Lci,
     LciClipped,
+    SciVirtual,
+    SciVirtualTable,
     LciVirtual,
     LciVirtualTable,
     DirectList,
     IntervalSkipList,
+    IntervalBinarySearchTree,
 )
 
 _METHODS: dict[str, type[TopKIndex]] = {

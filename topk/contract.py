@@ -35,6 +35,7 @@ class Stats:
     nodes: int = 0  # tree nodes, cells, lists or blocks looked at
     comparisons: int = 0  # of an event's value with a predicate or the range of a node
     queued: int = 0  # keys met in heaps and other orders of what comes next: put in, taken out, put in order
+    probes: int = 0  # words of bitmaps and headers of lists looked at
     getnexts: int = 0  # results taken from one-dimensional iterators
     inserts: int = 0
     deletes: int = 0
@@ -42,6 +43,11 @@ class Stats:
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __iadd__(self, other: Stats) -> Stats:
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
+        return self
 
     def reset(self) -> None:
         for f in fields(self):

@@ -1,11 +1,11 @@
 """Subscriptions and events with a place: every parameter of Table 4 of Hu, Cheng, Wu & Jin (SSTD 2015).
 
 Expressions are BEGen-like but relaxed matching needs no correlation: attributes are chosen uniformly or by a Zipf
-law, a predicate is a range of a tenth of the `cardinality` whole values on average. The paper takes locations from
-geotagged tweets in the USA, which are not published; we draw them from a mixture of 60 Zipf-sized cities over
-latitudes 25 to 49 and longitudes −124 to −67 (or another area), with a tenth anywhere. Weights are inverse
-frequencies as in both papers, scaled to sum to 1 per subscription (Definition 1). α is N(mean, 0.05), cut to
-[0, 1], or uniform.
+law, a predicate is a range of ten of the `cardinality` whole values on average, so that the more values there are, the
+fewer predicates hold (Figure 7). The paper takes locations from geotagged tweets in the USA, which are not published;
+we draw them from a mixture of 60 Zipf-sized cities over latitudes 25 to 49 and longitudes −124 to −67 (or another
+area), with a tenth anywhere. Weights are inverse frequencies as in both papers, scaled to sum to 1 per subscription
+(Definition 1). α is N(mean, 0.05), cut to [0, 1], or uniform.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sim.workloads.begen import (
     sizes_around,
     some_of,
 )
-from sim.workloads.options import Share
+from sim.workloads.options import Count, Share
 from sim.workloads.regional_zipf import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
 from topk.places.distance import DEGREES
@@ -52,6 +52,7 @@ class Located(Population):
     cardinality: Cardinality = 100
     event_size: EventSize = 10
     subscription_size: SubscriptionSize = 4
+    widest_range: Annotated[Count, Key("most whole values that a predicate allows; 1 to this many, all as likely")] = 19
     alpha: Annotated[Share | None, Key("mean weight of the place against the text; absent: uniform in 0..1")] = None
     latitude: Annotated[tuple[float, float], Key("[south, north] of the area with clients", "degrees")] = USA[0]
     longitude: Annotated[tuple[float, float], Key("[west, east] of it", "degrees")] = USA[1]
@@ -115,7 +116,7 @@ def _expressions(p: Located, law: Floats, stream: Stream) -> SparseCatalogue:
     sizes = sizes_around(stream("located.sizes"), p.subscription_size, widest, n)
     named = distinct(random, law, n, widest)
     used = some_of(random, named.shape, sizes)
-    width = random.integers(1, max(2, p.cardinality // 5), named.shape)
+    width = random.integers(1, p.widest_range + 1, named.shape)
     lo = random.integers(0, p.cardinality, named.shape)
     hi = np.minimum(lo + width - 1, p.cardinality - 1)
     made = catalogue_of(stream("located.weights"), p.dimensions, sizes, named[used], lo[used], hi[used])

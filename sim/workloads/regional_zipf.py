@@ -1,28 +1,35 @@
 """The d-dimensional Zipfian generator of "Scalable Ranked Publish/Subscribe" (VLDB 2008, section 4, Table 1).
 
-Space is [0, 1)^d cut into `cells` equal parts per dimension. `regions` random hyper-rectangles of about
-`volume` cells receive the points, shared between regions by a Zipf law of parameter `skew_across`. Within a
-region, the cells are ordered by their distance from the region's middle and hit by a Zipf law of parameter
-`skew_within`, so points far from the middle are unlikely. A point is then uniform within its cell.
+Space is [0, 1)^d cut into `cells` equal parts per dimension. `regions` random hyper-rectangles of `v_min` to `v_max`
+cells receive the points, shared between regions by a Zipf law of parameter `skew_across`. Within a region the cells are
+ranked by their distance from its middle and hit by a Zipf law of parameter `skew_within` over these ranks, so points
+far from the middle are unlikely; 0 is uniform. A point is then uniform within its cell.
 
-The paper leaves the shape of a region open ("randomly selects hyper-rectangles" of bounded volume) and the
-law over distances: ours draws each side around volume^(1/d) and ranks by the L∞ ring (rings of equal rank,
-weight per ring ∝ ring^−skew), which needs no enumeration of 100^8/20 cells.
+The paper leaves the shape of a region open, and the distance. Ours draws each side around what is left of the volume;
+the last two are chosen together, so that whole sides make the volume (five cells for d = 1, 20 by 25 for d = 2, and
+within three thousandths from d = 3 on). Distance is L∞: cells of a ring rank alike and share the weight of their ranks,
+which needs no enumeration of 100^8/20 cells.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_SIDE_SPREAD = 1.25  # a region's sides vary by up to this factor around the cube of the same volume
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_SIDE_SPREAD = math.log(1.25)  # a side varies by up to this factor around the cube of what is left of the volume
+_PAIR_SPREAD = math.log(1.6)  # the last two, which make up for the rounding of all
 _LENGTH_STEPS = 100  # interval half-lengths come in hundredths of the domain, like the cells
+_EXACT_RANKS = 10_000  # weights of ranks that are summed; of those beyond, the integral differs by less than 1e-9
+_USUAL_SHARE = 20.0  # v_min and v_max are this part of all cells (Table 1)
 
 
-def zipf_probabilities(count: int, skew: float) -> NDArray[np.float64]:
+def zipf_probabilities(count: int, skew: float) -> Floats:
     """Probabilities ∝ rank^−skew of ranks 1 to count; skew 0 is uniform."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -skew
     return weights / weights.sum()
@@ -30,11 +37,11 @@ def zipf_probabilities(count: int, skew: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Regions:
-    """Hyper-rectangles in cells: middles and half sides (regions, d), and how popular each region is."""
+    """Hyper-rectangles in cells: first cells and sides (regions, d), and how popular each region is."""
 
-    middle: NDArray[np.int64]
-    half: NDArray[np.int64]
-    popularity: NDArray[np.float64]
+    start: Ints
+    side: Ints
+    popularity: Floats
     cells: int
 
 
@@ -44,48 +51,110 @@ def draw_regions(
     *,
     regions: int = 10,
     cells: int = 100,
-    volume: float | None = None,
+    v_min: float | None = None,
+    v_max: float | None = None,
     skew_across: float = 0.0,
 ) -> Regions:
-    """Subscriptions and events share one draw of these; `volume` is in cells, by default cells**d / 20."""
-    # cells · 20^(−1/d) rather than (cells^d / 20)^(1/d), which overflows from d = 155 on.
-    side = cells * 20.0 ** (-1.0 / d) if volume is None else volume ** (1.0 / d)
-    spread = rng.uniform(1.0 / _SIDE_SPREAD, _SIDE_SPREAD, (regions, d))
-    half = np.clip(np.rint(side * spread / 2.0), 1, cells // 2).astype(np.int64)
-    middle = np.floor(rng.uniform(half, cells - half)).astype(np.int64)
-    return Regions(middle, half, zipf_probabilities(regions, skew_across), cells)
+    """Subscriptions and events share one draw of these; volumes are in cells, by default cells**d / 20."""
+    usual = d * math.log(cells) - math.log(_USUAL_SHARE)  # logarithms: 100^155 is no float
+    least = usual if v_min is None else math.log(v_min)
+    most = max(usual, least) if v_max is None else math.log(v_max)
+    if v_min is None:
+        least = min(least, most)
+    bounds = np.clip((least, most), 0.0, d * math.log(cells))
+    drawn = [_sides(rng, d, math.log(cells), bounds) for _ in range(regions)]
+    side = np.array(drawn, dtype=np.int64).reshape(regions, d)
+    start = rng.integers(0, cells - side + 1)
+    return Regions(start, side, zipf_probabilities(regions, skew_across), cells)
 
 
-def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0) -> NDArray[np.float64]:
+def _sides(rng: np.random.Generator, d: int, longest: float, bounds: Any) -> Ints:
+    """Whole sides, in any order, whose product is between the bounds, all logarithms; the nearest if there are none."""
+    low, high = bounds
+    rest = float(rng.uniform(low, high))
+    sides: list[int] = []
+    while len(sides) < d - 2:
+        after = d - len(sides) - 1
+        wanted = rest / (after + 1) + float(rng.uniform(-_SIDE_SPREAD, _SIDE_SPREAD))
+        needed = rest - after * longest  # the others cannot be longer than the domain
+        side = round(math.exp(min(max(wanted, needed), longest, max(rest, 0.0))))
+        side = max(side, 1, math.ceil(math.exp(needed) * (1 - 1e-12)))
+        sides.append(side)
+        rest -= math.log(side)
+    if d == 1:
+        return np.array([min(max(round(math.exp(rest)), 1), round(math.exp(longest)))])
+    wanted = rest / 2 + float(rng.uniform(-_SIDE_SPREAD, _SIDE_SPREAD))
+    one = np.arange(1, round(math.exp(longest)) + 1)
+    other = np.clip(np.rint(math.exp(rest) / one), 1, len(one)).astype(np.int64)
+    off = np.log(one * other) - rest
+    before = sum(math.log(side) for side in sides)
+    beyond = np.maximum(0.0, np.maximum(low - (off + rest + before), off + rest + before - high))
+    odd = np.abs(np.log(one) - wanted)
+    beyond[odd > _PAIR_SPREAD] += longest  # a shape that nobody would call random: only if nothing else fits
+    best = int(np.lexsort((odd, np.round(beyond, 9)))[0])
+    return rng.permutation(np.array([*sides, one[best], other[best]]))
+
+
+def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0) -> Floats:
     """n points (n, d) in [0, 1)."""
-    half, cells = regions.half, regions.cells
-    d = half.shape[1]
-    region = rng.choice(len(half), size=n, p=regions.popularity)
-    rings = int(half.max())
-    ring = rng.choice(rings, size=n, p=zipf_probabilities(rings, skew_within))
-    ring = np.minimum(ring, half.max(axis=1)[region])  # smaller regions end earlier
-    reach = np.minimum(ring[:, None], half[region] - 1)
-    offset = np.floor(rng.random((n, d)) * (2 * reach + 1)).astype(np.int64) - reach
-    face = rng.integers(0, d, n)  # one coordinate lies on the ring itself, the others within it
-    sign = rng.integers(0, 2, n) * 2 - 1
-    rows = np.arange(n)
-    offset[rows, face] = sign * reach[rows, face]
-    cell = np.clip(regions.middle[region] + offset, 0, cells - 1)
-    points: NDArray[np.float64] = (cell + rng.random((n, d))) / cells
+    region = rng.choice(len(regions.side), size=n, p=regions.popularity)
+    shares = ring_shares(regions.side, skew_within)
+    drawn = np.searchsorted((shares + np.arange(len(shares))[:, None]).ravel(), region + rng.random(n), side="right")
+    ring = np.minimum(drawn - region * shares.shape[1], (regions.side.max(axis=1)[region] - 1) // 2)
+    side = regions.side[region]
+    full, inner = _within(side, ring), _within(side, ring - 1)
+    # The first coordinate that lies on the ring itself: those before it are within, those behind it anywhere.
+    missed = np.cumprod(inner / full, axis=1)
+    aim = rng.random(n) * (1.0 - missed[:, -1])
+    first = (aim[:, None] >= 1.0 - missed).sum(axis=1)
+    axis = np.arange(side.shape[1])
+    block = np.where(axis < first[:, None], inner, full)
+    chosen = np.floor(rng.random(side.shape) * np.where(axis == first[:, None], full - inner, block)).astype(np.int64)
+    rows = np.flatnonzero((ring > 0) & (first < len(axis)))
+    chosen[rows, first[rows]] *= full[rows, first[rows]] - 1  # a ring has two cells along an axis: its ends
+    cell = regions.start[region] + (side - block) // 2 + chosen
+    points: Floats = (cell + rng.random(side.shape)) / regions.cells
     return points
 
 
-def regional_zipf(
-    rng: np.random.Generator, n: int, d: int, *, skew_within: float = 1.0, **regions: Any
-) -> NDArray[np.float64]:
+def _within(side: Ints, ring: Any) -> Ints:
+    """Cells of each side that are at most `ring` rings from the middle: one or two in ring 0."""
+    wide = 2 * np.asarray(ring)[..., None] + 2 - side % 2
+    return np.where(wide < 1, 0, np.minimum(wide, side))
+
+
+def ring_shares(side: Ints, skew: float) -> Floats:
+    """(regions, rings) share of a region's points up to each ring: the Zipf weights of all ranks up to there."""
+    rings = np.arange(int((side.max() - 1) // 2) + 1)
+    ranks = np.log(_within(side[:, None, :], np.broadcast_to(rings, (len(side), len(rings))))).sum(axis=2)
+    weights = _weight_up_to(ranks, skew)
+    return weights / weights[:, -1:]
+
+
+def _weight_up_to(ranks: Floats, skew: float) -> Floats:
+    """Σ rank^−skew from rank 1 on, up to ranks given by their logarithms; all divided by the same number if huge."""
+    few = np.cumsum(np.arange(1, _EXACT_RANKS + 1, dtype=np.float64) ** -skew)
+    exact = np.exp(np.minimum(ranks, math.log(_EXACT_RANKS)))
+    summed = few[np.rint(exact).astype(np.int64) - 1]
+    since = math.log(_EXACT_RANKS + 0.5)
+    beyond = np.maximum(ranks + np.log1p(0.5 * np.exp(-ranks)), since)
+    if abs(1.0 - skew) < 1e-9:
+        return summed + (beyond - since)
+    power = 1.0 - skew
+    shift = max(0.0, float((power * beyond).max()) - 600.0)
+    integral = (np.exp(power * beyond - shift) - math.exp(power * since - shift)) / power
+    return summed * math.exp(-shift) + integral
+
+
+def regional_zipf(rng: np.random.Generator, n: int, d: int, *, skew_within: float = 1.0, **regions: Any) -> Floats:
     """n points (n, d) of a fresh draw of regions (options as of `draw_regions`), all from one generator."""
     return draw_points(rng, n, draw_regions(rng, d, **regions), skew_within=skew_within)
 
 
 def zipf_lengths(
     rng: np.random.Generator, n: int, d: int, skew_length: float = 0.75, steps: int = _LENGTH_STEPS
-) -> NDArray[np.float64]:
+) -> Floats:
     """Half-lengths (n, d) in (0, 1): a Zipf-distributed hundredth of the domain, uniform within it."""
     step = rng.choice(steps, size=(n, d), p=zipf_probabilities(steps, skew_length))
-    lengths: NDArray[np.float64] = (step + rng.random((n, d))) / steps
+    lengths: Floats = (step + rng.random((n, d))) / steps
     return lengths

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from coverlay import EARTH_RADIUS_KM
 from topk import Catalogue
 
 

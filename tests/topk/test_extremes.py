@@ -9,8 +9,8 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 
-DYNAMIC = ("scan", "ir-tree", "is-list", "sopt-rtree", "auto")
-GRIDS = ("sci", "sci-bc", "lci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist")
+DYNAMIC = ("scan", "ir-tree", "is-list", "ibs-tree", "sopt-rtree", "auto")
+GRIDS = ("sci", "sci-bc", "sci-bv", "sci-bv-dt", "lci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist")
 
 
 @pytest.mark.parametrize("name", DYNAMIC)

@@ -16,8 +16,8 @@ from tests.topk import oracles
 from tests.topk.test_conformance import COORDINATES, ONE_DIMENSIONAL, build
 
 # One of each kind of structure; all others share their code with one of these.
-DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list")
-WRAPPED = ("sopt-rtree", "canopy", "slices", "auto")
+DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list", "ibs-tree")
+WRAPPED = ("sopt-rtree", "aggregate-rtree", "canopy", "slices", "auto")
 
 
 def machine(name: str, semantics: str) -> type[RuleBasedStateMachine]:
@@ -101,7 +101,9 @@ def test_updates(name: str, semantics: str) -> None:
     case().runTest()
 
 
-@pytest.mark.parametrize("name", ["ir-tree", "is-list", "lci-bv-dt", "sopt-rtree", "auto"])
+@pytest.mark.parametrize(
+    "name", ["ir-tree", "is-list", "ibs-tree", "lci-bv-dt", "sopt-rtree", "aggregate-rtree", "auto"]
+)
 def test_many_updates_of_one_index(name: str) -> None:
     """Long enough to split, rebuild, grow pools and reuse what was freed."""
     rng = np.random.default_rng(3)

@@ -24,71 +24,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coverlay import CoverlayError, kernel, unknown_name
+from coverlay import CoverlayError, unknown_name
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import Found, TopKIndex
+from topk.contract import Found, Stats, TopKIndex
 from topk.kernels.heaps import best_first, offer
-from topk.papers.interval.contract import Cursor, Entries, IntervalIndex
+from topk.papers.interval.contract import COUNTERS, Cursor, Entries, IntervalIndex
+from topk.papers.threshold_rounds import absorb, threshold_rounds, within
 from topk.store import Store
 
 _FIRST_BLOCK = 16  # results asked of an iterator at first (k where that is more)
 _LARGEST_BLOCK = 1 << 16
 _COMBINATIONS = ("sum", "max")
-
-
-@kernel
-def _absorb(block: Any, counts: Any, needs: Any, hits: Any, size: int) -> int:
-    """Count the rows of a block; those that are complete become hits."""
-    for t in range(len(block)):
-        row = block[t]
-        counts[row] += 1
-        if counts[row] == needs[row]:
-            hits[size] = row
-            size += 1
-    return size
-
-
-@kernel
-def _within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
-    """How many hits are not worse than (score, id)."""
-    count = 0
-    for t in range(len(hits)):
-        s = scores[hits[t]]
-        count += s > score or (s == score and ids[hits[t]] <= id)
-    return count
-
-
-@kernel
-def _threshold_rounds(
-    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
-) -> Any:
-    """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
-
-    rows[r] holds (lo, hi, weight) per attribute, an empty interval where not mentioned. Returns the rounds done and
-    whether the threshold has been passed.
-    """
-    attributes, seen, ids, best_scores, best_ids, size = scratch
-    low, high = box
-    for p in range(begin, stop):
-        threshold = 0.0
-        for s in range(len(lengths)):
-            if p >= lengths[s]:
-                continue  # exhausted: unseen subscriptions hold nothing here
-            row = buffers[s, p]
-            weight = rows[row, attributes[s], 2]
-            threshold = max(threshold, weight) if largest else threshold + weight
-            if seen[row]:
-                continue
-            seen[row] = 1
-            score = 0.0
-            for j in range(len(low)):
-                if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
-                    w = rows[row, j, 2]
-                    score = max(score, w) if largest else score + w
-            size[0] = offer(best_scores, best_ids, size[0], score, ids[row])
-        if size[0] == len(best_ids) and best_scores[0] > threshold:
-            return p + 1, True
-    return stop, False
 
 
 class StreamIndex(TopKIndex):
@@ -163,13 +109,12 @@ class StreamIndex(TopKIndex):
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
         found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)
-        nodes, entries = self._work() - before
-        self.stats.nodes += int(nodes)
-        self.stats.entries += int(entries)
+        nodes, compared, queued, probed = (self._work() - before).tolist()
+        self.stats += Stats(nodes=nodes, entries=compared, comparisons=compared, queued=queued, probes=probed)
         return found
 
     def _work(self) -> Ints:
-        return sum((index.work for index in self._indexes.values()), np.zeros(2, np.int64))
+        return sum((index.work for index in self._indexes.values()), np.zeros(COUNTERS, np.int64))
 
     def _exact(self, low: Floats, high: Floats, k: int) -> Found:
         c = self._store.columns
@@ -193,7 +138,7 @@ class StreamIndex(TopKIndex):
             j = max(cursors, key=lambda a: (last[a][0], -last[a][1]))
             block = cursors[j].fetch(width[j])
             self.stats.getnexts += len(block)
-            size = _absorb(block, self._counts, self._needs, self._hits, size)
+            size = absorb(block, self._counts, self._needs, self._hits, size)
             blocks.append(block)
             if len(block):
                 last[j] = (float(c.scores[block[-1]]), int(c.ids[block[-1]]))
@@ -205,7 +150,7 @@ class StreamIndex(TopKIndex):
                 width[j] = min(2 * width[j], _LARGEST_BLOCK)
             if cursors and size >= k:
                 horizon = max((last[a] for a in cursors), key=lambda key: (key[0], -key[1]))
-                if _within(self._hits[:size], c.scores, c.ids, *horizon) >= k:
+                if within(self._hits[:size], c.scores, c.ids, *horizon) >= k:
                     break
         hits = self._hits[:size].copy()
         for block in blocks:
@@ -237,7 +182,7 @@ class StreamIndex(TopKIndex):
             self._store.columns.ids,
             np.empty(k),
             np.empty(k, np.int64),
-            np.zeros(1, np.int64),
+            np.zeros(2, np.int64),  # kept, offered
         )
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
@@ -257,14 +202,16 @@ class StreamIndex(TopKIndex):
             block = min(2 * block, _LARGEST_BLOCK)
         for s in range(len(cursors)):
             self._seen[buffers[s, : lengths[s]]] = 0
-        size = int(scratch[5][0])
+        size, offered = scratch[5].tolist()
+        self.stats.queued += offered * k.bit_length()
+        self.stats.comparisons += offered * self.dimensions
         return best_first(scratch[4][:size], scratch[3][:size])
 
     def _kernel_rounds(
         self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
     ) -> tuple[int, bool]:
         largest = self._combine == "max"
-        return _threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, scratch)
+        return threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, scratch)
 
     def _python_rounds(
         self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
@@ -284,6 +231,7 @@ class StreamIndex(TopKIndex):
                     seen[row] = 1
                     score = self._combined(np.where((lo <= high) & (low <= hi), weights, 0.0))
                     size[0] = offer(best_scores, best_ids, int(size[0]), score, int(ids[row]))
+                    size[1] += 1
             if size[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
                 return p + 1, True
         return stop, False

@@ -147,7 +147,7 @@ def test_regional_zipf_follows_the_paper():
     regions = draw_regions(streams(1)("workload.regions"), 1)
     for points in (middle, workload.events):
         cell = np.floor(points * 100 + 1e-9)
-        inside = np.abs(cell[:, None, :] - regions.middle) <= regions.half
+        inside = (cell[:, None, :] >= regions.start) & (cell[:, None, :] < regions.start + regions.side)
         assert inside.all(axis=2).any(axis=1).all()
 
 
@@ -197,7 +197,8 @@ MISTAKES = [
     ("zipf", 2, {"skew": -1}, "workload.skew is -1"),
     ("zipf", 2, {"spread": "wide"}, "workload.spread is 'wide'"),
     ("regional-zipf", 2, {"cells": 1}, "workload.cells is 1"),
-    ("regional-zipf", 2, {"volume": 0}, "workload.volume is 0"),
+    ("regional-zipf", 2, {"v_min": 0}, "workload.v_min is 0"),
+    ("regional-zipf", 2, {"v_min": 9.0, "v_max": 3.0}, "workload.v_min is 9; it must be at most v_max"),
     ("mixture", 1, {}, "give 2 or more"),
     ("mixture", 2, {"equality": 0, "one_sided": 0, "range": 0, "unmentioned": 0}, "are all 0"),
     ("mixture", 2, {"categories": 1}, "workload.categories is 1"),

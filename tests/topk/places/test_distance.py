@@ -47,7 +47,7 @@ def test_great_circles_are_those_of_another_formula(a, b):
     ("a", "b", "kilometres"),
     [
         ((51.5, -0.12), (40.7, -74.0), 5570),  # London and New York
-        ((-17.7, 178.0), (-13.8, -171.8), 1163),  # Fiji and Samoa, across the antimeridian
+        ((-17.7, 178.0), (-13.8, -171.8), 1174),  # Fiji and Samoa, across the antimeridian
         ((89.0, 0.0), (89.0, 180.0), 222.4),  # across the pole, not around it
         ((0.0, 0.0), (0.0, 180.0), HALF_WAY),
         ((0.0, 359.0), (0.0, -1.0), 0.0),  # the same place, counted differently

@@ -74,7 +74,7 @@ def _predecessor(words: Any, starts: Any, item: int) -> int:
 
 @kernel
 def constraint_graph(first: Any, last: Any, slots: int) -> Any:
-    """Algorithm 2 over slot ranges in score order: edges as (tails, heads), in order of their heads."""
+    """Algorithm 2 over slot ranges in score order: edges (tails, heads) in order of heads, and blocks looked at."""
     n = len(first)
     sizes = 1
     span = (slots + 64) >> 6
@@ -92,12 +92,14 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
     tails = np.empty(3 * n + 1, np.int32)
     heads = np.empty(3 * n + 1, np.int32)
     edges = 0
+    looked_at = 0
     _set(words, starts, 0)
     for i in range(n):
         begin, end = first[i], last[i] + 1
         block = _predecessor(words, starts, begin)
         before = block
         while block < end:
+            looked_at += 1
             if owner[block] != _NOBODY:
                 tails[edges] = owner[block]
                 heads[edges] = i
@@ -116,7 +118,7 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
         _set(words, starts, begin)
         owner[begin] = i
         following[begin] = end
-    return tails[:edges], heads[:edges]
+    return tails[:edges], heads[:edges], looked_at
 
 
 @kernel

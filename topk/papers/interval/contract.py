@@ -18,6 +18,33 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError
 from topk.catalogue import Floats, Ints
 
+# What every index counts, as far as it does it: places in `IntervalIndex.work`.
+NODES = 0  # nodes, or lists of predicates, that were opened
+COMPARED = 1  # intervals and extents compared with the event
+QUEUED = (
+    2  # keys on the way through queues: ⌈log2(m + 1)⌉ per push, pop or replacement in a heap of m, m per linear search
+)
+PROBED = 3  # words of bitmaps, and headers of lists, looked at
+COUNTERS = 4
+
+
+class Space(NamedTuple):
+    """What a structure stores, counted as the paper counts: by kinds of things, without spare room."""
+
+    references: int  # to intervals, copies included
+    extents: int  # bounding intervals, each with a reference to what is below
+    nodes: int  # of a binary tree: a value, two children, a list
+
+    @property
+    def shared(self) -> int:
+        """Bytes where the intervals lie elsewhere, for all indexes: Table 2 has 8.3 bytes per interval and tree."""
+        return 4 * self.references + 20 * self.extents + 20 * self.nodes
+
+    @property
+    def whole(self) -> int:
+        """Bytes where every reference comes with its interval, the unit of Theorems 3.1 and 3.2."""
+        return self.shared + 16 * self.references
+
 
 class Entries(NamedTuple):
     """Intervals of one attribute, in any order."""
@@ -63,7 +90,8 @@ class Cursor:
 class SortedRows:
     """The state of a cursor over rows that were all found, and sorted, when it was opened."""
 
-    def __init__(self, rows: NDArray[Any]) -> None:
+    def __init__(self, rows: NDArray[Any], work: NDArray[np.int64]) -> None:
+        work[QUEUED] += len(rows) * len(rows).bit_length()  # as a heap would, one by one
         self._rows = rows
         self._at = 0
 
@@ -83,7 +111,7 @@ class IntervalIndex(ABC):
     _rows: NDArray[Any]  # of a static index, by rank or place
 
     def __init__(self, entries: Entries | None = None, **options: Any) -> None:
-        self.work: NDArray[np.int64] = np.zeros(2, np.int64)  # nodes looked at, intervals compared
+        self.work: NDArray[np.int64] = np.zeros(COUNTERS, np.int64)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -107,6 +135,11 @@ class IntervalIndex(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int: ...
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What the arrays take, spare room included."""
+        return self.nbytes
 
     @abstractmethod
     def check(self) -> None: ...

@@ -16,7 +16,7 @@ from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.heaps import heapify
 from topk.papers.interval import skeleton
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes
+from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import drain
 
 
@@ -30,10 +30,10 @@ def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, w
     stack, waiting = skeleton.start(tree)
     while waiting > 0:
         node, waiting = skeleton.step(tree, low, high, stack, waiting)
-        work[0] += 1
+        work[NODES] += 1
         c = centre[node]
         for t in range(offsets[node], offsets[node + 1]):
-            work[1] += 1
+            work[COMPARED] += 1
             i = by_lo[t] if high <= c else by_hi[t]
             if (lo[i] > high) if high <= c else (hi[i] < low):
                 break
@@ -44,6 +44,7 @@ def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, w
             found[size] = i
             size += 1
     heapify(found, found, size)
+    work[QUEUED] += size
     return found, size
 
 
@@ -64,11 +65,15 @@ class IntervalTree(IntervalIndex):
         return heap, np.array([size])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(drain(state[0], state[1], self._rows, out))
+        return int(drain(state[0], state[1], self._rows, out, self.work))
 
     @property
     def nbytes(self) -> int:
         return array_bytes(self._rows, self._lo, self._hi, *self._tree, *self._lists)
+
+    @property
+    def space(self) -> Space:
+        return Space(2 * len(self), 0, len(self._tree.centre))
 
     def check(self) -> None:
         skeleton.check(self._tree, self._lo, self._hi, self._node_of)

@@ -1,5 +1,4 @@
-"""IR-tree: VLDB 2008, section 3.1. An interval tree whose nodes index their intervals with an R-tree in score
-order.
+"""IR-tree (VLDB 2008, section 3.1): an interval tree whose nodes index their intervals with an R-tree in score order.
 
 Property: all intervals of an interval-tree node contain its centre, so no extent of the node's R-tree has a
 hole, and getnext() on it costs O(b log_b n). A query opens the R-trees on its path and takes the best head
@@ -20,11 +19,22 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Ints
-from topk.papers.interval import score_forest, skeleton
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes, branching_factor
-from topk.papers.interval.score_forest import MAX_DEPTH, NOTHING
+from topk.papers.interval import score_forest, skeleton, slot_pool
+from topk.papers.interval.contract import (
+    COMPARED,
+    NODES,
+    QUEUED,
+    Entries,
+    IntervalIndex,
+    Space,
+    array_bytes,
+    branching_factor,
+)
+from topk.papers.interval.score_forest import MAX_DEPTH
+from topk.papers.interval.slot_pool import NOTHING
 
 _LANES = 96  # the longest path we let the skeleton have; see _too_deep
+_SPLITTABLE = 4  # least b whose nodes are split; of 2 or 3, halves are full again at once and trees as deep as entries
 _SLACK = 16  # levels above 2·log2(n) before a rebuild: sorted insertions then pay O(b) rebuilt entries each
 
 
@@ -52,7 +62,7 @@ def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, w
         end = f.start[node] + f.filled[node]
         while at < end and not (f.lo[at] <= high and low <= f.hi[at]):
             at += 1
-        work[1] += at - f.start[node] - slots[depth] + 1
+        work[COMPARED] += at - f.start[node] - slots[depth] + 1
         slots[depth] = at - f.start[node]
         if at == end:
             depth -= 1
@@ -64,7 +74,7 @@ def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, w
             depth += 1
             nodes[depth] = f.ref[at]
             slots[depth] = 0
-            work[0] += 1
+            work[NODES] += 1
     return -1
 
 
@@ -86,7 +96,7 @@ def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: An
             depths = np.concatenate((depths, np.empty_like(depths)))
         nodes[lane, 0] = roots[node]
         slots[lane, 0] = 0
-        work[0] += 1
+        work[NODES] += 1
         depths[lane] = _next(f, low, high, nodes[lane], slots[lane], 0, work)
         if depths[lane] >= 0:
             lane += 1
@@ -100,6 +110,7 @@ def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, wo
     found = 0
     while found < len(out) and lanes[0] > 0:
         best, best_at = 0, -1
+        work[QUEUED] += lanes[0]
         for lane in range(lanes[0]):
             depth = depths[lane]
             at = f.start[nodes[lane, depth]] + slots[lane, depth]
@@ -143,7 +154,7 @@ class IRTree(IntervalIndex):
         nodes = len(centre)
         offsets, members = skeleton.group(node_of, np.arange(n), nodes)
         inner = int(np.ceil(np.diff(offsets) / (self.b - 1)).sum()) + 2 * nodes
-        self._forest = score_forest.empty(n + inner + 64, n // self.b + inner + 64, self.b)
+        self._forest = slot_pool.empty(n + inner + 64, n // self.b + inner + 64, self.b)
         roots = np.full(nodes, NOTHING, np.int32)
         _plant(self._forest, offsets, members, tuple(ranked), roots)
         self._tree = (centre, left, right, roots)
@@ -166,27 +177,29 @@ class IRTree(IntervalIndex):
     # ---- updates ----------------------------------------------------------------------------------------
 
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        self._forest = score_forest.larger(self._forest, 4 * MAX_DEPTH * self.b, 2 * MAX_DEPTH)
+        self._forest = slot_pool.larger(self._forest, 4 * MAX_DEPTH * self.b, 2 * MAX_DEPTH)
         if len(self._tree[0]) == 0:
             self._new_node(NOTHING, 0)
-        centre, left, right, roots = self._tree
-        node, side, depth = _locate(centre, left, right, lo, hi)
+        node, side, depth = _locate(*self._tree[:3], lo, hi)
         if side:
             node = self._new_node(node, side)
             depth += 1
-        roots = self._tree[3]
-        roots[node] = score_forest.insert(self._forest, int(roots[node]), row, lo, hi, score, id)
+        if self.b < _SPLITTABLE:
+            self._pack_with(node, (row, lo, hi, score, id))
+        else:
+            root = int(self._tree[3][node])
+            self._tree[3][node] = score_forest.insert(self._forest, root, row, lo, hi, score, id)
         self._size += 1
         self._live_peak = max(self._live_peak, self._size)
-        if np.isnan(self._tree[0][node]) and self._forest.leaf[roots[node]] == 0:
+        if np.isnan(self._tree[0][node]) and self._forest.leaf[self._tree[3][node]] == 0:
             self._split_bucket(node)
         if depth > min(2 * np.log2(self._size + 1) + _SLACK, _LANES - 2):
             self._build(self.entries().ranked())
 
     def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        centre, left, right, roots = self._tree
-        node, side, _ = _locate(centre, left, right, lo, hi)
+        node, side, _ = _locate(*self._tree[:3], lo, hi)
         assert side == 0, f"row {row} is not in the tree"
+        roots = self._tree[3]
         roots[node] = score_forest.delete(self._forest, int(roots[node]), score, id)
         self._size -= 1
         if 2 * self._size < self._live_peak - 2 * self.b:
@@ -218,8 +231,16 @@ class IRTree(IntervalIndex):
         here = (entries.lo <= c) & (c <= entries.hi)
         self._regrow(node, entries.take(here))
 
+    def _pack_with(self, node: int, entry: tuple[int, float, float, float, int]) -> None:
+        """Add an entry by packing a node's R-tree again."""
+        root = int(self._tree[3][node])
+        entries = Entries(*(np.append(*pair) for pair in zip(self._entries_of(root), entry, strict=True)))
+        if root != NOTHING:
+            self._drop(root)
+        self._regrow(node, entries.ranked())
+
     def _regrow(self, node: int, entries: Entries) -> None:
-        self._forest = score_forest.larger(self._forest, 4 * len(entries.rows), 2 * len(entries.rows) + 4)
+        self._forest = slot_pool.larger(self._forest, 4 * len(entries.rows), 2 * len(entries.rows) + 4)
         self._tree[3][node] = score_forest.bulk(self._forest, *entries, False)
 
     def _drop(self, root: int) -> None:
@@ -227,7 +248,7 @@ class IRTree(IntervalIndex):
         if not f.leaf[root]:
             for at in range(f.start[root], f.start[root] + f.filled[root]):
                 self._drop(int(f.ref[at]))
-        score_forest._free_node(f, root)
+        slot_pool.free_node(f, root)
 
     def _entries_of(self, root: int) -> Entries:
         f = self._forest
@@ -244,9 +265,25 @@ class IRTree(IntervalIndex):
 
     @property
     def nbytes(self) -> int:
-        slots, nodes = self._forest.meta[score_forest.SLOTS], self._forest.meta[score_forest.NODES]
+        slots, nodes = self._forest.meta[slot_pool.SLOTS], self._forest.meta[slot_pool.NODES]
         pool = array_bytes(*(a[:slots] for a in self._forest[:5]), *(a[:nodes] for a in self._forest[5:9]))
         return pool + array_bytes(*self._tree)
+
+    @property
+    def allocated_bytes(self) -> int:
+        return array_bytes(*self._forest[:10], *self._tree)
+
+    @property
+    def space(self) -> Space:
+        """Inner slots of the R-trees are extents; that every slot also has score and id is what updates cost."""
+        f, extents, waiting = self._forest, 0, [int(root) for root in self._tree[3] if root != NOTHING]
+        while waiting:
+            node = waiting.pop()
+            if not f.leaf[node]:
+                below = f.ref[f.start[node] : f.start[node] + f.filled[node]].tolist()
+                extents += len(below)
+                waiting += below
+        return Space(len(self), extents, len(self._tree[0]))
 
     def check(self) -> None:
         centre, left, right, roots = self._tree

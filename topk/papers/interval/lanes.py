@@ -8,6 +8,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.heaps import pop, push, sink
+from topk.papers.interval.contract import QUEUED
 
 _PATH = 64  # lanes made room for at first: the path of a value; an interval may need more
 
@@ -19,7 +20,17 @@ def new_lanes() -> Any:
 
 
 @kernel(inner=True)
-def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int) -> Any:
+def levels(size: int) -> int:
+    """Of a heap: keys that one push, pop or replacement may meet."""
+    found = 0
+    while size > 0:
+        found += 1
+        size >>= 1
+    return found
+
+
+@kernel(inner=True)
+def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int, work: Any) -> Any:
     """Open one more lane, whose first element is `rank`; returns the lanes, grown where needed."""
     ranks, which, places, stops = lanes
     if lane == len(ranks):
@@ -28,14 +39,16 @@ def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int) -> Any:
         places, stops = np.append(places, more), np.append(stops, more)
     places[lane], stops[lane] = at, stop
     push(ranks, which, lane, rank, lane)
+    work[QUEUED] += levels(lane + 1)
     return ranks, which, places, stops
 
 
 @kernel(inner=True)
-def advance_top(lanes: Any, size: int, members: Any) -> int:
+def advance_top(lanes: Any, size: int, members: Any, work: Any) -> int:
     """The top lane has moved to places[lane]: its next rank, or one lane less; returns how many are left."""
     ranks, which, places, stops = lanes
     lane = which[0]
+    work[QUEUED] += levels(size)
     if places[lane] == stops[lane]:
         return pop(ranks, which, size)
     sink(ranks, which, size, 0, np.int64(members[places[lane]]), lane)
@@ -43,11 +56,12 @@ def advance_top(lanes: Any, size: int, members: Any) -> int:
 
 
 @kernel
-def drain(ranks: Any, size: Any, rows: Any, out: Any) -> int:
+def drain(ranks: Any, size: Any, rows: Any, out: Any, work: Any) -> int:
     """Pop ranks from a heap whose size is in size[0] and write their rows; returns how many."""
     found = 0
     while found < len(out) and size[0] > 0:
         out[found] = rows[ranks[0]]
         found += 1
+        work[QUEUED] += levels(size[0])
         size[0] = pop(ranks, ranks, size[0])
     return found

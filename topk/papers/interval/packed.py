@@ -17,6 +17,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
+from topk.papers.interval.contract import COMPARED, NODES, Space
 
 MAX_LEVELS = 32  # b ≥ 2 and fewer than 2³¹ intervals
 
@@ -66,10 +67,10 @@ def traverse(tree: Any, low: float, high: float, state: Any, out: Any, work: Any
     found = 0
     while level <= top and found < len(out):
         at = tree.starts[level] + i
-        work[1] += 1
+        work[COMPARED] += 1
         if tree.lo[at] <= high and low <= tree.hi[at]:
             if level > 0:
-                work[0] += 1
+                work[NODES] += 1
                 explored[level] += 1
                 level -= 1
                 i *= tree.b
@@ -98,6 +99,11 @@ def first(tree: Packed) -> Ints:
     """The state before the first interval: at the root, or behind it where there is none."""
     root = len(tree.starts) - 2
     return np.array([root if tree.starts[-1] else root + 1, 0], dtype=np.int64)
+
+
+def space(tree: Packed) -> Space:
+    n = int(tree.starts[1]) if len(tree.starts) > 1 else 0
+    return Space(n, int(tree.starts[-1]) - n, 0)
 
 
 def check(tree: Packed) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from topk.catalogue import Ints
 from topk.kernels.heaps import heapify
 from topk.papers.interval import packed
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes, branching_factor
+from topk.papers.interval.contract import QUEUED, Entries, IntervalIndex, Space, array_bytes, branching_factor
 from topk.papers.interval.lanes import drain
 
 
@@ -39,14 +39,19 @@ class RTree(IntervalIndex):
         explored = np.zeros(packed.MAX_LEVELS, np.int64)
         heap = self._rank[packed.meeting(self.tree, low, high, self.work, explored)].astype(np.int64)
         heapify(heap, heap, len(heap))
+        self.work[QUEUED] += len(heap)
         return heap, np.array([len(heap)])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(drain(state[0], state[1], self._rows, out))
+        return int(drain(state[0], state[1], self._rows, out, self.work))
 
     @property
     def nbytes(self) -> int:
         return array_bytes(self._rows, self._rank, *self.tree[:3])
+
+    @property
+    def space(self) -> Space:
+        return packed.space(self.tree)
 
     def check(self) -> None:
         packed.check(self.tree)

@@ -7,144 +7,26 @@ key of its child. Left-first traversal that skips extents without the value is g
 tree node all intervals share a point, so no extent has holes and each result costs O(b log_b n).
 
 The paper says only that its R-trees are incrementally updatable. Ours splits full nodes on the way down, so
-an insertion is one pass, and frees a node when its last slot goes. All trees share flat arrays; a node is a
-chunk of slots, because an interval tree has many nodes with two or three intervals. Chunks have 1, 2, 4, … or b slots,
-so that a free one can be used by the next node that wants as many. Only a first, packed build fits them exactly.
+an insertion is one pass, and frees a node when its last slot goes. All trees share flat arrays (`slot_pool.py`),
+because an interval tree has many nodes with two or three intervals.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.catalogue import Floats, Ints
-from topk.kernels.rows import with_room
+from topk.papers.interval.slot_pool import NOTHING, Forest, free_chunk, free_node, new_chunk, new_node
 
-CLASSES = 11  # sizes of chunks: 1, 2, 4, …, b, with b up to 1024
-SLOTS, NODES, FREE_NODE = CLASSES, CLASSES + 1, CLASSES + 2  # places in `meta` after the free-chunk heads
 MAX_DEPTH = 32  # 2³¹ entries at b = 2
-NOTHING = -1
-
-
-class Forest(NamedTuple):
-    """The shared pool. Slots: child node or row, extent, last key. Nodes: chunk, capacity, count, leaf."""
-
-    ref: NDArray[np.int32]
-    lo: Floats
-    hi: Floats
-    score: Floats
-    id: Ints
-    start: NDArray[np.int32]
-    capacity: NDArray[np.int16]
-    filled: NDArray[np.int16]
-    leaf: NDArray[np.uint8]
-    meta: Ints
-    b: int
-
-
-def empty(slots: int, nodes: int, b: int) -> Forest:
-    meta = np.full(CLASSES + 3, NOTHING, np.int64)
-    meta[SLOTS] = meta[NODES] = 0
-    return Forest(
-        np.empty(slots, np.int32),
-        np.empty(slots),
-        np.empty(slots),
-        np.empty(slots),
-        np.empty(slots, np.int64),
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.int16),
-        np.empty(nodes, np.int16),
-        np.empty(nodes, np.uint8),
-        meta,
-        b,
-    )
-
-
-def larger(forest: Forest, slots: int, nodes: int) -> Forest:
-    """The same forest, with room for `slots` and `nodes` more."""
-
-    s, v = int(forest.meta[SLOTS]), int(forest.meta[NODES])
-    columns: list[Any] = [with_room(a, s, slots) for a in forest[:5]]
-    columns += [with_room(a, v, nodes) for a in forest[5:9]]
-    columns += [forest.meta, forest.b]
-    return Forest(*columns)
 
 
 @kernel(inner=True)
 def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
     """Does a come after b (is it worse)?"""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
-
-
-@kernel(inner=True)
-def _size_of(f: Any, c: int) -> int:
-    """Slots of a chunk of class c."""
-    return min(1 << c, f.b)
-
-
-@kernel(inner=True)
-def _class_for(f: Any, capacity: int) -> int:
-    """The class of the smallest chunks with `capacity` slots."""
-    c = 0
-    while _size_of(f, c) < capacity:
-        c += 1
-    return c
-
-
-@kernel(inner=True)
-def _new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
-    """A node without slots in use, and room for `capacity`: exactly that if `packed`."""
-    node = f.meta[FREE_NODE]
-    if node != NOTHING:
-        f.meta[FREE_NODE] = f.start[node]
-    else:
-        node = f.meta[NODES]
-        f.meta[NODES] += 1
-    f.leaf[node] = leaf
-    f.filled[node] = 0
-    if packed:
-        _fresh_chunk(f, node, capacity)
-    else:
-        _new_chunk(f, node, capacity)
-    return node
-
-
-@kernel(inner=True)
-def _new_chunk(f: Any, node: int, capacity: int) -> None:
-    """At least `capacity` slots: a free chunk, else fresh ones."""
-    c = _class_for(f, capacity)
-    if f.meta[c] != NOTHING:
-        f.start[node] = f.meta[c]
-        f.meta[c] = f.ref[f.start[node]]
-        f.capacity[node] = _size_of(f, c)
-    else:
-        _fresh_chunk(f, node, _size_of(f, c))
-
-
-@kernel(inner=True)
-def _fresh_chunk(f: Any, node: int, capacity: int) -> None:
-    f.start[node] = f.meta[SLOTS]
-    f.meta[SLOTS] += capacity
-    f.capacity[node] = capacity
-
-
-@kernel(inner=True)
-def _free_chunk(f: Any, start: int, capacity: int) -> None:
-    c = _class_for(f, capacity)
-    if _size_of(f, c) > capacity:  # of a packed build: it loses what does not fill a class, once
-        c -= 1
-    f.ref[start] = f.meta[c]
-    f.meta[c] = start
-
-
-@kernel
-def _free_node(f: Any, node: int) -> None:
-    _free_chunk(f, f.start[node], f.capacity[node])
-    f.start[node] = f.meta[FREE_NODE]
-    f.meta[FREE_NODE] = node
 
 
 @kernel(inner=True)
@@ -170,10 +52,10 @@ def _open_slot(f: Any, node: int, slot: int) -> int:
     """Make room for one slot of a node that is not full; returns where it is."""
     if f.filled[node] == f.capacity[node]:
         old, capacity = f.start[node], f.capacity[node]
-        _new_chunk(f, node, capacity + 1)
+        new_chunk(f, node, capacity + 1)
         for t in range(f.filled[node]):
             _move(f, old + t, f.start[node] + t)
-        _free_chunk(f, old, capacity)
+        free_chunk(f, old, capacity)
     begin = f.start[node]
     for t in range(f.filled[node], slot, -1):
         _move(f, begin + t - 1, begin + t)
@@ -197,7 +79,7 @@ def _split(f: Any, parent: int, slot: int) -> None:
     """Split the full child in `slot` of a parent that is not full."""
     child = f.ref[f.start[parent] + slot]
     half = f.filled[child] // 2
-    right = _new_node(f, f.leaf[child], f.b)
+    right = new_node(f, f.leaf[child], f.b)
     for t in range(f.filled[child] - half):
         _move(f, f.start[child] + half + t, f.start[right] + t)
     f.filled[right] = f.filled[child] - half
@@ -226,9 +108,9 @@ def _route(f: Any, node: int, score: float, id: int) -> Any:
 def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: int) -> int:
     """Add an entry; returns the root, which changes when it splits. NOTHING is the empty tree."""
     if root == NOTHING:
-        root = _new_node(f, 1, 2)
+        root = new_node(f, 1, 2)
     if f.filled[root] == f.b:
-        above = _new_node(f, 0, min(4, f.b))
+        above = new_node(f, 0, min(4, f.b))
         f.filled[above] = 1
         f.ref[f.start[above]] = root
         _split(f, above, 0)
@@ -270,18 +152,18 @@ def delete(f: Any, root: int, score: float, id: int) -> int:
         begin = f.start[node]
         if level == depth or f.filled[path[level + 1]] == 0:
             if level < depth:
-                _free_node(f, path[level + 1])
+                free_node(f, path[level + 1])
             for t in range(slots[level] + 1, f.filled[node]):
                 _move(f, begin + t, begin + t - 1)
             f.filled[node] -= 1
         else:
             _summarise(f, begin + slots[level], path[level + 1])
     if f.filled[root] == 0:
-        _free_node(f, root)
+        free_node(f, root)
         return NOTHING
     while f.leaf[root] == 0 and f.filled[root] == 1:
         only = f.ref[f.start[root]]
-        _free_node(f, root)
+        free_node(f, root)
         root = only
     return root
 
@@ -295,7 +177,7 @@ def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any, packed: boo
     nodes = np.empty((n + f.b - 1) // f.b, np.int64)
     for v in range(len(nodes)):
         first, stop = v * f.b, min(n, v * f.b + f.b)
-        nodes[v] = _new_node(f, 1, stop - first, packed)
+        nodes[v] = new_node(f, 1, stop - first, packed)
         f.filled[nodes[v]] = stop - first
         for t in range(first, stop):
             _write(f, f.start[nodes[v]] + t - first, rows[t], lo[t], hi[t], scores[t], ids[t])
@@ -303,7 +185,7 @@ def bulk(f: Any, rows: Any, lo: Any, hi: Any, scores: Any, ids: Any, packed: boo
         above = np.empty((len(nodes) + f.b - 1) // f.b, np.int64)
         for v in range(len(above)):
             first, stop = v * f.b, min(len(nodes), v * f.b + f.b)
-            above[v] = _new_node(f, 0, stop - first, packed)
+            above[v] = new_node(f, 0, stop - first, packed)
             f.filled[above[v]] = stop - first
             for t in range(first, stop):
                 _summarise(f, f.start[above[v]] + t - first, nodes[t])

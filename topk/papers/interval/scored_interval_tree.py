@@ -15,7 +15,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.papers.interval import skeleton
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes
+from topk.papers.interval.contract import COMPARED, NODES, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import add_lane, advance_top, new_lanes
 
 
@@ -23,7 +23,7 @@ from topk.papers.interval.lanes import add_lane, advance_top, new_lanes
 def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: Any) -> int:
     lo, hi, _, members, _, _ = data
     while at < stop:
-        work[1] += 1
+        work[COMPARED] += 1
         i = members[at]
         if lo[i] <= high and low <= hi[i]:
             return at
@@ -41,11 +41,11 @@ def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any
     while waiting > 0:
         node, waiting = skeleton.step(tree, low, high, stack, waiting)
         if least[node] <= high and low <= most[node]:
-            work[0] += 1
+            work[NODES] += 1
             stop = offsets[node + 1]
             at = _next_in_list(data, offsets[node], stop, low, high, work)
             if at < stop:
-                lanes = add_lane(lanes, lane, np.int64(members[at]), at, stop)
+                lanes = add_lane(lanes, lane, np.int64(members[at]), at, stop, work)
                 lane += 1
     return lanes, lane
 
@@ -60,7 +60,7 @@ def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any,
         out[found] = rows[ranks[0]]
         found += 1
         at[lane] = _next_in_list(data, at[lane] + 1, stop[lane], low, high, work)
-        size[0] = advance_top(lanes, size[0], members)
+        size[0] = advance_top(lanes, size[0], members, work)
     return found
 
 
@@ -88,6 +88,12 @@ class ScoredIntervalTree(IntervalIndex):
     @property
     def nbytes(self) -> int:
         return array_bytes(self._rows, *self._tree, *self._data)
+
+    @property
+    def space(self) -> Space:
+        """A node also keeps the range of its intervals."""
+        nodes = len(self._tree.centre)
+        return Space(len(self), nodes, nodes)
 
     def check(self) -> None:
         lo, hi, offsets, members, low, high = self._data

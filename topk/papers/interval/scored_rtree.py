@@ -14,7 +14,7 @@ import numpy as np
 
 from topk.catalogue import Ints
 from topk.papers.interval import packed
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes, branching_factor
+from topk.papers.interval.contract import Entries, IntervalIndex, Space, array_bytes, branching_factor
 
 
 class ScoredRTree(IntervalIndex):
@@ -43,6 +43,10 @@ class ScoredRTree(IntervalIndex):
     @property
     def nbytes(self) -> int:
         return array_bytes(self._rows, *self.tree[:3])
+
+    @property
+    def space(self) -> Space:
+        return packed.space(self.tree)
 
     def check(self) -> None:
         packed.check(self.tree)

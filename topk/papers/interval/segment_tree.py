@@ -18,7 +18,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.segments import MOST, maximal_nodes
-from topk.papers.interval.contract import Entries, IntervalIndex, array_bytes
+from topk.papers.interval.contract import NODES, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import add_lane, advance_top, new_lanes
 
 _NONE = -1
@@ -52,9 +52,10 @@ def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) ->
     right = last + ((len(offsets) - 1) >> 1)
     while left > 0:
         for node in range(left, right + 1):
-            work[0] += 1
+            work[NODES] += 1
             if offsets[node] < offsets[node + 1]:
-                lanes = add_lane(lanes, lane, np.int64(members[offsets[node]]), offsets[node], offsets[node + 1])
+                first_rank = np.int64(members[offsets[node]])
+                lanes = add_lane(lanes, lane, first_rank, offsets[node], offsets[node + 1], work)
                 lane += 1
         left >>= 1
         right >>= 1
@@ -62,7 +63,7 @@ def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) ->
 
 
 @kernel
-def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) -> int:
+def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any, work: Any) -> int:
     """Copies of an interval in several lanes come out one after the other: last[0] is the rank before."""
     ranks, which, at, _ = lanes
     found = 0
@@ -72,7 +73,7 @@ def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any) 
             out[found] = rows[last[0]]
             found += 1
         at[which[0]] += 1
-        size[0] = advance_top(lanes, size[0], members)
+        size[0] = advance_top(lanes, size[0], members, work)
     return found
 
 
@@ -96,12 +97,16 @@ class SegmentTree(IntervalIndex):
         return lanes, np.array([size]), np.array([_NONE])
 
     def _advance(self, state: Any, out: Ints) -> int:
-        return int(_merge(self._members, self._rows, *state, out))
+        return int(_merge(self._members, self._rows, *state, out, self.work))
 
     @property
     def nbytes(self) -> int:
         # The bounds are kept for `check` only: no query compares them.
         return array_bytes(self._rows, self._ends, self._offsets, self._members)
+
+    @property
+    def space(self) -> Space:
+        return Space(len(self._members), 0, len(self._offsets) - 2)
 
     def check(self) -> None:
         slots = 2 * len(self._ends) + 1

@@ -32,7 +32,7 @@ class SoptRTree(ScoredRTree):
 
     def _arrange(self, ranked: Entries) -> Entries:
         first, last, slots = to_slots(ranked.lo, ranked.hi)
-        tails, heads = constraint_graph(first, last, slots)
+        tails, heads, self.blocks = constraint_graph(first, last, slots)
         self.edges = len(tails)
         order = arrange(first, tails, heads)
         self._rank_at = order.astype(np.int32)
@@ -42,7 +42,7 @@ class SoptRTree(ScoredRTree):
         if low == high:
             return super()._open(low, high)
         positions = packed.meeting(self.tree, low, high, self.work, self.explored)
-        return SortedRows(self._rows[positions[np.argsort(self._rank_at[positions])]])
+        return SortedRows(self._rows[positions[np.argsort(self._rank_at[positions])]], self.work)
 
     def _advance(self, state: Any, out: Ints) -> int:
         return state.hand_out(out) if isinstance(state, SortedRows) else super()._advance(state, out)

@@ -5,6 +5,9 @@ j and has a non-empty list. A search walks the set bits of one vector, so its ti
 beyond the answer. Clipping keeps only the covering segment of each vector: L·(per start)+1 bits instead of
 R·(per start).
 
+The paper's search looks at all N bits of a full vector, 625 words at R = 5,000 and L = 128. Only those of the covering
+segment can be set: with `segment` a search looks at their words alone, and a full vector is read like a clipped one.
+
 Ours: a value between two positions needs the intervals set in both vectors.
 """
 
@@ -17,8 +20,8 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.bits import ONE, ZERO, lowest_bit
-from topk.papers.interval.contract import array_bytes
-from topk.papers.predicate.construct import decode
+from topk.papers.interval.contract import NODES, PROBED, Entries, array_bytes
+from topk.papers.predicate.construct import covering_segment, decode
 from topk.papers.predicate.contract import room_for
 from topk.papers.predicate.pieces import Bitmaps, ConstructIndex, first_bit
 
@@ -49,7 +52,12 @@ def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
     found = np.empty(64, np.int64)
     size = 0
     first = first_bit(s, bitmaps.clipped, j)
-    for w in range(words.shape[1]):
+    begin, end = 0, words.shape[1]
+    if bitmaps.segment:
+        low, high = covering_segment(s, j, False)
+        begin, end = max(low, 0) >> 6, min((high >> 6) + 1, end)
+    work[PROBED] += end - begin
+    for w in range(begin, end):
         word = words[j, w]
         while word != ZERO:
             c = first + 64 * w + lowest_bit(word)
@@ -60,7 +68,7 @@ def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
                 found = room_for(found, size)
             found[size] = c
             size += 1
-    work[0] += size
+    work[NODES] += size
     return found[:size]
 
 
@@ -68,12 +76,13 @@ class BitmapIndex(ConstructIndex):
     """SCI and LCI with a vector per position."""
 
     clipped: bool
+    segment = False
 
     def _allocate(self, expected: int) -> None:
         super()._allocate(expected)
         coordinates = self.cells * self.shape.per_start
         bits = self.shape.longest * self.shape.per_start + 1 if self.clipped else coordinates
-        self._bitmaps = Bitmaps(np.zeros((self.cells, -(-bits // 64)), np.uint64), self.clipped)
+        self._bitmaps = Bitmaps(np.zeros((self.cells, -(-bits // 64)), np.uint64), self.clipped, self.segment)
 
     def locate(self, value: float) -> Ints:
         return _locate(self.shape, self._bitmaps, self.position(value), self.work)
@@ -81,6 +90,10 @@ class BitmapIndex(ConstructIndex):
     @property
     def nbytes(self) -> int:
         return super().nbytes + array_bytes(self._bitmaps.words)
+
+    @property
+    def allocated_bytes(self) -> int:
+        return super().allocated_bytes + array_bytes(self._bitmaps.words)
 
     def check(self) -> None:
         super().check()
@@ -91,7 +104,18 @@ class BitmapIndex(ConstructIndex):
             assert np.array_equal(_set_at(self.shape, self._bitmaps, c), covers), f"bit {c} of some vector"
 
 
-class Sci(BitmapIndex):
+class FullBitmapIndex(BitmapIndex):
+    options = {  # noqa: RUF012
+        **BitmapIndex.options,
+        "segment": "look at the words of the covering segment only; false: at all of a vector, as the paper has it",
+    }
+
+    def __init__(self, entries: Entries, segment: bool = False, **rest: Any) -> None:
+        self.segment = bool(segment)
+        super().__init__(entries, **rest)
+
+
+class Sci(FullBitmapIndex):
     name, logarithmic, clipped = "sci", False, False
 
 
@@ -99,7 +123,7 @@ class SciClipped(BitmapIndex):
     name, logarithmic, clipped = "sci-bc", False, True
 
 
-class Lci(BitmapIndex):
+class Lci(FullBitmapIndex):
     name, logarithmic, clipped = "lci", True, False
 
 

@@ -160,7 +160,7 @@ class Unranked(IntervalIndex):
 
     def _open(self, low: float, high: float) -> Any:
         rows = self.stabbed(low) if low == high else self.meeting(low, high)
-        return SortedRows(rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))])
+        return SortedRows(rows[np.lexsort((self._known.ids[rows], -self._known.scores[rows]))], self.work)
 
     def _advance(self, state: Any, out: Ints) -> int:
         return int(state.hand_out(out))
@@ -249,3 +249,7 @@ class PredicateIndex(Unranked):
     @property
     def nbytes(self) -> int:
         return list_bytes(self._lists) + self.known_bytes
+
+    @property
+    def allocated_bytes(self) -> int:
+        return array_bytes(*self._lists) + self.known_bytes

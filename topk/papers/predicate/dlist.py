@@ -11,6 +11,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Ints
+from topk.papers.interval.contract import COMPARED, NODES
 from topk.papers.predicate.contract import END, PredicateIndex, listed, new_lists, prepend, room_for, unlink
 
 
@@ -33,11 +34,11 @@ def _meeting(lists: Any, known: Any, low: float, high: float, first: int, last: 
     found = np.empty(64, np.int64)
     size = 0
     for z in range(first, last + 1):
-        work[0] += 1
+        work[NODES] += 1
         cell = lists.head[z]
         while cell != END:
             row = lists.row[cell]
-            work[1] += 1
+            work[COMPARED] += 1
             new = z == first or known.left[row] == z
             if new and known.lo[row] <= high and low <= known.hi[row]:
                 found = room_for(found, size)

@@ -1,7 +1,7 @@
 """What all indexes of virtual construct intervals share: a list of rows per coordinate, filled by decomposition.
 
 A predicate is decomposed into construct intervals and its row goes into the list of each. The four with
-bitmap vectors (`bitmap.py`) and the two without (`virtual.py`) differ only in how a search finds the
+bitmap vectors (`bitmap.py`) and the four without (`virtual.py`) differ only in how a search finds the
 coordinates whose lists it must read.
 
 Ours: neighbouring pieces of a predicate share an end, where the paper would report it twice; a row is
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.bits import ONE
-from topk.papers.interval.contract import Entries
+from topk.papers.interval.contract import COMPARED, NODES, PROBED, Entries
 from topk.papers.predicate.construct import Shape, covering_segment, decode, find_coordinate, piece, shape
 from topk.papers.predicate.contract import END, PredicateIndex, listed, new_lists, prepend, room_for, unlink
 
@@ -26,6 +26,7 @@ from topk.papers.predicate.contract import END, PredicateIndex, listed, new_list
 class Bitmaps(NamedTuple):
     words: NDArray[np.uint64]  # (R, words per vector); (0, 0) where there are none
     clipped: bool
+    segment: bool  # a search looks at the words of the covering segment only
 
 
 @kernel(inner=True)
@@ -86,7 +87,7 @@ def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where
         cell = head[located[t]]
         while cell != END:
             row = row_at[cell]
-            work[1] += 1
+            work[COMPARED] += 1
             if lo[row] <= value and value <= hi[row] and not (joint and left[row] != j):
                 if size == len(found):
                     found = room_for(found, size)
@@ -111,15 +112,16 @@ def read_range(s: Any, lists: Any, known: Any, event: Any, where: float, last: i
     size = 0
     for c in range(max(covering_segment(s, j, where != j)[0], 0), (last + 1) * s.per_start):
         cell = head[c]
+        work[PROBED] += 1
         if cell == END:
             continue
         a, b = decode(s, c)
         if b < where:
             continue
-        work[0] += 1
+        work[NODES] += 1
         while cell != END:
             row = row_at[cell]
-            work[1] += 1
+            work[COMPARED] += 1
             new = a < j or a == left[row] or (a == j and where > j)
             if new and lo[row] <= high and low <= hi[row]:
                 found = room_for(found, size)
@@ -141,7 +143,7 @@ class ConstructIndex(PredicateIndex):
 
     def _allocate(self, expected: int) -> None:
         self._lists = new_lists(self.cells * self.shape.per_start, 2 * expected)
-        self._bitmaps = Bitmaps(np.zeros((0, 0), np.uint64), False)
+        self._bitmaps = Bitmaps(np.zeros((0, 0), np.uint64), False, False)
 
     def _most_cells(self, width: Any) -> Any:
         return width // self.shape.longest + self.shape.per_start + 1

@@ -1,0 +1,118 @@
+"""Baseline: an aggregate R-tree in one dimension, after the Ra*-tree (Jürgens & Lenz 1998; VLDB 2008, section 5).
+
+Intervals are grouped by position, as in the conventional R-tree, and every node also keeps the best rank below it. A
+query takes nodes best first from a queue: what comes out is the next result, or a node whose children that contain the
+value are queued. Unlike the score-sorted structures it does not stop at the first hit of a node, and unlike the
+conventional R-tree it does not collect everything first: O(b·log_b n) per result where positions and scores agree, O(n)
+at worst.
+
+The paper says that such trees need k up front. Ours does not: the queue is the state of the iterator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coverlay import kernel
+from topk.catalogue import Ints
+from topk.kernels.heaps import pop, push
+from topk.papers.interval import packed
+from topk.papers.interval.contract import (
+    COMPARED,
+    NODES,
+    QUEUED,
+    Entries,
+    IntervalIndex,
+    Space,
+    array_bytes,
+    branching_factor,
+)
+from topk.papers.interval.lanes import levels
+from topk.papers.interval.rtree import middles
+
+
+@kernel
+def _best_below(starts: Any, b: int, best: Any) -> None:
+    """best[: intervals] are ranks; the rest becomes the least rank below each node."""
+    for level in range(1, len(starts) - 1):
+        below, end = starts[level - 1], starts[level]
+        for i in range(starts[level + 1] - starts[level]):
+            least = best[below + i * b]
+            for child in range(below + i * b + 1, min(below + i * b + b, end)):
+                least = min(least, best[child])
+            best[starts[level] + i] = least
+
+
+@kernel
+def _advance(tree: Any, best: Any, low: float, high: float, queue: Any, out: Any, work: Any) -> Any:
+    """Positions of the next results; the queue holds (best rank, node), nodes of level l numbered from starts[l]."""
+    keys, items, size = queue
+    starts, b = tree.starts, tree.b
+    found = 0
+    while size > 0 and found < len(out):
+        at = items[0]
+        work[QUEUED] += levels(size)
+        size = pop(keys, items, size)
+        if at < starts[1]:
+            out[found] = at
+            found += 1
+            continue
+        work[NODES] += 1
+        level = 1
+        while at >= starts[level + 1]:
+            level += 1
+        first = starts[level - 1] + (at - starts[level]) * b
+        if size + b > len(keys):
+            keys = np.concatenate((keys, np.empty(len(keys) + b, np.int64)))
+            items = np.concatenate((items, np.empty(len(items) + b, np.int64)))
+        for child in range(first, min(first + b, starts[level])):
+            work[COMPARED] += 1
+            if tree.lo[child] <= high and low <= tree.hi[child]:
+                size = push(keys, items, size, np.int64(best[child]), child)
+                work[QUEUED] += levels(size)
+    return (keys, items, size), found
+
+
+class AggregateRTree(IntervalIndex):
+    name = "aggregate-rtree"
+    options = {"b": "branching factor"}  # noqa: RUF012
+
+    def __init__(self, entries: Entries, b: int = 50) -> None:
+        super().__init__()
+        rows, lo, hi, _, _ = entries.ranked()
+        rank = np.argsort(middles(lo, hi), kind="stable").astype(np.int32)  # by position in the tree
+        self._rows = rows[rank].astype(np.int32)
+        self.tree = packed.pack(lo[rank], hi[rank], branching_factor(b))
+        self._best = np.empty(int(self.tree.starts[-1]), np.int32)
+        self._best[: len(rank)] = rank
+        _best_below(self.tree.starts, self.tree.b, self._best)
+
+    def _open(self, low: float, high: float) -> Any:
+        keys, items = np.zeros(64, np.int64), np.zeros(64, np.int64)
+        size = int(len(self) > 0)
+        items[0] = len(self._best) - 1  # the root is the last
+        return [low, high, (keys, items, size)]
+
+    def _advance(self, state: Any, out: Ints) -> int:
+        state[2], found = _advance(self.tree, self._best, state[0], state[1], state[2], out, self.work)
+        out[:found] = self._rows[out[:found]]
+        return int(found)
+
+    @property
+    def nbytes(self) -> int:
+        return array_bytes(self._rows, self._best, *self.tree[:3])
+
+    @property
+    def space(self) -> Space:
+        return packed.space(self.tree)
+
+    def check(self) -> None:
+        packed.check(self.tree)
+        starts, b = self.tree.starts, self.tree.b
+        assert (np.sort(self._best[: len(self)]) == np.arange(len(self))).all(), "the arrangement is a permutation"
+        for level in range(1, len(starts) - 1):
+            below, here = self._best[starts[level - 1] : starts[level]], self._best[starts[level] : starts[level + 1]]
+            least = np.minimum.reduceat(below, np.arange(0, len(below), b))
+            assert (least == here).all(), "a node keeps the best rank below it"

@@ -1,0 +1,64 @@
+"""The inner loops of `threshold_merge.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coverlay import kernel
+from topk.kernels.heaps import offer
+
+
+@kernel
+def absorb(block: Any, counts: Any, needs: Any, hits: Any, size: int) -> int:
+    """Count the rows of a block; those that are complete become hits."""
+    for t in range(len(block)):
+        row = block[t]
+        counts[row] += 1
+        if counts[row] == needs[row]:
+            hits[size] = row
+            size += 1
+    return size
+
+
+@kernel
+def within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
+    """How many hits are not worse than (score, id)."""
+    count = 0
+    for t in range(len(hits)):
+        s = scores[hits[t]]
+        count += s > score or (s == score and ids[hits[t]] <= id)
+    return count
+
+
+@kernel
+def threshold_rounds(
+    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
+) -> Any:
+    """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
+
+    rows[r] holds (lo, hi, weight) per attribute, an empty interval where not mentioned. Returns the rounds done and
+    whether the threshold has been passed.
+    """
+    attributes, seen, ids, best_scores, best_ids, size = scratch
+    low, high = box
+    for p in range(begin, stop):
+        threshold = 0.0
+        for s in range(len(lengths)):
+            if p >= lengths[s]:
+                continue  # exhausted: unseen subscriptions hold nothing here
+            row = buffers[s, p]
+            weight = rows[row, attributes[s], 2]
+            threshold = max(threshold, weight) if largest else threshold + weight
+            if seen[row]:
+                continue
+            seen[row] = 1
+            score = 0.0
+            for j in range(len(low)):
+                if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
+                    w = rows[row, j, 2]
+                    score = max(score, w) if largest else score + w
+            size[0] = offer(best_scores, best_ids, size[0], score, ids[row])
+            size[1] += 1
+        if size[0] == len(best_ids) and best_scores[0] > threshold:
+            return p + 1, True
+    return stop, False
