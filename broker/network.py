@@ -40,7 +40,6 @@ from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 from routing.strategies import STRATEGIES
 from routing.strategies.skyband import EXACT_SCAN
-from topk.places.distance import GREAT_CIRCLE
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Settings:
     matcher: str = topk.AUTO
     matcher_options: Mapping[str, Any] = field(default_factory=dict)
     place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
-    metric: str = GREAT_CIRCLE  # of distances between places
+    metric: Literal["great-circle", "degrees"] = "great-circle"  # of distances between places
     max_distance: float | None = None  # where nearness ends, in the metric's unit; None: the largest on the map
     k: int | None = None
     ranked: RankedRouting | None = None  # the k best of the whole network are served; None: of each broker

@@ -225,7 +225,8 @@ def make_ranking(
             "matching by places needs events with a place: attributes of the kinds latitude and longitude"
         )
     if max_distance is None:
-        max_distance = 1.0 if place is None else furthest(*domain[list(place)].T, checked_metric(metric))
+        low, high = domain[list(place or (0, 0))].T
+        max_distance = 1.0 if place is None else furthest(low, high, checked_metric(metric))
     if not (math.isfinite(max_distance) and max_distance > 0):
         unit = UNITS[checked_metric(metric)]
         raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of {unit} above 0")

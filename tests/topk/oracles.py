@@ -101,7 +101,7 @@ def arrangement(intervals: Sequence[tuple[float, float]]) -> list[int]:
     return placed
 
 
-def great_circle(a, b):
+def great_circle(a: tuple[float, float], b: tuple[float, float]) -> float:
     """Kilometres by atan2 of sine and cosine of the angle (the spherical case of Vincenty's formula)."""
     (lat, lon), (other_lat, other_lon) = (map(math.radians, place) for place in (a, b))
     turn = other_lon - lon

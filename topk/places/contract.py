@@ -128,8 +128,8 @@ def rows_of(catalogue: PlacedCatalogue) -> Floats:
 
 def ask_for(place: tuple[float, float], far: float, metric: str, need: int = NOTHING) -> Ask:
     """The question of an event at this place."""
-    where = (np.inf, np.inf, np.inf) if place == NOWHERE else coordinates(np.array([place]), metric)[0].tolist()
-    return Ask(*where, far, radius(metric), need)
+    x, y, z = (np.inf, np.inf, np.inf) if place == NOWHERE else coordinates(np.array([place]), metric)[0].tolist()
+    return Ask(x, y, z, far, radius(metric), need)
 
 
 class Workspace(NamedTuple):
@@ -212,8 +212,9 @@ class PlacedIndex(StoredIndex[Scratch]):
         return best_first(*self._search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
-        same = {"dimensions": self.dimensions, "max_distance": self.max_distance, "metric": self.metric}
-        self.add_one(from_located([(expression, place, alpha)], ids=[self._fresh(id)], **same))
+        given, ids = [(expression, place, alpha)], [self._fresh(id)]
+        far, metric = self.max_distance, self.metric
+        self.add_one(from_located(given, dimensions=self.dimensions, ids=ids, max_distance=far, metric=metric))
 
     def add_one(self, one: PlacedCatalogue) -> None:
         """Add the only row of a catalogue, as `located` makes it."""

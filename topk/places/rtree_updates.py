@@ -1,10 +1,10 @@
 """Insertion into and deletion from the R-tree of places (Guttman, SIGMOD 1984).
 
 Insertion goes where the extents grow least, an overflowing node is split along the axis and at the rank where the
-halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a dimension of its own unless the tree is one
-of places only, as published (`rtree.DIVIDED`). A leaf that falls
-below that is dissolved and its subscriptions inserted again; inner nodes may run low but not empty. An update costs
-O(fan · height), and with `token` what it changes in the forests on the way up.
+halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a dimension of its own unless the tree is
+one of places only, as published (`rtree.DIVIDED`). A leaf that falls below that is dissolved and its subscriptions
+inserted again; inner nodes may run low but not empty. An update costs O(fan · height), and with `token` what it changes
+in the forests on the way up.
 """
 
 from __future__ import annotations

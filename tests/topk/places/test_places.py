@@ -24,9 +24,9 @@ from tests.topk.oracles import great_circle
 from topk.places import METHODS, from_located, rtree_packing
 from topk.places.catalogue import PlacedEvent
 from topk.places.contract import SEMANTICS
+from topk.places.distance import DEGREES, GREAT_CIRCLE, METRICS
 from topk.places.rt_tree import BOUNDS, ORDERS
 from topk.places.rtree_index import INSERTION, PACKINGS, PLACES
-from topk.places.distance import DEGREES, GREAT_CIRCLE, METRICS
 
 DIMENSIONS = 5
 every_method = pytest.mark.parametrize("method", sorted(METHODS))

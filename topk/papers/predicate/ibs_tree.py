@@ -247,8 +247,7 @@ class IntervalBinarySearchTree(Unranked):
         self._learn(row, lo, hi, score, id)
         used = int(self._tree.meta[0])
         if used + 2 > len(self._tree.key):
-            columns = [with_room(column, used, used + 2) for column in self._tree[:3]]
-            self._tree = Tree(*columns, self._tree.meta)
+            self._tree = Tree._make([*(with_room(c, used, used + 2) for c in self._tree[:3]), self._tree.meta])
             self._marks = self._marks._replace(head=fitted(self._marks.head, 3 * len(self._tree.key), END))
         self._marks = with_cells(self._marks, 2 * _MOST_DEPTH)
         if _insert(self._tree, self._marks, row, lo, hi) > 2 * np.log2(used + 2) + _SLACK:
