@@ -94,6 +94,20 @@ class Saving(Rule):
 
 
 @dataclass(frozen=True)
+class Saves(Rule):
+    """A cost falls, by no stated share: every seed must show it beyond the noise of the cost that is left."""
+
+    unit: str = " %"
+
+    @property
+    def band(self) -> str:
+        return "above 0 %"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if 100.0 - (100.0 - min(values)) * (1.0 + noise) > 0.0 else FAILS
+
+
+@dataclass(frozen=True)
 class About(Rule):
     """A value is about the published one: off by no more than a stated factor, either way."""
 
