@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -241,6 +242,8 @@ def reproduce(options: argparse.Namespace) -> int:
     chosen = documents() if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
         complain(ledgers.coming(document, options.quick))
+    # A run of hours is ended by `timeout` or `kill` as well as by a key: what was judged is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
