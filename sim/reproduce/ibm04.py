@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import topk
+from sim.reproduce.ibm04_beside import beside
 from sim.reproduce.measure import WARM_UP, Bout, Series, measure
 from sim.reproduce.rules import ACCOUNTED, TIME
 from sim.reproduce.sheet import Cause, Sheet, Swept
@@ -45,6 +46,12 @@ FAR = ("LCI-BC", "LCI-BV", "LCI-BV(DT)", "IS-lists")  # those that Figure 6(b) h
 def run(sheet: Sheet) -> None:
     figure5(sheet)
     figures6and7(sheet)
+    beside(
+        sheet,
+        MODERATE,
+        lambda n, seed: predicates(n, MODERATE, 200, seed),
+        lambda name, x, y, **more: make(name, x, y, MODERATE, L, **more),
+    )
 
 
 def predicates(n: int, attribute_range: int, longest: int, seed: int = 1) -> tuple[Any, Any]:
@@ -54,12 +61,12 @@ def predicates(n: int, attribute_range: int, longest: int, seed: int = 1) -> tup
     return x.astype(float), np.minimum(x + rng.integers(1, longest + 1, n), attribute_range).astype(float)
 
 
-def make(name: str, x: Any, y: Any, attribute_range: int, length: int) -> Any:
+def make(name: str, x: Any, y: Any, attribute_range: int, length: int, **more: Any) -> Any:
     n = len(x)
     entries = Entries(np.arange(n), x, y, np.zeros(n), np.arange(n))
-    options: dict[str, Any] = {}
-    if name != "is-list":
-        options = {"cells": attribute_range, "low": 1.0, "high": float(attribute_range)}
+    options = more
+    if name not in ("is-list", "ibs-tree"):
+        options |= {"cells": attribute_range, "low": 1.0, "high": float(attribute_range)}
     if name.startswith(("sci", "lci")):
         options["length"] = length
     return topk.interval_indexes()[name](entries, **options)

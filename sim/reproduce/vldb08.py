@@ -20,6 +20,7 @@ import topk
 from sim.reproduce.measure import WARM_UP, Bout, Series, counter, operations
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Cause, Sheet, Swept
+from sim.reproduce.vldb08_beside import beside
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.papers.interval.contract import Entries
 
@@ -42,6 +43,7 @@ Data = tuple[Any, Any, Any]  # middles, half-lengths, events
 def run(sheet: Sheet) -> None:
     for part in (table2, figure6, figures7and8, figure9):
         part(sheet)
+    beside(sheet, NAMES, _one_dimension, _nothing())
 
 
 def generate(n: int, d: int, events: int, skew_length: float = 0.75, seed: int = 1) -> Data:
@@ -54,6 +56,11 @@ def _entries(data: Data) -> Entries:
     middle, half = data[0][:, 0], data[1][:, 0]
     n = len(middle)
     return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
+
+
+def _one_dimension(n: int, seed: int) -> tuple[Entries, Any]:
+    data = generate(n, 1, 1000 + WARM_UP, seed=seed)
+    return _entries(data), data[2][:, 0]
 
 
 _AWAY = 2.0  # outside of the domain: an interval there is never stabbed
