@@ -226,15 +226,18 @@ def test_a_score_that_falls_exposes_who_was_held_back_before_the_news_goes_out(w
 
 
 def test_nobody_is_served_twice_whose_score_changes_while_an_event_looks_for_it():
-    """The publisher's table has the old score when the home of the subscription answers with the new one."""
-    hidden, wide = scored(1.0, 5.0, 2.0), scored(0.0, 6.0, 3.0)
-    network = network_of(4, WAYS[5], ("boxes", "exact"), 3, [hidden, wide], kind_of_overlay="line")
-    network.subscribe(3, 0, wide)
-    network.subscribe(3, 1, hidden)
+    """The publisher's table has the old score when the home of the subscription answers with the new one.
+
+    It ranks second, so it is not sure until the answers are there whether somebody hidden comes before it.
+    """
+    best, second = scored(0.0, 4.0, 3.0), scored(1.0, 6.0, 2.0)
+    network = network_of(4, WAYS[5], ("boxes", "exact"), 3, [best, second], kind_of_overlay="line")
+    network.subscribe(3, 0, best)
+    network.subscribe(3, 1, second)
     network.run()
-    network.publish(0, 0, np.full(3, 4.0))
+    network.publish(0, 0, np.full(3, 3.0))
     network.run(network.env.now + 1.5)
-    network.rerank(0, scored(0.0, 6.0, 1.0))
+    network.rerank(1, scored(1.0, 6.0, 1.0))
     network.run()
     network.check()
     assert sorted(subscription for _, subscription, _ in served_by(network, 0)) == [0, 1]
