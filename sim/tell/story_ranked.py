@@ -34,8 +34,9 @@ class RankedStory(Story):
 
     def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
         super().__init__(run, trace)
-        matching, settings = run.experiment.matching, settings_of(run.experiment, self.workload)
-        self.truth = Truth(self.workload, matching.semantics, matching.kind, settings.ranking.max_distance)
+        matching, ranking = run.experiment.matching, settings_of(run.experiment, self.workload).ranking
+        far, metric = ranking.max_distance, ranking.metric
+        self.truth = Truth(self.workload, matching.semantics, matching.kind, far, metric)
         self.ranked = trace.read("ranked")
         self.versions = Versions.of(self.workload, trace.arrow("operations")[0])
 
