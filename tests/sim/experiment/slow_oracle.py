@@ -15,9 +15,12 @@ from broker.trace.schema import CRASHED, LINK_DOWN, QUEUE_FULL
 from sim.experiment import oracle
 from sim.experiment.oracle_paths import mergers
 from sim.experiment.oracle_versions import Versions
+from tests.topk.oracles import great_circle
 
 
-def score(workload: Any, row: int, values: Any, weights: Any, semantics: str, kind: str, far: float) -> float | None:
+def score(
+    workload: Any, row: int, values: Any, weights: Any, semantics: str, kind: str, far: float, metric: str
+) -> float | None:
     """The score of a subscription for an event, None if it is not reached."""
     names = np.flatnonzero(workload.mentioned[row]).tolist()
     residue = workload.residue(row)
@@ -40,15 +43,21 @@ def score(workload: Any, row: int, values: Any, weights: Any, semantics: str, ki
         place = workload.nearest(row)
         if place is None:
             return text
-        north, east = (place[i] - values[workload.schema.place[i]] for i in (0, 1))
-        distance = math.sqrt(north * north + east * east)
+        spot, there = (place[0], place[1]), tuple(float(values[column]) for column in workload.schema.place)
+        distance = great_circle(spot, there) if metric == "great-circle" else math.dist(spot, there)
         close = 0.0 if math.isnan(distance) else max(0.0, 1.0 - distance / far)
         return (1.0 - place[2]) * text + place[2] * close
     return sum((weight[name] for name in held), 0.0) if semantics == "relaxed" else float(workload.scores[row])
 
 
 def judge(
-    workload: Any, tables: Any, semantics: str, k: int | None, kind: str = "boxes", far: float = 1.0
+    workload: Any,
+    tables: Any,
+    semantics: str,
+    k: int | None,
+    kind: str = "boxes",
+    far: float = 1.0,
+    metric: str = "degrees",
 ) -> Counter[str]:
     """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
@@ -75,7 +84,8 @@ def judge(
         for broker in range(brokers):
             found = []
             for at in np.flatnonzero(home == broker):
-                value = score(workload, int(lives.number[at]), workload.events[event], weights, semantics, kind, far)
+                row, values = int(lives.number[at]), workload.events[event]
+                value = score(workload, row, values, weights, semantics, kind, far, metric)
                 if value is not None:
                     found.append((-value, int(lives.number[at]), at))
             if broker in step_at:
