@@ -43,7 +43,8 @@ def score(
         place = workload.nearest(row)
         if place is None:
             return text
-        spot, there = (place[0], place[1]), tuple(float(values[column]) for column in workload.schema.place)
+        north, east = workload.schema.place
+        spot, there = (place[0], place[1]), (float(values[north]), float(values[east]))
         distance = great_circle(spot, there) if metric == "great-circle" else math.dist(spot, there)
         close = 0.0 if math.isnan(distance) else max(0.0, 1.0 - distance / far)
         return (1.0 - place[2]) * text + place[2] * close
