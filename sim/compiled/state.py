@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled import records as r
-from topk.kernels.structures import kept, structure
+from topk.kernels.structures import kept, put_fields, structure
 
 Array = NDArray[Any]
 
@@ -129,20 +129,8 @@ def world_of(arrays: Arrays) -> Any:
 
 
 @kernel
-def _put(w: Any, a: Any) -> None:
-    w.run, w.wires, w.routes, w.learn_first, w.learn = a.run, a.wires, a.routes, a.learn_first, a.learn
-    w.near_first, w.near, w.brokers, w.subscriptions = a.near_first, a.near, a.brokers, a.subscriptions
-    w.points, w.mentioned, w.weights, w.named, w.local_rows = a.points, a.mentioned, a.weights, a.named, a.local_rows
-    w.events, w.timeline, w.operations, w.messages = a.events, a.timeline, a.operations, a.messages
-    w.calendar, w.draws, w.service_draws, w.nodes = a.calendar, a.draws, a.service_draws, a.nodes
-    w.prices, w.search_prices = a.prices, a.search_prices
-    w.keys, w.equal, w.entry_node, w.link_rows = a.keys, a.equal, a.entry_node, a.link_rows
-    w.passed, w.chains, w.indexes = a.passed, a.chains, a.indexes
-    w.index_points, w.index_words, w.index_owners = a.index_points, a.index_words, a.index_owners
-    w.index_tops, w.index_top_words, w.grid, w.guards = a.index_tops, a.index_top_words, a.grid, a.guards
-    w.domain, w.box, w.control, w.decisions = a.domain, a.box, a.control, a.decisions
-    w.publications, w.deliveries, w.faults = a.publications, a.deliveries, a.faults
-    w.sample_due, w.sampled_at, w.samples, w.no_nodes = a.sample_due, a.sampled_at, a.samples, a.no_nodes
+def _put(w: Any, arrays: Any) -> None:
+    put_fields(w, arrays)
 
 
 @kernel

@@ -62,11 +62,28 @@ def _get(context: Any, builder: Any, kind: Any, of: Any, field: str) -> Any:
 @lower_setattr_generic(StructureType)
 def _set(context: Any, builder: Any, signature: Any, args: Any, field: str) -> None:
     kind, given = signature.args
-    inside, wanted = _inside(context, builder, kind, args[0]), kind.field_dict[field]
-    new, old = context.cast(builder, args[1], given, wanted), getattr(inside, field)
+    _put(context, builder, _inside(context, builder, kind, args[0]), field, args[1], given, kind.field_dict[field])
+
+
+def _put(context: Any, builder: Any, inside: Any, field: str, value: Any, given: Any, wanted: Any) -> None:
+    new, old = context.cast(builder, value, given, wanted), getattr(inside, field)
     context.nrt.incref(builder, wanted, new)
     context.nrt.decref(builder, wanted, old)  # after: it may be the same
     setattr(inside, field, new)
+
+
+@intrinsic
+def put_fields(_: Any, of: Any, given: Any) -> Any:
+    """For kernels: set every field of a structure to the field of the same name of a named tuple."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        inside = _inside(context, builder, of, args[0])
+        for field, wanted in of.field_dict.items():
+            at = given.fields.index(field)
+            _put(context, builder, inside, field, builder.extract_value(args[1], at), given[at], wanted)
+        return context.get_dummy_value()
+
+    return types.void(of, given), code
 
 
 @unbox(StructureType)

@@ -123,7 +123,7 @@ class PlacedEvent:
     @classmethod
     def of(cls, event: Any, place: Sequence[float] | None, dimensions: int) -> PlacedEvent:
         described = Event.of(event, dimensions)
-        if len(described.extra[0]):
+        if described.extra is not None:
             raise CoverlayError("an event with a place has a value or a range per attribute, not ≠, in or not in")
         if place is None:
             return cls(described, NOWHERE)

@@ -7,7 +7,7 @@ and then verify the rest exactly, as for expressions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from topk.catalogue import numbers
 from topk.sparse.catalogue import Floats, Int32s, Ints, Predicate, mapped, predicate_of
 
 Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
-PLAIN: Extra = (np.empty((0, 4), np.int64), np.empty(0))
 
 _FINE, _NEGATIVE, _TWICE, _INVERTED, _WEIGHT = range(5)
 _COMPLAINTS = {
@@ -76,7 +75,7 @@ class Event:
     lo: Floats
     hi: Floats
     weights: Floats
-    extra: Extra = field(default=PLAIN)
+    extra: Extra | None = None  # None for most: kernels then compile nothing for it
 
     def __post_init__(self) -> None:
         ends = np.array([0, len(np.atleast_1d(self.attributes))])
@@ -120,7 +119,7 @@ class Event:
             lo.append(interval.lo)
             hi.append(interval.hi)
             weights.append(predicate.weight)
-        extra = (np.array(table, np.int64), np.array(listed)) if table else PLAIN
+        extra = (np.array(table, np.int64), np.array(listed)) if table else None
         return cls(np.array(attributes, np.int64), np.array(lo), np.array(hi), np.array(weights, object), extra)
 
 
@@ -154,7 +153,7 @@ class Events(Sequence[Event]):
             return cls(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, nothing, nothing)
         parts = zip(*((e.attributes, e.lo, e.hi, e.weights) for e in single), strict=True)
         columns = [np.concatenate(part) for part in parts]
-        extras = {i: e.extra for i, e in enumerate(single) if e.extra is not PLAIN}
+        extras = {i: e.extra for i, e in enumerate(single) if e.extra is not None}
         return cls(offsets.astype(np.int64), columns[0], columns[1], columns[2], columns[3], extras)
 
     def __len__(self) -> int:
@@ -165,8 +164,7 @@ class Events(Sequence[Event]):
             return [self[j] for j in range(*i.indices(len(self)))]
         i = range(len(self))[i]
         at = slice(self.offsets[i], self.offsets[i + 1])
-        extra = self.extras.get(i, PLAIN) if self.extras else PLAIN
-        return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at], extra)
+        return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at], self.extras.get(i))
 
     def __iter__(self) -> Iterator[Event]:
         return (self[i] for i in range(len(self)))

@@ -40,7 +40,7 @@ from topk.sparse.blocks import MAY_MATCH, Codes, Packed, compare, pack_codes
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
-from topk.sparse.event import PLAIN, Event, Events
+from topk.sparse.event import Event, Events
 from topk.sparse.postings import Lists, Postings
 from topk.sparse.rows import Rows, clear, holds, row_score, spread, usual_margin
 from topk.sparse.scores import Score, Scoring, as_bound, combine, lowered, reach
@@ -260,7 +260,7 @@ class Pivot(SparseIndex):
         def part(which: int, scratch: Scratch) -> None:
             share = (which, WORKERS)
             search_many(
-                filed, many.offsets, columns, PLAIN, share, scratch.workspace, self._scoring, (ids, scores, found)
+                filed, many.offsets, columns, None, share, scratch.workspace, self._scoring, (ids, scores, found)
             )
 
         self._on_all_cores(part)

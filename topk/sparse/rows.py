@@ -52,13 +52,6 @@ RowsInHand, _ = structure(
 
 
 @kernel(inline="always")
-def take_rows_in_hand(h: Any, rows: Rows) -> None:
-    """From now on `h` are the intervals and weights of the same rows; ids and exceptions are not part of it."""
-    h.start, h.length, h.attribute = rows.start, rows.length, rows.attribute
-    h.lo, h.hi, h.weight = rows.lo, rows.hi, rows.weight
-
-
-@kernel(inline="always")
 def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     """Whether every predicate of the row meets the event exactly; event is (3, d) scratch."""
     begin = rows.start[row]
@@ -71,10 +64,12 @@ def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
 
 @kernel(inline="always")
 def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
-    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side."""
+    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side; `extra`: of the event, None for none."""
     if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
         return False
-    return len(extra[0]) == 0 or event_holds(rows, row, event, extra[0], extra[1])
+    if extra is None:
+        return True
+    return event_holds(rows, row, event, extra[0], extra[1])
 
 
 @kernel(inner=True)

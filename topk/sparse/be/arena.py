@@ -103,20 +103,10 @@ def allocate(knobs: Floats, slots: int, domain: Floats, reference: Floats, at: I
     )
 
 
-# What kernels that change the tree pass on among themselves: one word instead of the tuple's many arrays; fields as in
-# Tree.
+# What kernels that change the tree pass on among themselves (put_fields): one word instead of the tuple's many arrays;
+# fields as in Tree.
 _EXAMPLE = allocate(np.zeros(8), 1, np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
 TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
-
-
-@kernel(inline="always")
-def take_in_hand(h: Any, t: Tree) -> None:
-    """From now on `h` is the same tree, the same arrays."""
-    h.node, h.bucket, h.box, h.bucket_top = t.node, t.bucket, t.box, t.bucket_top
-    h.pnode, h.pnode_top = t.pnode, t.pnode_top
-    h.entries, h.needs, h.keys, h.values, h.meta, h.knobs = t.entries, t.needs, t.keys, t.values, t.meta, t.knobs
-    h.domain, h.work, h.tally, h.home, h.at = t.domain, t.work, t.tally, t.home, t.at
-    h.reference, h.scoring = t.reference, t.scoring
 
 
 @kernel(inner=True)

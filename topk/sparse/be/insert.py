@@ -11,6 +11,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.rows import copy
+from topk.kernels.structures import put_fields
 from topk.sparse.be.arena import (
     ALL_HI,
     ALL_LO,
@@ -27,11 +28,10 @@ from topk.sparse.be.arena import (
     new_bucket,
     put_row,
     show_active,
-    take_in_hand,
 )
 from topk.sparse.be.bounds import position, widen
 from topk.sparse.be.cluster import settle
-from topk.sparse.rows import Rows, take_rows_in_hand
+from topk.sparse.rows import Rows
 
 
 @kernel
@@ -39,8 +39,8 @@ def insert_rows(t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin:
     """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
     what: the size of a bucket that is to be cut, −1 for further rows.
     """
-    take_in_hand(t, tree)
-    take_rows_in_hand(rows, columns)
+    put_fields(t, tree)
+    put_fields(rows, columns)
     if t.meta[BUCKETS] == 0:
         new_bucket(t, -1, -1, 0)  # the root
     needed = settle(t, rows)

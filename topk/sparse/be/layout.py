@@ -22,10 +22,11 @@ _SPARE = 64  # nodes that can be added before the arrays grow
 
 
 @kernel
-def visiting_order(t: Tree, buckets: Any, pnodes: Any) -> Any:
+def visiting_order(node: Any, pnode: Any, buckets: Any, pnodes: Any) -> Any:
     """Fill in the live buckets and p-nodes in the order of a search; returns how many there are of each."""
-    roots, waiting, done = np.zeros(t.meta[PNODES] + 1, np.int64), 1, 0  # c-directories, first come first served
-    stack = np.empty(t.meta[BUCKETS] + 2, np.int64)
+    roots, waiting, done = np.empty(len(pnodes) + 1, np.int64), 1, 0  # c-directories, first come first served
+    stack = np.empty(len(buckets) + 2, np.int64)
+    roots[0] = 0
     count, partitions = 0, 0
     while done < waiting:
         stack[0], depth = roots[done], 1
@@ -35,23 +36,23 @@ def visiting_order(t: Tree, buckets: Any, pnodes: Any) -> Any:
             b = stack[depth]
             buckets[count] = b
             count += 1
-            if t.node[b].left >= 0:
-                stack[depth], stack[depth + 1] = t.node[b].left, t.node[b].right
+            if node[b].left >= 0:
+                stack[depth], stack[depth + 1] = node[b].left, node[b].right
                 depth += 2
-            p = t.node[b].first
+            p = node[b].first
             while p >= 0:
                 pnodes[partitions] = p
                 partitions += 1
-                roots[waiting] = t.pnode[p].root
+                roots[waiting] = pnode[p].root
                 waiting += 1
-                p = t.pnode[p].next
+                p = pnode[p].next
     return count, partitions
 
 
 def in_visiting_order(t: Tree) -> Tree:
     """The same tree, renumbered."""
     buckets, pnodes = np.empty(int(t.meta[BUCKETS]), np.int64), np.empty(int(t.meta[PNODES]), np.int64)
-    count, partitions = visiting_order(t, buckets, pnodes)
+    count, partitions = visiting_order(t.node, t.pnode, buckets, pnodes)
     buckets, pnodes = buckets[:count], pnodes[:partitions]
     new_bucket, new_pnode = _numbers(buckets, int(t.meta[BUCKETS])), _numbers(pnodes, int(t.meta[PNODES]))
     node, bucket, pnode = (_taken(a, i) for a, i in ((t.node, buckets), (t.bucket, buckets), (t.pnode, pnodes)))
