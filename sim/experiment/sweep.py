@@ -278,7 +278,8 @@ def left_of(out: Path) -> tuple[str, ...]:
     except CoverlayError:
         return ()
     left = [run for run in runs if not run_folder(out, run).is_dir()]
-    if not left:
+    there = sum(1 for _ in (out / "runs").glob("run=*"))
+    if not left or there != len(runs) - len(left):  # others are of an earlier version, which called runs by other names
         return ()
     seeds = {seed: sum(run.seed == seed for run in runs) for seed in runs[0].experiment.seeds}
     missing = {seed: sum(run.seed == seed for run in left) for seed in seeds}

@@ -65,6 +65,8 @@ def test_runs_go_seed_by_seed_and_what_is_left_is_told(tmp_path):
     assert left_of(tmp_path) == ()
     shutil.rmtree(tmp_path / "runs" / f"run={sweep.runs[1].run_id}")
     assert left_of(tmp_path) == ("1 of 4 runs of this experiment were not run: 1 of 2 of seed 1",)
+    (tmp_path / "runs" / "run=of-an-earlier-version").mkdir()
+    assert left_of(tmp_path) == ()
     assert left_of(tmp_path / "nowhere") == ()
 
 
