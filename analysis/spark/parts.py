@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -102,7 +102,8 @@ class Found:
 
 def parts_of(runs: Iterable[Run], drawn: set[str]) -> Iterator[Part]:
     """All parts of these runs; those named in `drawn` are to be drawn."""
-    for run in runs:
+    for given in runs:
+        run = replace(given, folder=given.folder.resolve())  # Spark's workers have another working directory
         for table in TABLES:
             if not run.has(table):
                 continue
