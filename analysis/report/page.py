@@ -103,6 +103,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     nets = overlays(summary, runs)
     sample = runs[0] if runs else None
     toml = _toml(summary.out)
+    notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
     data = plot_data(summary, answered, shown, advice, nets, cases)
     if nets:
         shown_run = sorted(runs, key=lambda run: summary.order.index(canonical(run.point)))[data["defaultOverlay"]]
@@ -114,7 +115,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         data["coast"] = json.loads(asset("coast.json"))["rings"]
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
-        "question": told.held.question if told.held is not None else _question(summary, _asked(toml)),
+        "question": told.held.question if told.held is not None else _question(summary, _said(toml, "question", "")),
         "facts": facts(summary),
         "made": made(summary),
         "cards": _cards(summary),
@@ -129,7 +130,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "replayed": nets[data["defaultOverlay"]]["title"] if nets else "",
         "coast": "coast" in data,
         "advice": advice,
-        "warnings": list(dict.fromkeys([*asked.notes, *summary.warnings, *warnings, *told.notes])),
+        "warnings": list(dict.fromkeys(notes)),
         "table": _table(summary, answered),
         "study": _study(cases),
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
@@ -351,13 +352,13 @@ def _toml(out: Path) -> str:
         return ""
 
 
-def _asked(toml: str) -> str:
-    """The question in the experiment's own words, if its file has one."""
+def _said(toml: str, key: str, otherwise: Any) -> Any:
+    """What an experiment's file says in its own words: its question, its notes."""
     try:
-        question = tomllib.loads(toml).get("question", "")
+        found = tomllib.loads(toml).get(key, otherwise)
     except tomllib.TOMLDecodeError:
-        return ""
-    return question if isinstance(question, str) else ""
+        return otherwise
+    return found if isinstance(found, type(otherwise)) else otherwise
 
 
 def _json(text: str) -> Any:
