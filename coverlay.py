@@ -83,43 +83,23 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     numba would compile the called one again for each.
 
     For the kernels that call it, a kernel is compiled without what a call from Python needs, in half the time, and kept
-    only as part of its callers. `inner=True` says that there are no other calls. Below is what makes compiling short.
+    only as part of its callers. `inner=True` says that there are no other calls.
     """
     if function is None:
         return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
-    called = _part_of_callers(function, **options)
+    options |= {"nogil": True, "no_cfunc_wrapper": True}
+    called = njit(no_cpython_wrapper=True, **options)(function)  # by kernels
     called.get_call_template = partial(_with_plain_integers, called.get_call_template)
+    called._compiler._customize_flags = partial(_flags(), no_compile=True)
+    _only_for_kernels(called)
     if inner:
         return called
-    compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_compilers()[0], **options)(function)
+    compiled = njit(**options)(function)
     compiled._cache, compiled._compiler._customize_flags = _KernelCache(function), _flags()
-    compiled.compile = partial(_with_all_it_calls, compiled.compile)
+    compiled.compile = partial(_without_collector, compiled.compile)
     compiled.get_call_template, compiled.get_overload = called.get_call_template, called.get_overload
-    return compiled
-
-
-def _part_of_callers(function: Any = None, **options: Any) -> Any:
-    """A kernel without machine code of its own: its callers optimise and contain it. A call from Python is an error."""
-    from numba import jit
-
-    if function is None:
-        return partial(_part_of_callers, **options)
-    options |= {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    compiled = jit(pipeline_class=_compilers()[1], **options)(function)
-    compiled._compiler._customize_flags = partial(_flags(), no_compile=True)
-
-    def add_overload(result: Any) -> None:
-        library, entry_point = result.library, object()  # the latter only has to differ from others
-        contained = [library, *dict.fromkeys(library._linking_libraries)]
-        compiled.targetctx.insert_user_function(entry_point, result.fndesc, contained)
-        compiled.overloads[tuple(result.signature.args)] = result._replace(entry_point=entry_point)
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
-
-    compiled.add_overload, compiled._compile_for_args = add_overload, refuse
     return compiled
 
 
@@ -134,155 +114,33 @@ def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
     return get_call_template(tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()})
 
 
-def _with_all_it_calls(compile: Any, signature: Any) -> Any:
-    """Compile a kernel; what numba has of its own that it calls (`max`, `np.empty`, …) as parts of it, too.
-
-    A compiler makes millions of objects that refer to each other; looking for garbage among them takes a twentieth
+def _without_collector(compile: Any, signature: Any) -> Any:
+    """A compiler makes millions of objects that refer to each other; looking for garbage among them takes a twentieth
     of the time, and what there is waits until the end.
     """
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.target_extension import jit_registry, target_registry
-
-    cpu, was_on = target_registry["cpu"], gc.isenabled()
-    with global_compiler_lock:
-        numbas_own = jit_registry[cpu]
-        dict.update(jit_registry, {cpu: _part_of_callers})  # by itself it replaces nothing
-        gc.disable()
-        try:
-            return compile(signature)
-        finally:
-            dict.update(jit_registry, {cpu: numbas_own})
-            if was_on:
-                gc.enable()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return compile(signature)
+    finally:
+        if was_on:
+            gc.enable()
 
 
-@cache
-def _compilers() -> tuple[Any, Any]:
-    """numba's compiler as kernels need it: for those that Python calls, and for what is part of others."""
-    from llvmlite.binding import create_new_function_pass_manager
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompilerBase
+def _only_for_kernels(compiled: Any) -> None:
+    """Leave machine code to the callers, which optimise what they contain; a call from Python is an error."""
 
-    class Library(JITCodeLibrary):
-        """Functions are made small one by one, and optimised when they are linked into a whole, not before too."""
+    def add_overload(result: Any) -> None:
+        library, entry_point = result.library, object()  # the latter only has to differ from others
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
+        compiled.targetctx.insert_user_function(entry_point, result.fndesc, [library])
+        compiled.overloads[tuple(result.signature.args)] = result._replace(entry_point=entry_point)
 
-        def _optimize_functions(self, module: Any) -> None:
-            module.data_layout = self._codegen._data_layout
-            builder, passes = self._codegen._pass_builder(), create_new_function_pass_manager()
-            passes.add_sroa_pass()
-            passes.add_simplify_cfg_pass()
-            passes.add_refprune_pass()
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
 
-        def _optimize_final_module(self) -> None:
-            passes, builder = self._codegen._module_pass_manager()
-            passes.run(self._final_module, builder)
-
-    class PartOfCallers(Library):
-        """Callers link it, and one by one the libraries that it calls, so it need not contain these."""
-
-        def finalize(self) -> None:
-            self._finalized = True
-
-    class Compiler(CompilerBase):
-        library_class: Any = Library
-
-        def __init__(self, typing: Any, target: Any, _: Any, *others: Any) -> None:
-            library = self.library_class(target.codegen(), "kernel")
-            library.enable_object_caching()  # for _KernelCache
-            super().__init__(typing, target, library, *others)
-
-        def define_pipelines(self) -> list[Any]:
-            return [_passes(up_to_types=False)]
-
-    class InnerCompiler(Compiler):
-        library_class = PartOfCallers
-
-    return Compiler, InnerCompiler
-
-
-def _passes(up_to_types: bool) -> Any:
-    """The passes of numba's own compiler without those for what no kernel has, such as closures of several levels,
-    objects and parallel loops. Each costs an analysis of the whole function.
-    """
-    from numba.core import typed_passes as typed
-    from numba.core import untyped_passes as untyped
-    from numba.core.compiler_machinery import PassManager
-
-    inline_kernels, fuse_array_expressions = _own_passes()
-    passes = PassManager("kernel")
-    passes._ENFORCING = False  # else there is another analysis after every pass
-    for one in (
-        untyped.TranslateByteCode,
-        untyped.FixupArgs,
-        untyped.InlineClosureLikes,  # numba's own functions have them
-        untyped.RewriteSemanticConstants,
-        untyped.DeadBranchPrune,
-        untyped.GenericRewrites,
-        inline_kernels,
-        untyped.DeadBranchPrune,
-    ):
-        passes.add_pass(one, one.__name__)
-    for one in (
-        untyped.ReconstructSSA,
-        untyped.DeadBranchPrune,
-        typed.NopythonTypeInference,
-        typed.PreLowerStripPhis,
-        typed.InlineOverloads,
-        fuse_array_expressions,
-        typed.IRLegalization,
-        typed.AnnotateTypes,
-        typed.NativeLowering,
-        typed.NoPythonBackend,
-    ):
-        if not up_to_types:
-            passes.add_pass(one, one.__name__)
-    passes.finalize()
-    return passes
-
-
-@cache
-def _own_passes() -> tuple[Any, Any]:
-    """Two passes of numba's that do less: a kernel is prepared once, not for each call that it is inlined in; and array
-    expressions are looked for where there are operations on arrays.
-    """
-    from numba.core import ir, types
-    from numba.core.compiler_machinery import register_pass
-    from numba.core.inline_closurecall import InlineWorker, callee_ir_validator
-    from numba.core.typed_passes import NopythonRewrites
-    from numba.core.untyped_passes import InlineInlinables
-
-    prepared: dict[Any, Any] = {}
-
-    class Inliner(InlineWorker):
-        def run_untyped_passes(self, func: Any, enable_ssa: bool = False) -> Any:
-            self._compiler_pipeline = lambda _: _passes(up_to_types=True)
-            if func not in prepared:
-                prepared[func] = super().run_untyped_passes(func)
-            return prepared[func]  # of which the caller makes a copy
-
-    @register_pass(mutates_CFG=True, analysis_only=False)
-    class InlineKernels(InlineInlinables):
-        _name = "inline_kernels"
-
-        def _do_work(self, state: Any, work: Any, block: Any, i: int, call: Any, _: Any) -> Any:
-            needed = state.typingctx, state.targetctx, state.locals, state.pipeline, state.flags, callee_ir_validator
-            return super()._do_work(state, work, block, i, call, Inliner(*needed))
-
-    @register_pass(mutates_CFG=True, analysis_only=False)
-    class FuseArrayExpressions(NopythonRewrites):
-        _name = "fuse_array_expressions"
-
-        def run_pass(self, state: Any) -> bool:
-            operations = (
-                call for call in state.calltypes if isinstance(call, ir.Expr) and call.op in ("unary", "binop")
-            )
-            on_arrays = any(isinstance(state.calltypes[call].return_type, types.Array) for call in operations)
-            return bool(super().run_pass(state)) if on_arrays else False
-
-    return InlineKernels, FuseArrayExpressions
+    compiled.add_overload, compiled._compile_for_args = add_overload, refuse
 
 
 @cache
