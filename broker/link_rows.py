@@ -49,7 +49,18 @@ LinkRows, link_at = structure(
     static_residue=np.empty(0, np.int64),  # by rank
     built=0,
     relaxed=False,
+    # Of tables that Python brings up to date:
+    read=0,  # entries and blocks looked at since the static part was built
+    build_at=0,  # so many of them: a new static part is worth it
 )
+# The tables of all neighbours of a broker in one tree: a call from Python costs more than asking a small table.
+TreeRows, _tree_at = structure(
+    "TreeRows",
+    neighbours=np.empty(0, np.int64),
+    tables=np.empty(0, np.int64),  # addresses, or EVERYTHING
+    wanted=np.empty(0, np.int64),  # the answer: neighbours
+)
+EVERYTHING = 0  # in place of a table: the neighbour gets every event
 
 
 def least_of(dimensions: int, semantics: str) -> int:
@@ -79,8 +90,8 @@ def _begin(t: Any, layout: Any, residues: Any, scratch: Any, is_relaxed: bool) -
 
 
 @kernel
-def set_tail(t: Any, named: Any, lo: Any, hi: Any, residue: Any, filled: int) -> None:
-    t.named, t.lo, t.hi, t.residue, t.filled = named, lo, hi, residue, filled
+def set_tail(t: Any, named: Any, lo: Any, hi: Any, residue: Any, filled: int, build_at: int) -> None:
+    t.named, t.lo, t.hi, t.residue, t.filled, t.build_at = named, lo, hi, residue, filled, build_at
 
 
 @kernel
@@ -106,7 +117,7 @@ def clear(t: Any, dimensions: int) -> None:
 
 @kernel
 def _set_static(t: Any, layout: Any, residue: Any, built: int) -> None:
-    t.layout, t.static_residue, t.built, t.filled = layout, residue, built, 0
+    t.layout, t.static_residue, t.built, t.filled, t.read = layout, residue, built, 0, 0
 
 
 @kernel
@@ -116,9 +127,61 @@ def built(t: Any) -> int:
 
 
 @kernel
+def read(t: Any) -> int:
+    """Entries and blocks looked at since the static part was built."""
+    return t.read
+
+
+@kernel
+def is_due_now(address: int) -> bool:
+    """Have events looked at so many that a new static part is worth it?"""
+    t = link_at(address)
+    return t.read >= t.build_at
+
+
+@kernel
 def ask(address: int, event: Any) -> Any:
     """`any_match` of the table at an address, see local_rows.top."""
-    return any_match(link_at(address), event)
+    return _ask(link_at(address), event)
+
+
+@kernel(inner=True)
+def _ask(t: Any, event: Any) -> Any:
+    found, sliced, compared, blocks = any_match(t, event)
+    t.read += compared + blocks
+    return found, sliced, compared, blocks
+
+
+@kernel
+def set_tables(t: Any, neighbours: Any, tables: Any, wanted: Any) -> None:
+    t.neighbours, t.tables, t.wanted = neighbours, tables, wanted
+
+
+@kernel
+def ask_all(address: int, source: int, event: Any) -> Any:
+    """Ask the tables of all neighbours but `source`.
+
+    (how many want the event: the first of `wanted`; tables asked, those in slices, entries compared, blocks looked at;
+    is a new static part worth it in any of them?)
+    """
+    tree, count, asked, sliced, compared, blocks, due = _tree_at(address), 0, 0, 0, 0, 0, False
+    neighbours, tables, wanted = tree.neighbours, tree.tables, tree.wanted
+    for i in range(len(tables)):
+        if neighbours[i] == source:
+            continue
+        found = True
+        if tables[i] != EVERYTHING:
+            t = link_at(tables[i])
+            found, in_slices, entries, looked = _ask(t, event)
+            asked += 1
+            sliced += in_slices
+            compared += entries
+            blocks += looked
+            due |= t.read >= t.build_at
+        if found:
+            wanted[count] = neighbours[i]
+            count += 1
+    return count, asked, sliced, compared, blocks, due
 
 
 @kernel(inner=True)

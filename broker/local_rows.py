@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from broker.residue_rows import PLAIN, ResidueRows, Residues, admits, admits_value
 from broker.scratch import Scratch, note_event, room_for_answers, room_for_ranks
+from broker.served_rows import add_best, served_at
 from coverlay import kernel
 from topk.catalogue import Catalogue
 from topk.kernels.heaps import in_order, offer
@@ -207,6 +208,15 @@ def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
     found, worth = t.scratch.ids, t.scratch.scores
     for i in range(size):
         ids[i], scores[i] = found[i], worth[i]
+    return size, entries, blocks
+
+
+@kernel
+def serve(address: int, served: int, event: Any, k: int) -> Any:
+    """The k best, all if k is negative, go to the served rows at an address; the same counts as those of `top`."""
+    t = local_at(address)
+    size, entries, blocks = find_best(t, event, k)
+    add_best(served_at(served), t.scratch.ids, t.scratch.scores, size)
     return size, entries, blocks
 
 

@@ -7,12 +7,12 @@ everything that is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from broker import local_rows
+from broker import local_rows, served_rows
 from broker.filter_rows import FilterRows
 from routing.filter import Filter
 
@@ -31,6 +31,7 @@ class Matcher(Protocol):
     def add(self, subscription: int, filter: Filter) -> None: ...
     def remove(self, subscription: int) -> None: ...
     def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer: ...
+    def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]: ...
     def check(self) -> None: ...
 
 
@@ -40,6 +41,7 @@ class RowMatcher:
     def __init__(self, dimensions: int, known: FilterRows, semantics: str, method: str) -> None:
         self._residues = known.residues
         self._rows = local_rows.new_rows(dimensions, known.residues, known.scratch, semantics, method)
+        self._address = self._rows.address
         self._place: dict[int, int] = {}
         self._changed = False  # since an event asked
 
@@ -65,15 +67,24 @@ class RowMatcher:
         if moved >= 0:
             self._place[moved] = place
 
+    def _catch_up(self) -> None:
+        self._changed = False
+        if local_rows.stale(self._rows):
+            ids = local_rows.build(self._rows).tolist()
+            self._place = dict(zip(ids, range(len(ids)), strict=True))
+
+    def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]:
+        if self._changed:
+            self._catch_up()
+        found: tuple[int, int, int] = local_rows.serve(self._address, served.address, event, -1 if k is None else k)
+        return found
+
     def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer:
         if self._changed:
-            self._changed = False
-            if local_rows.stale(self._rows):
-                ids = local_rows.build(self._rows).tolist()
-                self._place = dict(zip(ids, range(len(ids)), strict=True))
+            self._catch_up()
         most = len(self._place) if k is None else min(k, len(self._place))
         ids, scores = np.empty(most, np.int64), np.empty(most)
-        size, entries, nodes = local_rows.top(self._rows.address, event, ids, scores)
+        size, entries, nodes = local_rows.top(self._address, event, ids, scores)
         return (ids, scores, entries, nodes) if size == most else (ids[:size], scores[:size], entries, nodes)
 
     def check(self) -> None:
@@ -112,6 +123,11 @@ class IndexMatcher:
         found = self._ranking.top(self._index, event, weights, k)
         ids, scores = zip(*found, strict=True) if found else ((), ())
         return np.array(ids, np.int64), np.array(scores), stats.entries - entries, stats.nodes - nodes
+
+    def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]:
+        ids, scores, entries, nodes = self.top(event, k, weights)
+        served_rows.add(served, ids, scores, np.arange(1, len(ids) + 1))
+        return len(ids), entries, nodes
 
     def _catch_up(self) -> None:
         changes = len(self._joined) + len(self._left)

@@ -1,4 +1,7 @@
-"""What travels over links: subscription control and publications. One object per hop."""
+"""What travels over links: subscription control and publications.
+
+One object per hop; copies of an event that leave a broker at the same time share one.
+"""
 
 from __future__ import annotations
 
@@ -96,3 +99,4 @@ class Reply:
 
 
 Message = Control | Sync | Publication | Reply
+ABOUT_EVENTS = (Publication, Reply)

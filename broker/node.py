@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from broker.messages import Control, Message, Publication, Reply, Sync
+from broker.messages import ABOUT_EVENTS, Control, Message, Publication, Reply, Sync
 from broker.ranked_visit import Visits
 from broker.tables import LocalTable, takes_in
 from broker.trace.schema import CLIENT, NOBODY, QUEUE_FULL
@@ -32,6 +32,7 @@ class Broker:
     def __init__(self, network: Network, number: int) -> None:
         settings = network.settings
         self.network = network
+        self._env, self._recorder, self._k = network.env, network.recorder, settings.k
         self.number = number
         self.links: dict[int, Link[Message]] = {}  # filled by the network once all brokers exist
         self.operation = 0  # the request whose messages are being handled, for the trace
@@ -73,27 +74,27 @@ class Broker:
 
     def begin(self, message: Message) -> float:
         """Process a message, all but sending what it causes; how long its service takes."""
-        self._processing, self._searching = True, 0.0
-        if isinstance(message, Control | Sync):
-            took = self._request(message)
-        elif self.visits is None:
-            assert isinstance(message, Publication)
-            took = self._publication(message)
+        self._processing = True
+        if isinstance(message, Publication):  # first: most messages are events
+            took = self._publication(message) if self.visits is None else self.visits.event(message)
+        elif isinstance(message, Reply):
+            assert self.visits is not None
+            took = self.visits.reply(message)
         else:
-            took = self.visits.reply(message) if isinstance(message, Reply) else self.visits.event(message)
+            took = self._request(message)
         self._processing = False
         return took
 
     def end(self, message: Message) -> None:
         """What a message caused leaves; a request counts as processed only now, when what follows is under way."""
-        outbox, self._outbox = self._outbox, []
-        for neighbour, caused in outbox:
-            self._hand_over(neighbour, caused)
-        if isinstance(message, Control | Sync):
+        if self._outbox:
+            outbox, self._outbox = self._outbox, []
+            for neighbour, caused in outbox:
+                self._hand_over(neighbour, caused)
+        if not isinstance(message, ABOUT_EVENTS):
             self.network.operation_processed(message.operation)
-        else:
-            if self.visits is not None:
-                self.visits.end()
+        elif self.visits is not None:
+            self.visits.end()
             self.network.event_processed(message.event)
 
     def send(self, neighbour: int, message: Message) -> None:
@@ -105,11 +106,11 @@ class Broker:
 
     def _hand_over(self, neighbour: int, message: Message) -> None:
         link = self.links[neighbour]
-        message.sent = self.network.env.now
-        if isinstance(message, Control | Sync):
+        message.sent = self._env.now
+        if not isinstance(message, ABOUT_EVENTS):
             message.sequence = link.sent
             self.network.operation_sends(message.operation)
-        else:
+        elif self.visits is not None:
             self.network.event_sends(message.event)
         link.send(message)
 
@@ -147,7 +148,7 @@ class Broker:
     # ── requests and recovery ──────────────────────────────────────────────────────────────────────────
 
     def _request(self, message: Control | Sync) -> float:
-        self.operation = message.operation
+        self.operation, self._searching = message.operation, 0.0
         step = self.network.recorder.step()
         if isinstance(message, Control):
             self._control(message)
@@ -207,35 +208,22 @@ class Broker:
     # ── events ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _publication(self, message: Publication) -> float:
-        network, now = self.network, self.network.env.now
-        ids, scores, entries, nodes = self.local.top(message.values, network.settings.k, message.weights)
-        interested, looked = self.parts[message.tree].wants(message.source, message.values)
+        event, values, tree, weights = message.event, message.values, message.tree, message.weights
+        recorder, now, published, hop = self._recorder, self._env.now, message.published, message.hop
+        served, entries, nodes = self.local.serve(values, self._k, weights, recorder.served)
+        interested, looked = self.parts[tree].wants(message.source, values)
         took, on_tables, on_matching = self.took(), 0.0, 0.0
         if self._prices is not None:
             on_tables = tables_time(self._prices, *looked)
             on_matching = matching_time(self._prices, entries, nodes) if len(self.local) else 0.0
-            took = event_time(self._prices, on_tables, on_matching, len(ids), len(interested) * message.size)
-        if len(ids):
-            served_at = now + took
-            latency = served_at - message.published
-            network.recorder.delivered((message.event, self.number, served_at, message.hop, latency), ids, scores)
+            took = event_time(self._prices, on_tables, on_matching, served, len(interested) * message.size)
+        if served:
+            recorder.delivered(served, event, self.number, now + took, hop, now + took - published)
         counts, times = (entries, nodes, *looked), (took, on_tables, on_matching)
-        number = self.record_publication(message, len(ids), len(interested), counts, times)
-        for neighbour in interested:
-            self.send(
-                neighbour,
-                Publication(
-                    message.event,
-                    message.values,
-                    message.published,
-                    self.number,
-                    now,
-                    message.hop + 1,
-                    number,
-                    message.tree,
-                    message.weights,
-                ),
-            )
+        number = self.record_publication(message, served, len(interested), counts, times)
+        if interested:
+            copy = Publication(event, values, published, self.number, now, hop + 1, number, tree, weights)
+            self._outbox += [(neighbour, copy) for neighbour in interested]
         return took
 
     def record_publication(
@@ -247,24 +235,21 @@ class Broker:
         times: tuple[float, float, float],
     ) -> int:
         """Write down that an event came; the number of the row. `counts` and `times` as in the schema."""
-        recorder = self.network.recorder
-        self._row = recorder.publication(
-            (
-                recorder.step(),
-                message.event,
-                self.network.env.now,
-                message.sent,
-                message.source,
-                self.number,
-                message.hop,
-                message.published,
-                self._waited(message),
-                served,
-                forwarded,
-                *counts,
-                *times,
-            ),
+        self._row = self._recorder.publication(
             message.parent,
+            self._recorder.step(),
+            message.event,
+            self._env.now,
+            message.sent,
+            message.source,
+            self.number,
+            message.hop,
+            message.published,
+            self._waited(message),
+            served,
+            forwarded,
+            *counts,
+            *times,
         )
         return self._row
 
@@ -294,7 +279,7 @@ class Broker:
     def _waited(self, message: Message) -> float:
         """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
         wire = 0.0 if message.source == CLIENT else self.links[message.source].latency
-        return max(0.0, self.network.env.now - (message.sent + wire))
+        return max(0.0, self._env.now - (message.sent + wire))
 
     def _worth(self, message: Message) -> float:
         """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""

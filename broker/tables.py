@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,8 @@ class LinkTable:
         self._built = 0  # places of the static part, of which some are _LEFT
         self._filled = 0  # rows of the tail that are in the arrays
         self._changed = False  # since an event asked
-        self._read = 0  # entries and blocks looked at since the static part was built
-        self._build_at = NEVER  # of them: a new static part is worth it
         self._rows = link_rows.new_rows(len(domain), store.residues, store.scratch, semantics)
+        self.address: int = self._rows.address
         # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
         self._lo, self._hi = np.empty((0, 0)), np.empty((0, 0))
@@ -89,11 +89,19 @@ class LinkTable:
 
     def ask(self, event: Floats) -> tuple[bool, int, int, int]:
         """Does any entry match? Is the table in slices (1 or 0), entries compared, blocks of them looked at."""
-        if self._changed or self._read >= self._build_at:
-            self._take_in()
-        found, sliced, compared, blocks = link_rows.ask(self._rows.address, event)
-        self._read += compared + blocks
+        self.bring_up_to_date()
+        found, sliced, compared, blocks = link_rows.ask(self.address, event)
         return found, sliced, compared, blocks
+
+    @property
+    def is_behind(self) -> bool:
+        """Is there something to do before an event asks?"""
+        return self._changed or link_rows.is_due_now(self.address)
+
+    def bring_up_to_date(self) -> None:
+        """Before an event asks: take in what has changed, build a static part where that has become worth it."""
+        if self.is_behind:
+            self._take_in()
 
     @property
     def pruned(self) -> int:
@@ -112,18 +120,18 @@ class LinkTable:
         """Bring the arrays up to date: a new static part if enough has changed, else the rows of the tail."""
         self._changed = False
         used, entries = len(self._ids), len(self._filters)
-        if link_rows.table_is_due(used, entries, self._built, self._least, self._read, link_rows.READS):
+        if link_rows.table_is_due(used, entries, self._built, self._least, link_rows.read(self._rows), link_rows.READS):
             self._build()
         changed = is_due(len(self._ids) - self._built, len(self._ids) - entries, self._built, self._least)
-        self._build_at = link_rows.READS * entries if changed else NEVER
+        build_at = link_rows.READS * entries if changed else NEVER
         if self._built + self._filled < len(self._ids):
             self._write(self._filled, len(self._ids) - self._built)
         self._filled = len(self._ids) - self._built
-        link_rows.set_tail(self._rows, self._named, self._lo, self._hi, self._residue, self._filled)
+        link_rows.set_tail(self._rows, self._named, self._lo, self._hi, self._residue, self._filled, build_at)
 
     def _build(self) -> None:
         self._ids = [subscription for subscription in self._ids if subscription != _LEFT]
-        self._built = self._filled = self._read = 0
+        self._built = self._filled = 0
         if len(self._ids) < self._least:
             link_rows.clear(self._rows, len(self._domain))
         else:
@@ -230,6 +238,10 @@ class LocalTable:
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> tuple[Ints, Floats, int, int]:
         """The best matches, best first, all of them when k is None: ids and scores; entries compared, nodes."""
         return self._matcher.top(event, k, weights) if self._filters else NOTHING
+
+    def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]:
+        """Add the best matches to served rows; how many, entries compared, nodes."""
+        return self._matcher.serve(event, k, weights, served) if self._filters else (0, 0, 0)
 
     def check(self) -> None:
         self._matcher.check()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from broker import link_rows
 from broker.messages import Control
 from broker.pruning import PrunedTable
 from broker.recovery import Recovery
@@ -54,24 +55,32 @@ class TreePart:
         self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: self._advert_ledger() for n in self.neighbours}
+        self._behind = True  # some tables have changed, or a static part has become worth it, since an event asked
+        self._rows = link_rows.TreeRows()
+        self._told: list[int] | None = None  # neighbours with a table that is not empty, or who get everything
+        self._wanted = np.empty(0, np.int64)
 
     def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], Looked]:
         """The neighbours that an event from `source` goes on to, and what looking for them took."""
-        interested, asked, sliced, compared, blocks = [], 0, 0, 0, 0
-        for neighbour in self.neighbours:
-            if neighbour == source:
-                continue
-            if neighbour in self.gets_everything:
-                interested.append(neighbour)
-            elif table := self.tables[neighbour]:
-                found, in_slices, entries, looked = table.ask(values)
-                asked += 1
-                sliced += in_slices
-                compared += entries
-                blocks += looked
-                if found:
-                    interested.append(neighbour)
-        return interested, (asked, sliced, compared, blocks)
+        if self._behind:
+            self._bring_up_to_date(source)
+        count, asked, sliced, compared, blocks, due = link_rows.ask_all(self._rows.address, source, values)
+        if due:
+            self._behind = True
+        return self._wanted[:count].tolist() if count else [], (asked, sliced, compared, blocks)
+
+    def _bring_up_to_date(self, source: int) -> None:
+        """Before an event from `source` asks: take in what has changed in the tables that it is held against."""
+        asked = {n: table for n, table in self.tables.items() if table and n not in self.gets_everything}
+        for neighbour, table in asked.items():
+            if neighbour != source:
+                table.bring_up_to_date()
+        self._behind = source in asked and asked[source].is_behind
+        told = [n for n in self.neighbours if n in asked or n in self.gets_everything]
+        if told != self._told:
+            self._told, self._wanted = told, np.empty(len(told), np.int64)
+            addresses = [asked[n].address if n in asked else link_rows.EVERYTHING for n in told]
+            link_rows.set_tables(self._rows, np.array(told, np.int64), np.array(addresses, np.int64), self._wanted)
 
     # ── subscriptions and advertisements ───────────────────────────────────────────────────────────────
 
@@ -82,6 +91,7 @@ class TreePart:
 
     def takes_in(self, source: int, kind: Kind, subscription: int, filter: Filter) -> bool:
         """Change the table of a neighbour as it says; False if it says nothing new."""
+        self._behind = True
         return takes_in(self.tables[source], kind, subscription, filter)
 
     def pass_on(self, message: Control) -> None:

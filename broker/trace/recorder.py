@@ -1,23 +1,25 @@
 """Collects the rows of a run's trace while it happens, in columns and in bounded memory.
 
-Brokers append tuples to `rows[table]`. Every CHECK_STEPS messages, tables with more than BATCH_ROWS of them are
-turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch 60. Beyond
-SPILL_BYTES of batches all of them go to unnamed temporary files, from where the finished tables are mapped: pages
-that the system can drop and read again, so that memory does not grow with the run.
+Brokers append tuples to `rows[table]`; rows of event messages are packed at once, and whom they served is in columns
+that kernels write (broker/served_rows.py), because most rows are theirs. Every CHECK_STEPS messages, tables with more
+than BATCH_ROWS rows are turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch
+60. Beyond SPILL_BYTES of batches all of them go to unnamed temporary files, from where the finished tables are mapped:
+pages that the system can drop and read again, so that memory does not grow with the run.
 """
 
 from __future__ import annotations
 
 import mmap
+import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from broker import trace
+from broker import served_rows, trace
 from broker.trace.disk import writing
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
@@ -31,10 +33,12 @@ class Recorder:
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.ALL}
         self._columns = {name: _Columns(name) for name in trace.ALL}
-        self._delivered: list[tuple[tuple[Any, ...], Any, Any, Any]] = []  # by message, not by row
+        self.served = served_rows.new_rows()  # whom event messages served
         self._deliveries = 0  # rows in these
-        self._parents = np.empty(BATCH_ROWS, dtype=np.int64)
-        self._published = 0
+        self._delivered: list[bytes] = []  # the messages that they belong to
+        self._publications: list[bytes] = []
+        self._parents: list[NDArray[np.int64]] = []  # of the publications in columns
+        self.next_publication = 0  # the number that the next event message gets
         self.steps = 0
         self._followed: list[tuple[int, int, int]] = []  # event message; whom it served and was sent to later
         self.cut_off: list[int] = []  # event messages whose service a crash ended: nothing was sent or served
@@ -46,32 +50,23 @@ class Recorder:
             self._compact(BATCH_ROWS)
         return self.steps - 1
 
-    def publication(self, row: tuple[Any, ...], parent: int) -> int:
+    def publication(self, parent: int, *row: Any) -> int:
         """Write an event message down, all but `useful`; `parent` is the one it was forwarded from, or −1."""
-        number = self._published
-        if number == len(self._parents):
-            self._parents = np.concatenate([self._parents, np.empty_like(self._parents)])
-        self._parents[number] = parent
-        self._published += 1
-        self.rows["publications"].append((*row, False))
-        return number
+        self._publications.append(_PUBLICATION.pack(parent, *row))
+        self.next_publication += 1
+        return self.next_publication - 1
 
-    def delivered(self, message: tuple[Any, ...], ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Write down whom an event message served, best first; `message`: event, broker, time, hops, latency."""
-        self._delivered.append((message, ids, scores, np.arange(1, len(ids) + 1)))
-        self._deliveries += len(ids)
+    def delivered(self, count: int, event: int, broker: int, time: float, hops: int, latency: float) -> None:
+        """Write down which message the last `count` of `served` belong to."""
+        self._delivered.append(_DELIVERED.pack(count, event, broker, time, hops, latency))
+        self._deliveries += count
 
     def awarded(self, message: tuple[Any, ...], winners: list[tuple[int, tuple[float, int]]]) -> None:
         """The same where ranks are those of the whole network; `winners`: rank, −score and subscription."""
         ranks, keys = zip(*winners, strict=True)
         ids, scores = [id for _, id in keys], [-key for key, _ in keys]
-        self._delivered.append((message, np.array(ids), np.array(scores), np.array(ranks)))
-        self._deliveries += len(ids)
-
-    @property
-    def next_publication(self) -> int:
-        """The number that the next event message gets."""
-        return self._published
+        served_rows.add(self.served, np.array(ids), np.array(scores), np.array(ranks))
+        self.delivered(len(winners), *message)
 
     def follow_up(self, row: int, served: int, forwarded: int) -> None:
         """An event message served or was sent on after its own service."""
@@ -99,16 +94,26 @@ class Recorder:
             if len(rows) > more_than:
                 self._columns[name].add(rows)
                 rows.clear()  # the same list: brokers hold on to it
+        if len(self._publications) > more_than:
+            hops = _PUBLICATION.columns(self._publications)
+            self._parents.append(hops.pop("parent"))
+            self._columns["publications"].add_columns({**hops, "useful": hops["served"] > 0})
+            self._publications.clear()
         if self._deliveries > more_than:
-            self._columns["deliveries"].add_columns(_delivery_columns(self._delivered))
-            self._delivered, self._deliveries = [], 0
+            told = _DELIVERED.columns(self._delivered)
+            counts, served = told.pop("count"), served_rows.take(self.served)
+            repeated = {name: np.repeat(column, counts) for name, column in told.items()}
+            named = zip(("subscription", "score", "rank"), served, strict=True)
+            self._columns["deliveries"].add_columns({**repeated, **dict(named)})
+            self._delivered.clear()
+            self._deliveries = 0
         if sum(columns.nbytes for columns in self._columns.values()) > SPILL_BYTES:
             for columns in self._columns.values():
                 columns.spill()
 
     def _useful(self, publications: pa.Table) -> np.ndarray[Any, Any]:
         """Did the hop, or one that followed from it, deliver? From the last hops back to the first."""
-        hop, parents = publications.column("hop").to_numpy(), self._parents[: self._published]
+        hop, parents = publications.column("hop").to_numpy(), np.concatenate([np.empty(0, np.int64), *self._parents])
         useful: np.ndarray[Any, Any] = publications.column("served").to_numpy() > 0
         order = np.argsort(hop, kind="stable")
         starts = np.searchsorted(hop[order], np.arange(1, hop.max(initial=0) + 2))
@@ -143,17 +148,30 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
     return {"publications": publications, "deliveries": deliveries.filter(kept)}
 
 
-def _delivery_columns(messages: list[tuple[tuple[Any, ...], Any, Any, Any]]) -> dict[str, NDArray[Any]]:
-    """A row per delivery from what `delivered` was told per message."""
-    counts = np.array([len(ids) for _, ids, *_ in messages])
-    names = ("event", "broker", "time", "hops", "latency")
-    told = zip(names, zip(*(message for message, *_ in messages), strict=True), strict=True)
-    return {
-        **{name: np.repeat(np.array(values), counts) for name, values in told},
-        "subscription": np.concatenate([ids for _, ids, *_ in messages]),
-        "rank": np.concatenate([ranks for *_, ranks in messages]),
-        "score": np.concatenate([scores for _, _, scores, _ in messages]),
-    }
+class _Packed:
+    """Rows of numbers as bytes: as quickly made as a tuple, and many of them are an array at once."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._kind = np.dtype(list(fields.items()))
+        codes = {"int64": "q", "int32": "i", "float64": "d"}
+        self.pack = struct.Struct("=" + "".join(codes[np.dtype(kind).name] for kind in fields.values())).pack
+
+    def columns(self, rows: list[bytes]) -> dict[str, NDArray[Any]]:
+        together = np.frombuffer(b"".join(rows), self._kind)
+        return {name: np.ascontiguousarray(together[name]) for name in self._kind.names or ()}
+
+
+def _types(table: str, columns: Iterable[str]) -> dict[str, Any]:
+    return {name: trace.ALL[table].field(name).type.to_pandas_dtype() for name in columns}
+
+
+def _columns_recorded(table: str) -> list[str]:
+    """The columns that are written down, in order; buckets are worked out from them."""
+    return [column for column in trace.ALL[table].names if (table, column) not in trace.BUCKETED]
+
+
+_PUBLICATION = _Packed({"parent": np.int64, **_types("publications", _columns_recorded("publications")[:-1])})  # but `useful`
+_DELIVERED = _Packed({"count": np.int64, **_types("deliveries", ("event", "broker", "time", "hops", "latency"))})
 
 
 class _Columns:
@@ -161,7 +179,7 @@ class _Columns:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._recorded = [c for c in trace.ALL[name].names if (name, c) not in trace.BUCKETED]
+        self._recorded = _columns_recorded(name)
         self._batches: list[pa.RecordBatch] = []
         self.nbytes = 0
         self._file: IO[bytes] | None = None

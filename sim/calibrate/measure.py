@@ -181,7 +181,7 @@ def _table_tasks(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[T
         events, residue = np.random.default_rng(seed).random((EVENTS, d)), np.full(n, PLAIN)
         store = FilterRows(d)
         scanned, sliced = (link_rows.new_rows(d, store.residues, store.scratch, "exact") for _ in range(2))
-        link_rows.set_tail(scanned, np.tile(np.arange(d, dtype=np.int32), (n, 1)), lo, hi, residue, n)
+        link_rows.set_tail(scanned, np.tile(np.arange(d, dtype=np.int32), (n, 1)), lo, hi, residue, n, local_rows.NEVER)
         link_rows.build(sliced, lo, hi, np.ones((n, d), np.bool_), residue, domain)
         for rows in (scanned, sliced):
             counted = _ask_all(rows.address, events)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker import link_rows, local_rows, matchers
+from broker import link_rows, local_rows, matchers, served_rows
 from broker.filter_rows import FilterRows
 from broker.matchers import IndexMatcher
 from broker.ranking import make_ranking
@@ -147,6 +147,16 @@ def test_an_index_is_told_of_everything_that_came_and_left(method, seed):
 def many(table, count, first=0):
     for s in range(first, first + count):
         table.add(s, Filter.of_box(np.array([[s, s + 1.0], [0.0, 1.0]]), score=float(s)))
+
+
+def test_served_rows_are_kept_while_they_grow():
+    rng, rows, added = np.random.default_rng(1), served_rows.new_rows(), []
+    for count in (3, 0, 1500, 2, 4000):
+        added.append((rng.integers(0, 99, count), rng.random(count), np.arange(1, count + 1)))
+        served_rows.add(rows, *added[-1])
+    for found, given_rows in zip(served_rows.take(rows), zip(*added, strict=True), strict=True):
+        assert np.array_equal(found, np.concatenate(given_rows))
+    assert [len(column) for column in served_rows.take(rows)] == [0, 0, 0], "and taken once"
 
 
 def test_what_a_static_part_saves_and_when_it_is_built():

@@ -82,8 +82,9 @@ def test_a_hop_is_useful_when_one_behind_it_delivered(seed):
         hops.append(hop)
         parents.append(parent)
         served.append(int(rng.random() < 0.1))
-        row = (recorder.step(), 0, 0.0, 0.0, -1, 0, hop, 0.0, 0.0, served[-1], 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0)
-        assert recorder.publication(row, parent) == len(hops) - 1
+        work = (0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0)
+        row = (recorder.step(), 0, 0.0, 0.0, -1, 0, hop, 0.0, 0.0, served[-1], 0, *work)
+        assert recorder.publication(parent, *row) == len(hops) - 1
     expected = [count > 0 for count in served]
     for row in reversed(range(300)):  # the obvious way: children come after their parents
         if expected[row] and parents[row] >= 0:

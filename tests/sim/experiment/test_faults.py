@@ -137,7 +137,7 @@ def test_recovery_compares_filters_and_not_only_ids(strategy):
     for event, value in enumerate((55.0, 15.0)):
         network.publish(2, event, np.array([value]))
     network.run()
-    reached = {(row[1], row[5]) for row in network.recorder.rows["publications"]}
+    reached = {(row["event"], row["target"]) for row in network.recorder.tables()["publications"].to_pylist()}
     assert delivered(network, "event", "subscription") == [(0, 7)]
     assert reached == {(0, 2), (0, 1), (0, 0), (1, 2)}, "nobody asks for 15 any more"
 
