@@ -165,12 +165,12 @@ def _types(table: str, columns: Iterable[str]) -> dict[str, Any]:
     return {name: trace.ALL[table].field(name).type.to_pandas_dtype() for name in columns}
 
 
-def _columns_recorded(table: str) -> list[str]:
+def _written(table: str) -> list[str]:
     """The columns that are written down, in order; buckets are worked out from them."""
     return [column for column in trace.ALL[table].names if (table, column) not in trace.BUCKETED]
 
 
-_PUBLICATION = _Packed({"parent": np.int64, **_types("publications", _columns_recorded("publications")[:-1])})  # but `useful`
+_PUBLICATION = _Packed({"parent": np.int64, **_types("publications", _written("publications")[:-1])})  # but `useful`
 _DELIVERED = _Packed({"count": np.int64, **_types("deliveries", ("event", "broker", "time", "hops", "latency"))})
 
 
@@ -179,7 +179,7 @@ class _Columns:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._recorded = _columns_recorded(name)
+        self._recorded = _written(name)
         self._batches: list[pa.RecordBatch] = []
         self.nbytes = 0
         self._file: IO[bytes] | None = None
