@@ -43,6 +43,8 @@ Step = Callable[[Path], object]
 @pytest.fixture(autouse=True)
 def _stopped_clock(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    began = time.gmtime()
+    monkeypatch.setattr(time, "gmtime", lambda *_: began)
 
 
 def contents(out: Path) -> dict[str, bytes]:
