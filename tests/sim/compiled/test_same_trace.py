@@ -234,6 +234,18 @@ def test_same_trace_where_indexes_are_rebuilt(search: dict[str, Any]) -> None:
     assert not np.isnan(tables["decisions"].column("volume").to_numpy()).any()
 
 
+def test_same_trace_where_those_that_wait_take_the_places_of_large_boxes_that_leave() -> None:
+    """Others come while they leave, so that which one takes the place is seen in what their searches look at."""
+    data = {
+        "name": "waiting",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"kind": "uniform", "attributes": 3, "width": "wide", "subscriptions": 600, "events": 5},
+        "arrivals": {"kind": "churn", "lifetime": 100.0},
+        "covering": {"method": "budget", "budget": 20},
+    }
+    assert_same(plan(data).runs[0])
+
+
 def test_the_engine_changes_neither_the_name_of_a_run_nor_its_trace() -> None:
     run = plan({"name": "small", "overlay": {"brokers": 4}, "workload": {"subscriptions": 20, "events": 5}}).runs[0]
     asked = [with_engine(run, engine) for engine in ("simpy", "compiled", "auto")]
