@@ -182,6 +182,7 @@ def analyze(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
     from analysis.report.study import Price, Thresholds
+    from analysis.report.told import read_told
     from sim.experiment.sweep import left_of
     from sim.reproduce.theory_bounds import prices_of, write_missing_bounds
 
@@ -189,7 +190,8 @@ def report(options: argparse.Namespace) -> int:
     names = getattr(options, "profiles", None)
     profiles = None if names is None else {name: Price(**prices_of(name)) for name in names.split(",")}
     write_missing_bounds(options.folder)
-    asked = Asked(Thresholds(**given), profiles, left_of(options.folder))
+    searched = read_told(options.folder).held is not None  # for a rate: each setting has rates of its own
+    asked = Asked(Thresholds(**given), profiles, () if searched else left_of(options.folder))
     say(f"report: {write_report(options.folder, asked)}")
     return 0
 
