@@ -8,6 +8,7 @@ hold" if one seed does not show the direction beyond the noise.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -26,18 +27,19 @@ NEAR = 0.75  # a published number counts as met from this share of it on, and up
 NOISE = {TIME: 0.15}  # times of two runs differ by up to this share: a smaller difference shows nothing
 
 
-class Rule:
+class Rule(ABC):
     """When a claim holds. `judge` gets a value per seed, and the share by which each may be off."""
 
     unit: str  # of the values
 
     @property
+    @abstractmethod
     def band(self) -> str:
         """Where the values must lie for "holds"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def judge(self, values: Sequence[float], noise: float) -> str:
-        raise NotImplementedError
+        """The verdict."""
 
     def show(self, value: float) -> str:
         return f"{value:,.3g}{self.unit}" if abs(value) < 1000 else f"{value:,.0f}{self.unit}"
