@@ -230,13 +230,14 @@ def _slow(exact: Option, rough: list[Option]) -> str:
 def _recall(exact: Option, rough: list[Option]) -> str:
     """Where the recall of a check says little about what is saved."""
     kept = {option.name: option.saving / exact.saving for option in rough if exact.saving > 0}
-    found = [option for option in rough if (option.recall or 1.0) + MISLEADS < kept.get(option.name, 0.0)]
+    asked = {option.name: option.recall for option in rough if option.recall is not None and option.name in kept}
+    found = [name for name, recall in asked.items() if recall + MISLEADS < kept[name]]
     if not found:
         return ""
-    worst = max(found, key=lambda option: kept[option.name] - (option.recall or 0.0))
+    worst = max(found, key=lambda name: kept[name] - asked[name])
     return (
-        f"Recall misleads: {worst.name} finds {number_text(worst.recall, 'share')} of the covers per check and keeps "
-        f"{number_text(kept[worst.name], 'share')} of exact covering's saving, because what one broker misses is asked "
+        f"Recall misleads: {worst} finds {number_text(asked[worst], 'share')} of the covers per check and keeps "
+        f"{number_text(kept[worst], 'share')} of exact covering's saving, because what one broker misses is asked "
         "again at every hop."
     )
 

@@ -111,11 +111,9 @@ def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
     for metric in metrics:
         known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
         if known and not differs(summary, metric):
-            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)})")
-    where = "in every setting" if len(summary.order) > 1 else ""
-    if not words or not where:
-        return ""
-    return f"The same {where}: {', '.join(words)}."
+            where = "" if len(known) == len(summary.order) else ", where it is known"
+            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)}{where})")
+    return f"The same in every setting: {', '.join(words)}." if words and len(summary.order) > 1 else ""
 
 
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,7 +46,17 @@ from analysis.report.study_words import (
     verdict_headers,
     verdict_rows,
 )
-from analysis.report.summary import Summary, Table, load, metric_text, number_text, point_title, table, table_metrics
+from analysis.report.summary import (
+    Summary,
+    Table,
+    load,
+    may_miss,
+    metric_text,
+    number_text,
+    point_title,
+    table,
+    table_metrics,
+)
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, find_runs
@@ -243,11 +253,12 @@ def _cards(summary: Summary) -> list[dict[str, str]]:
         share, point = max(saving)
         text = f"fewer table entries than simple routing, at best ({point_title(summary, point)})"
         cards.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
-    recalls = [(summary.value(p, "recall")["mean"], p) for p in summary.order]
-    recalls = [(recall, point) for recall, point in recalls if recall == recall]
+    rough = [point for point in summary.order if may_miss(summary.labels(point))]
+    recalls = [(recall, point) for point in rough if (recall := summary.value(point, "recall")["mean"]) == recall]
     if recalls:
         recall, point = min(recalls)
-        text = f"of the covers found, at worst ({point_title(summary, point)})"
+        where = "" if len(recalls) == len(rough) else f" among the {len(recalls)} of {len(rough)} settings that ask"
+        text = f"of the covers found, at worst{where} ({point_title(summary, point)})"
         cards.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
     slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
     if slowest == slowest:
@@ -260,6 +271,8 @@ def _truth_card(summary: Summary) -> dict[str, str]:
     """What the oracle found, and what that covers: green only where nothing at all was lost."""
     wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
     share = judged_share(summary)
+    if share == 0.0:
+        return {"figure": "Not checked", "text": "run.sample_oracle chose no event for the oracle", "tone": "warn"}
     which = "" if share == 1.0 else f", those of {100 * share:.3g} % of the events (run.sample_oracle),"
     checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries{which} checked against the oracle: "
     if wrong:

@@ -15,6 +15,7 @@ from analysis.report.summary import (
     family,
     is_covering,
     is_exact,
+    may_miss,
     number_text,
     other_keys,
     value_text,
@@ -126,9 +127,8 @@ def about_search(summary: Summary) -> str:
     rough = [
         point
         for point in summary.order
-        if is_covering(summary.labels(point)) and not is_exact(summary.labels(point))
-        and mean(summary, point, "recall") == mean(summary, point, "recall")
-    ]  # fmt: skip
+        if may_miss(summary.labels(point)) and mean(summary, point, "recall") == mean(summary, point, "recall")
+    ]
     if not rough:
         return ""
     worst = min(rough, key=lambda point: mean(summary, point, "recall"))
@@ -190,6 +190,8 @@ def _truth(summary: Summary) -> str:
     if wrong:
         return f"Do not trust this: of {made}, {wrong:,} were missing, doubled or wrong."
     share = judged_share(summary)
+    if share == 0.0:
+        return f"None of {made} was checked: run.sample_oracle chose no event."
     checked = f"All {made}" if share == 1.0 else f"Of {made} those of {100 * share:.3g} % of the events, a sample,"
     sentence = f"{checked} were checked one by one: none is wrong or doubled"
     if losses := loss_words(summary):

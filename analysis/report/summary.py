@@ -25,8 +25,9 @@ from coverlay import CoverlayError
 
 # Column names of the labels that every result carries beside the point itself.
 LABELS = ("strategy", "mode", "method", "epsilon", "overlay")
-# The keys that the labels show already, so that a table does not show them twice.
-_LABEL_KEYS = {"routing.strategy", "covering.epsilon"}
+# The keys that labels and metrics show already, so that a table does not show them twice: where exact covering was not
+# asked, its recall is unknown.
+_LABEL_KEYS = {"routing.strategy", "covering.epsilon", "covering.recall"}
 # From least to most routing state saved; unknown strategies come last.
 STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
@@ -233,6 +234,11 @@ def is_exact(labels: Mapping[str, Any]) -> bool:
 
 def is_covering(labels: Mapping[str, Any]) -> bool:
     return labels["strategy"] in COVERING_STRATEGIES
+
+
+def may_miss(labels: Mapping[str, Any]) -> bool:
+    """Whether it searches for covers, and not exactly."""
+    return is_covering(labels) and not is_exact(labels)
 
 
 def label_text(labels: Mapping[str, Any], name: str) -> str:

@@ -262,6 +262,17 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
         )
     if (runs["capped"] > 0).any():
         found.append("a probe cap or a budget ended some covering searches early, which costs recall")
+    unasked = int((runs["missed_covers"].isna() & (runs["checks"] > 0)).sum())
+    if unasked:
+        found.append(
+            f"exact covering was not asked in {unasked} of {len(runs)} runs (covering.recall = false): what their "
+            "searches missed is unknown"
+        )
+    if any(_section(run, "arrivals").get("kind") == "preloaded" for run in sweep.runs):
+        found.append(
+            "preloaded subscriptions count in tables and control messages; searches, their times and the load of "
+            "brokers and links are of what came after time 0"
+        )
     return found
 
 

@@ -54,6 +54,17 @@ DUCKDB_STEPS = (
 
 _CHECK = f"outcome in ({_words(CHECKS)})"
 _FOUND = f"{_CHECK} and exact and outcome = 'suppressed'"
+
+
+def _there(chosen: str) -> str:
+    """Checks that had a cover; unknown unless every check says whether it had one."""
+    asked = f"{_CHECK} and {chosen}"
+    return f"if(count_if({asked} and exact is null) > 0, null, sum(count) filter ({asked} and exact))"
+
+
+# Service by what it goes into, where any of that was written down.
+_BY_KIND = "if(sum(covering + tables + matching) > 0, sum(service), null)"
+
 DUCKDB_JOBS = {
     "table_size": f"""
         with remote as (select run, broker, sum(entries) entries from final where neighbour <> {CLIENT} group by all),
@@ -74,9 +85,9 @@ DUCKDB_JOBS = {
         sum(round_trips) filter ({_CHECK}) / checks round_trips_per_check,
         sum(volume) filter ({_CHECK}) / checks volume,
         coalesce(sum(count) filter ({_CHECK} and capped), 0) / checks capped,
-        sum(count) filter ({_FOUND}) / sum(count) filter ({_CHECK} and exact) recall,
-        sum(count) filter ({_CHECK} and exact) - sum(count) filter ({_FOUND}) missed_covers,
-        sum(count) filter ({_FOUND} and at_home) / sum(count) filter ({_CHECK} and exact and at_home) recall_first_hop
+        sum(count) filter ({_FOUND}) / {_there("true")} recall,
+        {_there("true")} - sum(count) filter ({_FOUND}) missed_covers,
+        sum(count) filter ({_FOUND} and at_home) / {_there("at_home")} recall_first_hop
         from decision_counts group by run""",
     "events": f"""select run, sum(count) event_messages, sum(needless) false_positives,
         sum(needless) / sum(count) false_positive_share
@@ -112,12 +123,12 @@ DUCKDB_JOBS = {
         each as (select run, target, sum(waited) waited, sum(service) service, sum(count) count,
             sum(covering) covering, sum(tables) tables, sum(matching) matching, sum(on_events) on_events,
             sum(published) published, sum(asked) asked from parts group by all)
-        select run, max(service) / any_value(finished) utilisation_max,
-        max(asked) / nullif(any_value(last - first), 0) event_load,
-        sum(service) / any_value(finished * brokers) utilisation_mean, sum(waited) / sum(count) queueing_delay,
-        1000 * sum(published) / nullif(max(on_events), 0) event_rate_held,
-        sum(covering) / nullif(sum(service), 0) share_covering, sum(tables) / nullif(sum(service), 0) share_tables,
-        sum(matching) / nullif(sum(service), 0) share_matching
+        select run, nullif(max(service), 0) / any_value(finished) utilisation_max,
+        if(max(service) > 0, max(asked), null) / nullif(any_value(last - first), 0) event_load,
+        nullif(sum(service), 0) / any_value(finished * brokers) utilisation_mean,
+        sum(waited) / sum(count) queueing_delay, 1000 * sum(published) / nullif(max(on_events), 0) event_rate_held,
+        sum(covering) / {_BY_KIND} share_covering, sum(tables) / {_BY_KIND} share_tables,
+        sum(matching) / {_BY_KIND} share_matching
         from each join run using (run) left join period using (run) group by run""",
     "convergence": f"""with p as (select run, {_percentile("convergence_p95", 95)}
             from {_RANKED.format(counts="lasted")} group by run)

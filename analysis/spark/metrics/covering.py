@@ -4,6 +4,9 @@ A *check* is one decision whether to send a subscription over a link (forwarded,
 other outcomes answer no question of covering: a retraction follows from such a decision, a merger invents a
 cover, and a dormant subscription waits for an advertisement. They count neither as checks nor in the recall,
 only their search cost does. Decisions that sampling left out count through `decisions_rest`.
+
+A search that found a cover knows that there is one, whether or not anybody asked what an exact one would say
+(`covering.recall`). So covers that were missed are known only where every check says whether there was one.
 """
 
 from __future__ import annotations
@@ -49,9 +52,7 @@ DECISIONS = Count(
 def covering_work(run: Counted) -> Values:
     rows = run[DECISIONS]
     check = np.isin(rows["outcome"], CHECKS)
-    coverable = check & (rows["exact"] == 1)  # unknown counts as neither
-    found = coverable & (rows["outcome"] == "suppressed")
-    first = rows["at_home"] == 1
+    suppressed, first = rows["outcome"] == "suppressed", rows["at_home"] == 1
 
     def count(chosen: Any) -> int:
         return int(rows["count"][chosen].sum())
@@ -59,7 +60,14 @@ def covering_work(run: Counted) -> Values:
     def per_check(name: str, unit: float = 1.0) -> float | None:
         return ratio(rows[name][check].sum() * unit, count(check))
 
-    asked = count(~np.isnan(rows["exact"])) > 0
+    def covers(chosen: Any) -> tuple[int | None, int | None]:
+        """Of these checks: in how many a cover was found, in how many there was one."""
+        if np.isnan(rows["exact"][chosen]).any():
+            return None, None
+        coverable = chosen & (rows["exact"] == 1)
+        return count(coverable & suppressed), count(coverable)
+
+    found, there = covers(check)
     return {
         "checks": count(check),
         "probes": rows["probes"].sum(),
@@ -71,9 +79,9 @@ def covering_work(run: Counted) -> Values:
         "key_ranges": rows["runs"].sum(),
         "volume": per_check("volume", SHARE_UNIT),
         "capped": ratio(count(check & (rows["capped"] == 1)), count(check)),
-        "recall": ratio(count(found), count(coverable)),
-        "missed_covers": count(coverable) - count(found) if asked else None,
-        "recall_first_hop": ratio(count(found & first), count(coverable & first)),
+        "recall": ratio(found, there),
+        "missed_covers": None if found is None or there is None else there - found,
+        "recall_first_hop": ratio(*covers(check & first)),
     }
 
 
@@ -172,7 +180,8 @@ JOB = Job(
             "recall",
             "recall of covering",
             "share",
-            "Of the checks in which exact covering finds a cover, the part in which this method did.",
+            "Of the checks in which exact covering finds a cover, the part in which this method did; unknown where "
+            "exact covering was not asked (covering.recall = false).",
             "suppressed checks with a cover ÷ checks with a cover",
             ("decisions.exact", *_SEARCH),
             "higher",

@@ -31,13 +31,17 @@ def service(run: Counted) -> Values:
     duration = run.run.record["finished"]
     waited, count = (int(control[name].sum()) + int(events[name].sum()) for name in ("waited", "count"))
     spent = {"covering": control["on_covering"], "tables": events["on_tables"], "matching": events["on_matching"]}
+    takes_time, by_kind = busy.any(), any(units.any() for units in spent.values())
     return {
-        "utilisation_max": ratio(busy.max(), duration) if count else None,
-        "utilisation_mean": ratio(busy.sum(), duration * run.run.record["brokers"]) if count else None,
+        "utilisation_max": ratio(busy.max(), duration) if takes_time else None,
+        "utilisation_mean": ratio(busy.sum(), duration * run.run.record["brokers"]) if takes_time else None,
         "event_rate_held": ratio(events["count"][events["source"] == CLIENT].sum() * SECOND, on_events),
-        "event_load": ratio(asked.max(initial=0), period),
+        "event_load": ratio(asked.max(), period) if takes_time else None,
         "queueing_delay": ratio(waited * TIME_UNIT, count),
-        **{f"share_{what}": ratio(units.sum() * WORK_UNIT, busy.sum()) for what, units in spent.items()},
+        **{
+            f"share_{what}": ratio(units.sum() * WORK_UNIT, busy.sum()) if by_kind else None
+            for what, units in spent.items()
+        },
     }
 
 

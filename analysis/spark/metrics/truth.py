@@ -22,7 +22,7 @@ def truth(run: Counted) -> Values:
         judged = 1.0  # earlier versions judged everything
     lost = ratio(sum(record[name] for name in ("missed", *LOSSES)), judged)
     return {
-        **{name: record.get(name) for name in (*MUST_BE_ZERO, *LOSSES)},
+        **{name: record.get(name) if judged else None for name in (*MUST_BE_ZERO, *LOSSES)},
         "judged_share": judged,
         "delivery_ratio": None if lost is None else ratio(record["deliveries"], record["deliveries"] + lost),
         "control_per_event": ratio(record["control_messages"], record["events"]),

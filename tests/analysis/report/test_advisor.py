@@ -118,3 +118,7 @@ def test_what_a_slow_search_does_and_why_recall_misleads_is_said() -> None:
     assert "With ε = 0.1, 83 ms per check, 95 % of the subscriptions have settled" in advice.sentence
     assert "within 5 s instead of 50 ms." in advice.sentence, "latency is about the same"
     assert "finds 40.0 % of the covers per check and keeps 85.7 % of exact covering's saving" in advice.sentence
+    none = [(rough, {**slow[0][1], "recall": 0.0})]
+    assert "finds 0.0 % of the covers per check and keeps 85.7 %" in advise(make(exact + none))[0].sentence
+    unasked = [(rough, {**slow[0][1], "recall": float("nan")})]
+    assert "Recall misleads" not in advise(make(exact + unasked))[0].sentence

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.report.page import _truth_card
+from analysis.report.findings import same_everywhere
+from analysis.report.page import _cards, _truth_card
 from analysis.report.sentences import brief
 from analysis.report.summary import FILES, Summary, load, number_text, point_title, table, value_text
 from analysis.spark.metrics import CATALOGUE
@@ -150,6 +151,30 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
     sampled = "200 deliveries, those of 25 % of the events (run.sample_oracle), checked against the oracle: "
     assert card(judged_share=0.25) == ("All correct", f"{sampled}none missed, doubled or spurious", "good")
     assert card(strays=1, missed_fault=2) == ("2 wrong", f"{checked}stray events", "bad")
+
+
+def test_events_that_nobody_judged_are_not_called_correct() -> None:
+    summary = with_counts(make([({}, {})]), judged_share=0.0)
+    assert _truth_card(summary)["figure"] == "Not checked"
+    assert brief(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
+
+
+def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
+    """Of two budgets one was not compared with exact covering; only exact rows have a recall of 100 %."""
+    exact = {"recall": 1.0, "entries": 10.0, "reduction": 0.9}
+    rough = {"entries": 12.0, "reduction": 0.88}
+    key = {"covering.epsilon": NAN, "covering.recall": False}
+    points = [({}, exact), ({**key, "covering.budget": 8}, rough), ({**key, "covering.budget": 16}, rough)]
+    summary = with_counts(make(points))
+    shown = table(summary)
+    assert shown.headers.count("recall") == 1
+    assert [row[shown.headers.index("recall")] for row in shown.rows] == ["100.0 %", "–", "–"]
+    assert not [card for card in _cards(summary) if "covers" in card["text"]]
+    assert same_everywhere(summary, ["recall"]).endswith("recall of covering (100.0 %, where it is known).")
+    asked = with_counts(make([*points[:2], (points[2][0], {**rough, "recall": 0.7})]))
+    (card,) = [card for card in _cards(asked) if "covers" in card["text"]]
+    assert card["figure"] == "70.0 %"
+    assert "at worst among the 1 of 2 settings that ask" in card["text"]
 
 
 def test_simple_routing_is_compared_within_its_own_trees() -> None:

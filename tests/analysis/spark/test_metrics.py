@@ -80,14 +80,28 @@ def test_covering_counts_checks_but_not_retractions(counted: Make) -> None:
             "capped": True,
         },
         {"outcome": "exposed", "probes": 1, "volume": 1.0, "exact": False},
-        {"outcome": "forwarded", "probes": 1, "volume": 1.0, "exact": None},
-        {"outcome": "retracted", "probes": 7, "pages": 9, "volume": 0.0, "exact": True},
+        {"outcome": "forwarded", "probes": 1, "volume": 1.0, "exact": False},
+        {"outcome": "retracted", "probes": 7, "pages": 9, "volume": 0.0, "exact": None},
     ]
     values = (4.0, 23.0, 4.0, 0.244140625, 1.5, 0.5, 6.0, 4.0, 0.875, 0.25, 0.5, 1.0, None)
     expect(covering.covering_work(counted(decisions=rows)), COVERING, *values)
-    unasked = counted(decisions=[{"outcome": "forwarded", "probes": 2, "volume": 1.0}])
-    values = (1.0, 2.0, 2.0, None, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, None, None, None)
-    expect(covering.covering_work(unasked), COVERING, *values)
+
+
+def test_recall_is_unknown_where_exact_covering_was_not_asked(counted: Make) -> None:
+    """Searches that found a cover know that there was one; of the others nobody knows."""
+    found = {"outcome": "suppressed", "exact": True, "at_home": True}
+    sent = {"outcome": "forwarded", "exact": None}
+    known = ("recall", "missed_covers", "recall_first_hop")
+
+    def recall(*rows: dict[str, Any], rest: tuple[dict[str, Any], ...] = ()) -> list[float | None]:
+        values = covering.covering_work(counted(decisions=rows, decisions_rest=rest))
+        return [values[name] for name in known]
+
+    assert recall(found, {**sent, "at_home": True}) == [None, None, None]
+    assert recall(found, sent) == [None, None, 1.0], "at the first hop nothing was missed"
+    assert recall(found, rest=({**sent, "count": 3, "at_home": True},)) == [None, None, None]
+    assert recall(sent) == [None, None, None]
+    assert recall(found, found) == [1.0, 0, 1.0]
 
 
 def test_covering_adds_what_sampling_left_out(counted: Make) -> None:
@@ -104,7 +118,7 @@ def test_covering_adds_what_sampling_left_out(counted: Make) -> None:
             "volume": 1.25,
             "pages": 5.0,
         },
-        {"outcome": "forwarded", "exact": None, "capped": True, "count": 2, "probes": 2.0, "volume": 1.0},
+        {"outcome": "forwarded", "exact": False, "capped": True, "count": 2, "probes": 2.0, "volume": 1.0},
         {"outcome": "retracted", "exact": True, "count": 7, "probes": 7.0, "volume": 7.0},
     ]
     found = covering.covering_work(counted(decisions=rows, decisions_rest=rest))
@@ -254,6 +268,12 @@ def test_truth_is_the_run_record(counted: Make) -> None:
     expect(truth.truth(counted(run=[record])), names, *values)
 
 
+def test_what_nobody_judged_is_unknown(counted: Make) -> None:
+    found = truth.truth(counted(run=[handmade.record(judged_share=0.0, deliveries=7)]))
+    assert found["judged_share"] == 0.0
+    assert [found[name] for name in ("missed", "duplicates", "missed_fault", "delivery_ratio")] == [None] * 4
+
+
 def test_repair_runs_to_the_next_time_everything_is_whole(counted: Make) -> None:
     times = [("crash", 10.0), ("cut", 20.0), ("restart", 30.0), ("heal", 35.0), ("converged", 40.0)]
     times += [("crash", 50.0), ("restart", 60.0), ("converged", 61.0), ("crash", 90.0), ("queue-full", 1.0)]
@@ -372,3 +392,8 @@ def test_service_says_how_busy_brokers_are_and_with_what(counted: Make) -> None:
     assert service.service(counted(control=control, publications=events, run=run))["event_load"] == 3.0 / 2
     silent = service.service(counted(run=run))
     expect(silent, SERVICE, *[None] * 8)
+    # Where a message takes a constant time nobody wrote down what for, and where none takes any nobody is idle.
+    plain = [{"target": 0, "source": CLIENT, "service": 3.0, "published": 1.0}, {"target": 0, "published": 4.0}]
+    expect(service.service(counted(publications=plain, run=run)), SERVICE, 0.3, 3 / 40, 1000 / 3, 1.0, 0.0, *[None] * 3)
+    at_once = [{**row, "service": 0.0} for row in plain]
+    expect(service.service(counted(publications=at_once, run=run)), SERVICE, *[None] * 4, 0.0, *[None] * 3)
