@@ -12,7 +12,7 @@ Python integers throughout: volumes pass 2^63 from D·k = 63 on.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,15 +34,7 @@ class Plan:
     quota: int  # cubes to search, largest first, until the fraction searched is ≥ 1 − ε
 
     def volume_of(self, cubes: int) -> int:
-        """Cells in the first `cubes` cubes of the greedy order."""
-        volume, left = 0, cubes
-        for i in range(len(self.levels) - 1, -1, -1):
-            taken = min(left, self.levels[i])
-            volume += taken << (i * self.dimensions)
-            left -= taken
-            if not left:
-                break
-        return volume
+        return volume_of(self.levels, self.dimensions, cubes)
 
     def fraction(self, cubes: int) -> float:
         """The slides' γ after `cubes` cubes."""
@@ -55,34 +47,44 @@ def plan(lengths: Sequence[int], bits: int, epsilon: float = 0.0) -> Plan:
     dimensions, total = len(lengths), math.prod(lengths)
     part, whole = epsilon.as_integer_ratio()
     need = -(-(whole - part) * total // whole)  # cells, rounded up
-    quota, volume = 0, 0
-    for i in range(bits, -1, -1):
+    return Plan(tuple(levels), dimensions, total, cubes_for(levels, dimensions, need))
+
+
+# The compiled engine compiles the next three too (sim/compiled/covers_emulated.py).
+
+
+def cubes_for(levels: Sequence[int], dimensions: int, need: int) -> int:
+    """How many cubes of the greedy order hold `need` cells."""
+    cubes, volume = 0, 0
+    for i in range(len(levels) - 1, -1, -1):
         shift = i * dimensions
         if volume + (levels[i] << shift) >= need:
-            quota += -(-(need - volume) >> shift) if need > volume else 0
+            cubes += -(-(need - volume) >> shift) if need > volume else 0
             break
-        quota += levels[i]
+        cubes += levels[i]
         volume += levels[i] << shift
-    return Plan(tuple(levels), dimensions, total, quota)
+    return cubes
 
 
-def level_of(cell: Sequence[int], lengths: Sequence[int]) -> int:
-    """log2 of the side of the standard cube that the greedy decomposition gives to a cell of the rectangle.
+def volume_of(levels: Sequence[int], dimensions: int, cubes: int) -> int:
+    """Cells in the first `cubes` cubes of the greedy order."""
+    volume, left = 0, cubes
+    for i in range(len(levels) - 1, -1, -1):
+        taken = min(left, levels[i])
+        volume += taken << (i * dimensions)
+        left -= taken
+        if not left:
+            break
+    return volume
 
-    The cube of side 2^i around the cell fits iff ⌊m_j/2^i⌋ < ⌊l_j/2^i⌋ for all j, that is iff i is at most the
-    highest bit in which m_j and l_j differ.
-    """
-    return min((m ^ length).bit_length() - 1 for m, length in zip(cell, lengths, strict=True))
 
-
-def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int]) -> int:
+def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int], prefix: MutableSequence[int]) -> int:
     """How many cells of [0, limit_1) × … have a smaller Z key than `cell`, coordinates of `bits` bits.
 
     Each such cell agrees with `cell` up to a bit where `cell` has 1 and it has 0, and is arbitrary after it:
-    a box, whose overlap with the limits is a product.
+    a box, whose overlap with the limits is a product. `prefix`: a zero per coordinate, for this to write on.
     """
     total = 0
-    prefix = [0] * len(cell)
     for b in range(bits - 1, -1, -1):
         for j, coordinate in enumerate(cell):
             if coordinate >> b & 1:
@@ -97,6 +99,15 @@ def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int]) -> int:
     return total
 
 
+def level_of(cell: Sequence[int], lengths: Sequence[int]) -> int:
+    """log2 of the side of the standard cube that the greedy decomposition gives to a cell of the rectangle.
+
+    The cube of side 2^i around the cell fits iff ⌊m_j/2^i⌋ < ⌊l_j/2^i⌋ for all j, that is iff i is at most the
+    highest bit in which m_j and l_j differ.
+    """
+    return min((m ^ length).bit_length() - 1 for m, length in zip(cell, lengths, strict=True))
+
+
 def rank_of(cell: Sequence[int], lengths: Sequence[int], bits: int, levels: Sequence[int]) -> int:
     """Position, from 0, of the cube that holds `cell` in the greedy order (by size, then by key)."""
     level = level_of(cell, lengths)
@@ -104,7 +115,8 @@ def rank_of(cell: Sequence[int], lengths: Sequence[int], bits: int, levels: Sequ
     at = [m >> level for m in cell]
     limits = [length >> level for length in lengths]
     taken = [limit & ~1 for limit in limits]
-    return larger + cells_before(at, bits - level, limits) - cells_before(at, bits - level, taken)
+    before = [cells_before(at, bits - level, most, [0] * len(cell)) for most in (limits, taken)]
+    return larger + before[0] - before[1]
 
 
 def runs(lengths: Sequence[int], bits: int) -> int:

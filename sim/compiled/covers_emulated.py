@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from covering.curve import theory
 from covering.curve.emulated import first_met
 from covering.curve.keys import mirror
 from covering.packed_words import dominating
@@ -18,6 +19,7 @@ from sim.compiled.state import inlined, inner
 
 WIDEST = 52  # bits of a count; a float64 has 53
 _FINEST = 62  # bits of the denominator of ε
+cubes_for, volume_of, cells_before = map(inlined, (theory.cubes_for, theory.volume_of, theory.cells_before))
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -49,44 +51,23 @@ def share_of(numerator: int, shift: int, total: int) -> Any:
 
 
 @inlined
-def _cells_before(cell: Any, level: int, bits: int, lengths: Any, even: int, prefix: Any) -> int:
-    """theory.cells_before with coordinates and limits shifted down by `level`; limits made even if asked."""
-    total = 0
-    dimensions = cell.shape[0]
-    prefix[:] = 0
-    for b in range(bits - 1, -1, -1):
-        for j in range(dimensions):
-            if (cell[j] >> level) >> b & 1:
-                count = 1
-                for i in range(dimensions):
-                    limit = lengths[i] >> level
-                    if even:
-                        limit &= ~1
-                    size = 1 << (b if i <= j else b + 1)
-                    count *= max(0, min(size, limit - prefix[i]))
-                    if not count:
-                        break
-                total += count
-                prefix[j] |= 1 << b
-    return total
-
-
-@inlined
-def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any, scratch: Any) -> int:
+def _cubes_up_to(cell: Any, lengths: Any, bits: int, levels: Any) -> int:
     """1 + theory.rank_of."""
-    level = bits
-    for j in range(cell.shape[0]):
+    level, dimensions = bits, cell.shape[0]
+    for j in range(dimensions):
         differing = cell[j] ^ lengths[j]
         while differing >> level == 0:
             level -= 1
-    larger = 0
+    cubes = 1
     for i in range(level + 1, levels.shape[0]):
-        larger += levels[i]
-    rank = larger
+        cubes += levels[i]
+    at, limits, prefix = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
     for even in range(2):
-        before = _cells_before(cell, level, bits - level, lengths, even, scratch)
-        rank += before if even == 0 else -before
-    return 1 + rank
+        for j in range(dimensions):
+            at[j], limits[j], prefix[j] = cell[j] >> level, (lengths[j] >> level) & ~even, 0
+        before = cells_before(at, bits - level, limits, prefix)
+        cubes += -before if even else before
+    return cubes
 
 
 @inner
@@ -110,27 +91,14 @@ def search_emulated(w: Any, s: int, query: Any, curve: Any, numerator: int, shif
         levels[i] = filled[i] - (filled[i + 1] << dimensions)
     total = filled[0]
     need = share_of(numerator, shift, total)
-    planned, volume = 0, 0
-    for i in range(bits, -1, -1):
-        height = i * dimensions
-        if volume + (levels[i] << height) >= need:
-            planned += -(-(need - volume) >> height) if need > volume else 0
-            break
-        planned += levels[i]
-        volume += levels[i] << height
+    planned = cubes_for(levels, dimensions, need)
     quota = planned if cap < 0 else min(planned, cap)
     above = dominating(points, words_of(w, s), used, (w.grid[0], w.grid[1], w.guards), query)
     slot = first_met(points, above, offset, scale, bits, lengths, cell)
     cubes = quota
     if slot >= 0:
-        cubes = _cubes_up_to(cell, lengths, bits, levels, np.empty(dimensions, np.int64))
+        cubes = _cubes_up_to(cell, lengths, bits, levels)
         if cubes > quota:
             slot, cubes = -1, quota
-    searched, left = 0, cubes
-    for i in range(bits, -1, -1):
-        taken = min(left, levels[i])
-        searched += taken << (i * dimensions)
-        left -= taken
-        if not left:
-            break
+    searched = volume_of(levels, dimensions, cubes)
     return slot, cubes, searched / total, slot < 0 and quota < planned, above.shape[0] > 0

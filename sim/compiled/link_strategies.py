@@ -1,0 +1,220 @@
+"""The strategies of a route in kernels: what is sent over it, and who of that covers whom (routing/strategies).
+
+For covering, the nodes that are sent are in a chain of covering indexes per route and group (covers.py), one for each
+residue. For identity routing a hash table leads from (route, class of equal subscriptions) to the node that was sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from broker import work
+from covering import stats
+from covering.slot_table import drop_id, find_id, put_ids
+from sim.compiled import covers_auto
+from sim.compiled.calendar import ascending
+from sim.compiled.covers import (
+    add,
+    covered,
+    drop_index,
+    exists,
+    needs_rebuild,
+    new_index,
+    owners_of,
+    rebuild,
+    remove,
+    search,
+)
+from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
+from sim.compiled.covers_emulated import search_emulated
+from sim.compiled.covers_residues import is_implied
+from sim.compiled.records import BUDGET, COVERING, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, SENT
+from sim.compiled.state import inlined, inner
+
+# The formulas of the reference, compiled.
+pages_and_trips, search_time, covered_time = (
+    inlined(stats.pages_and_trips),
+    inlined(work.search_time),
+    inlined(work.covered_time),
+)
+
+
+@inlined
+def is_sieve(w: Any, node: int) -> bool:
+    return w.nodes[node].route >= w.run[0].routes
+
+
+@inlined
+def chain_of(w: Any, node: int) -> int:
+    """The covering indexes that may cover a node: one chain per route and group."""
+    row = w.nodes[node]
+    return row.route * w.run[0].groups + w.subscriptions[row.subscription].group
+
+
+@inner
+def _index_of(w: Any, node: int) -> int:
+    """The index of a node's chain with what has the same residue, −1: none."""
+    s, residue = w.chains[chain_of(w, node)].first, w.subscriptions[w.nodes[node].subscription].residue
+    while s >= 0 and w.indexes[s].residue != residue:
+        s = w.indexes[s].next
+    return s
+
+
+@inner
+def _search_chain(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
+    """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
+    run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
+    before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
+    may_miss = (run.gives_up and not sieve) or link.epsilon > 0.0
+    exact: Any = -1 if may_miss and not run.ask_exact else 0
+    query = w.points[subscription : subscription + 1]
+    witness, probes, cubes = np.int64(-1), 0, 0
+    capped: Any = False
+    s = w.chains[chain_of(w, node)].first
+    while s >= 0 and witness < 0:
+        index = w.indexes[s]
+        if is_implied(w, extra, index.residue, subscription):
+            asked += 1
+            link.checks += 1
+            if curve is not None and (extra is None or not sieve):
+                slot, looked, share, ended, any_at_all = search_emulated(
+                    w, s, query[0], curve, link.numerator, link.shift
+                )
+                cubes += looked
+            else:
+                if budget is not None and not sieve:
+                    slot, looked, share, ended = search_largest(w, s, query, budget)
+                else:
+                    slot, looked, share, ended = search(w, s, query, link.epsilon, -1 if sieve else run.node_budget)
+                any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
+            capped |= ended
+            probes += looked
+            link.volume += share
+            _charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, looked)
+            if slot >= 0:
+                witness, exact = np.int64(owners_of(w, s)[slot]), 1
+                link.hits += 1
+            elif may_miss and run.ask_exact and any_at_all:
+                exact = 1
+            if (run.auto or sieve) and link.checks >= index.next_review:
+                covers_auto.review(w, s, link.checks, link.hits)
+        s = index.next
+    if asked != 1:
+        link.checks = checks + 1
+        link.volume = before + ((link.volume - before) / asked if asked else 1.0)
+        capped &= witness < 0
+    return witness, probes, cubes, link.volume - before, capped, exact
+
+
+@inner
+def _charge(w: Any, method: int, probes: int) -> None:
+    """What a search for a cover touches and takes, one of perhaps several for a decision: Broker.charge."""
+    run, price = w.run[0], w.search_prices[method]
+    pages, round_trips = pages_and_trips(probes, price.per_page, price.apart)
+    run.pages += pages
+    run.round_trips += round_trips
+    run.took += search_time(w.prices[0], price, probes, pages, round_trips)
+
+
+@inlined
+def _charge_covered(w: Any, s: int, epsilon: float) -> None:
+    """And one for covered entries."""
+    run, index = w.run[0], w.indexes[s]
+    price = w.search_prices[KDTREE_EPSILON if index.method == KDTREE and epsilon > 0.0 else index.method]
+    pages = (index.held + price.boxes_per_page - 1) // price.boxes_per_page
+    run.took += covered_time(w.prices[0], price, index.held, pages)
+
+
+@inlined
+def find_cover(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
+    """What `_search_chain` answers, by any strategy that may hold something back."""
+    if w.run[0].strategy == COVERING:
+        return _search_chain(w, node, curve, extra, budget)
+    _charge(w, EQUAL, np.int64(1))
+    at = find_id(w.equal, w.keys, _key_of(w, node))
+    if at >= 0:
+        return np.int64(w.equal[at]), 1, 0, 1.0, False, 1
+    return -1, 1, 0, 1.0, False, 0
+
+
+@inlined
+def _key_of(w: Any, node: int) -> int:
+    row = w.nodes[node]
+    return row.route * w.run[0].classes + w.subscriptions[row.subscription].equal
+
+
+@inlined
+def _enter(w: Any, s: int, node: int, budget: Any) -> None:
+    """Into an index, which is put in order."""
+    add(w, s, node, w.points[w.nodes[node].subscription])
+    if budget is not None and w.indexes[s].method == BUDGET:
+        rank_last(w, s, budget)
+    elif needs_rebuild(w, s):
+        rebuild(w, s)
+
+
+@inlined
+def _withdraw(w: Any, s: int, node: int, budget: Any) -> None:
+    """Out of an index, which is put in order, or dropped where it was the last."""
+    slot = np.int64(w.nodes[node].slot)
+    if budget is not None and w.indexes[s].method == BUDGET:
+        remove_ranked(w, s, slot, budget)
+    else:
+        remove(w, s, slot)
+    if w.indexes[s].held == 0:
+        drop_index(w, chain_of(w, node), s)
+    elif needs_rebuild(w, s):
+        rebuild(w, s)
+
+
+@inlined
+def store(w: Any, node: int, budget: Any) -> None:
+    """A node is sent from now on."""
+    run, row = w.run[0], w.nodes[node]
+    row.coverer = SENT
+    if run.strategy == COVERING:
+        s, link = _index_of(w, node), w.routes[row.route]
+        if s < 0:
+            method = KDTREE if is_sieve(w, node) else run.first_method
+            s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
+            covers_auto.begin(w, s, link.checks, link.hits)
+        _enter(w, s, node, budget)
+    elif run.strategy == IDENTITY:
+        w.keys[node] = _key_of(w, node)
+        put_ids(w.equal, w.keys, node, node + 1)
+
+
+@inlined
+def unstore(w: Any, node: int, budget: Any) -> None:
+    """A node is no longer sent."""
+    run = w.run[0]
+    if run.strategy == COVERING:
+        _withdraw(w, _index_of(w, node), node, budget)
+    elif run.strategy == IDENTITY:
+        drop_id(w.equal, w.keys, w.keys[node])
+
+
+@inlined
+def covered_by(w: Any, node: int, extra: Any) -> Any:
+    """The nodes that are sent although `node` covers them, by ascending subscription."""
+    subscription, first, held = np.int64(w.nodes[node].subscription), w.chains[chain_of(w, node)].first, 0
+    s = first
+    while s >= 0:
+        held += w.indexes[s].held
+        s = w.indexes[s].next
+    found, names, count, s = np.empty(held, np.int64), np.empty(held), 0, first
+    while s >= 0:
+        _charge_covered(w, s, w.routes[w.nodes[node].route].epsilon)
+        owners = owners_of(w, s)
+        for slot in covered(w, s, w.points[subscription]):
+            name = np.int64(w.nodes[owners[slot]].subscription)
+            if is_implied(w, extra, w.subscriptions[subscription].residue, name):
+                found[count], names[count] = owners[slot], name
+                count += 1
+        s = w.indexes[s].next
+    order = ascending(names[:count], np.empty(count, w.calendar.dtype))
+    for i in range(count):
+        order[i] = found[order[i]]
+    return order
