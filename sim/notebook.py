@@ -24,7 +24,7 @@ from coverlay import CoverlayError, quoted
 from sim.cli import terminal
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan
-from sim.experiment.sweep import SweepResult, run_sweep
+from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep, silent
 from sim.tell.keep import keep
 
 Experiment = str | Path | Mapping[str, Any] | Plan
@@ -65,8 +65,8 @@ def run(
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     find_java()  # refuses now what would fail after the last run
     many = jobs or os.cpu_count() or 1
-    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(_silent) as update:
-        swept = run_sweep(plan, folder, jobs=many, resume=resume, spark_master=spark, progress=update)
+    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(silent) as update:
+        swept = run_sweep(plan, folder, SweepOptions(many, spark, resume, update))
     for note in swept.warnings:
         warnings.warn(note, stacklevel=2)
     _refuse_broken(swept, folder)
@@ -75,10 +75,6 @@ def run(
         results = analyze(folder, spark, say)
         write_report(folder)
     return results
-
-
-def _silent(done: float, total: int) -> None:
-    """Progress that nobody looks at."""
 
 
 def _refuse_broken(swept: SweepResult, folder: Path) -> None:

@@ -24,7 +24,7 @@ from sim.bench import Progress, Row
 from sim.experiment.engines import ENGINES, Ready, compiled_engine
 from sim.experiment.plan import PlannedRun, load, plan
 from sim.experiment.runner import overlay_of, ready_of, workload_of
-from sim.experiment.sweep import run_sweep
+from sim.experiment.sweep import SweepOptions, run_sweep
 from sim.random_streams import streams
 
 SUBSCRIPTIONS, RUNS = 20_000, 64  # what the targets of engines and sweeps are meant for; less is not judged
@@ -134,7 +134,7 @@ def sweep(quick: bool, progress: Progress) -> list[Row]:
         progress(f"sweep of {runs} runs, {jobs} jobs")
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
-            result = run_sweep(small, Path(folder), jobs=jobs)
+            result = run_sweep(small, Path(folder), SweepOptions(jobs=jobs))
             seconds[jobs] = time.perf_counter() - started
         assert not result.failures
         rows.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -21,7 +21,7 @@ from sim.capacity.search import LOWEST, Search
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.predict import small_workload
-from sim.experiment.sweep import SweepResult, only_one, run_folder, run_sweep
+from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, only_one, run_folder, run_sweep
 from sim.random_streams import streams
 from sim.workloads.arrivals import arrival_options
 from sim.workloads.publishing import SCALED
@@ -83,37 +83,20 @@ def _refuse_unlimited(run: PlannedRun) -> None:
         )
 
 
-def find(
-    first: Plan,
-    limit: float,
-    out: Path,
-    *,
-    jobs: int = 1,
-    resume: bool = False,
-    spark_master: str | None = None,
-    progress: Callable[[float, int], None] = lambda done, total: None,
-    begun: Callable[[], None] = lambda: None,
-) -> Capacity:
+def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ONE) -> Capacity:
     """Search until every point has its rate, or none. Ends early when a run fails."""
     searches = {_point(run): Search(checked_limit(limit)) for run in first.runs}
     found = Capacity(limit, first, searches)
-    asked = _known(first, out, resume)
+    asked = _known(first, out, options.resume)
+    options = replace(options, resume=True)  # what an earlier round simulated
     while True:
         wanted = {(point, rate) for point, search in searches.items() for rate in search.ask()}
         if not wanted:
             return found
         asked |= wanted
         found.plan = at_rates(first, asked)
-        result = run_sweep(
-            found.plan,
-            out,
-            jobs=jobs,
-            resume=True,  # what an earlier round simulated
-            spark_master=spark_master,
-            progress=progress,
-            begun=begun,
-        )
-        begun = _nothing
+        result = run_sweep(found.plan, out, options)
+        options = replace(options, begun=ONE_BY_ONE.begun)  # only the first round begins it
         found.result.outcomes += result.outcomes
         found.result.failures += result.failures
         found.result.kept = len(found.plan.runs) - len(found.result.outcomes) - len(found.result.failures)
@@ -121,10 +104,6 @@ def find(
             return found
         for (point, rate), loads in _loads(found.plan, wanted, out):
             searches[point].tell(rate, loads)
-
-
-def _nothing() -> None:
-    """It has begun already."""
 
 
 def at_rates(first: Plan, asked: set[tuple[str, float]]) -> Plan:

@@ -6,11 +6,12 @@ import argparse
 import json
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -18,6 +19,9 @@ from coverlay import CoverlayError
 from sim.bench import ALONG, BENCHMARKS
 from sim.cli.terminal import OUT, cell, complain, print_table, progress, say, status
 from sim.reproduce import DOCUMENTS
+
+if TYPE_CHECKING:
+    from sim.experiment.sweep import SweepOptions
 
 MOST_ADVICE = 20  # sentences on the terminal; the report has them all
 
@@ -31,7 +35,6 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from analysis.spark.session import start_early
     from sim.experiment.plan import load
     from sim.experiment.sweep import run_sweep
 
@@ -39,15 +42,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("out") / Path(options.experiment).stem
     started = _begin(plan, options.jobs)
     with progress(f"simulating {plan.name}") as update:
-        result = run_sweep(
-            plan,
-            out,
-            jobs=options.jobs,
-            resume=options.resume,
-            spark_master=options.spark,
-            progress=update,
-            begun=lambda: start_early(options.spark),
-        )
+        result = run_sweep(plan, out, _sweep_options(options, update))
     _say_what_ran(result, started, out)
     _report_failures(result, options.experiment, options.settings)
     if not result.outcomes and not result.kept:
@@ -57,7 +52,6 @@ def run(options: argparse.Namespace) -> int:
 
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
-    from analysis.spark.session import start_early
     from sim.capacity.find import checked_limit, find, prepare
     from sim.capacity.words import HEADERS, hasty, row, sentences
 
@@ -67,16 +61,7 @@ def capacity(options: argparse.Namespace) -> int:
     started = _begin(plan, options.jobs)
     complain("these are the runs of the first rate; about ten more rates follow, each chosen by the results before it")
     with progress(f"searching the rate that {plan.name} holds") as update:
-        found = find(
-            plan,
-            limit,
-            out,
-            jobs=options.jobs,
-            resume=options.resume,
-            spark_master=options.spark,
-            progress=update,
-            begun=lambda: start_early(options.spark),
-        )
+        found = find(plan, limit, out, _sweep_options(options, update))
     _say_what_ran(found.result, started, out)
     if found.result.failures:
         _report_failures(found.result, str(out / "experiment.toml"), [])
@@ -92,6 +77,14 @@ def capacity(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> list[str]:
     return [*options.settings, *(["run.force=true"] if options.force else [])]
+
+
+def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int], None]) -> SweepOptions:
+    """Spark starts while the first runs are under way."""
+    from analysis.spark.session import start_early
+    from sim.experiment.sweep import SweepOptions
+
+    return SweepOptions(options.jobs, options.spark, options.resume, progress, lambda: start_early(options.spark))
 
 
 def _begin(plan: Any, jobs: int) -> float:

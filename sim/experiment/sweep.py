@@ -83,21 +83,34 @@ class SweepResult:
 Attempt = Outcome | Failure
 
 
-def run_sweep(
-    plan: Plan,
-    out: Path,
-    *,
-    jobs: int = 1,
-    resume: bool = False,
-    spark_master: str | None = None,
-    progress: Callable[[float, int], None] = lambda done, total: None,
-    begun: Callable[[], None] = lambda: None,
-) -> SweepResult:
-    """Run what is missing.
+def silent(done: float, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def _nobody_waits() -> None:
+    """For the first runs."""
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Where runs are run and who hears of it.
 
     `progress(done, total)` is called after every run and now and then within; `done` counts runs, and of those under
-    way the share of their simulated time. On a cluster only whole runs are heard of. `begun`: runs are under way.
+    way the share of their simulated time. On a cluster only whole runs are heard of.
     """
+
+    jobs: int = 1  # runs at a time, in processes of this machine
+    spark_master: str | None = None  # the cluster to run on instead
+    resume: bool = False  # keep what is complete
+    progress: Callable[[float, int], None] = silent
+    begun: Callable[[], None] = _nobody_waits  # called once, when the first runs are under way
+
+
+ONE_BY_ONE = SweepOptions()  # in this process, and nobody hears of it
+
+
+def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> SweepResult:
+    """Run what is missing."""
     check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
     with _writing(out):
@@ -106,14 +119,14 @@ def run_sweep(
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")
         result = SweepResult()
-        todo = [run for run in plan.runs if not (resume and _is_complete(run_folder(out, run)))]
+        todo = [run for run in plan.runs if not (options.resume and _is_complete(run_folder(out, run)))]
         todo.sort(key=_turn)
         result.kept = len(plan.runs) - len(todo)
-        progress(result.kept, len(plan.runs))
+        options.progress(result.kept, len(plan.runs))
         shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
         done = result.kept
-        watch = _Watch(shares, lambda: progress(done + sum(shares), len(plan.runs)), begun)
-        with closing(_attempts(todo, out, jobs, spark_master, lock, watch)) as attempts:
+        watch = _Watch(shares, lambda: options.progress(done + sum(shares), len(plan.runs)), options.begun)
+        with closing(_attempts(todo, out, options, lock, watch)) as attempts:
             for done, attempt in enumerate(attempts, result.kept + 1):
                 if isinstance(attempt, Outcome):
                     result.outcomes.append(attempt)
@@ -121,7 +134,7 @@ def run_sweep(
                     raise CannotWrite(attempt.message)
                 else:
                     result.failures.append(attempt)
-                progress(done, len(plan.runs))
+                options.progress(done, len(plan.runs))
     return result
 
 
@@ -149,18 +162,18 @@ class _Watch:
 
 
 def _attempts(
-    runs: list[PlannedRun], out: Path, jobs: int, spark_master: str | None, lock: int, watch: _Watch
+    runs: list[PlannedRun], out: Path, options: SweepOptions, lock: int, watch: _Watch
 ) -> Generator[Attempt, None, None]:
-    if spark_master is not None and runs:
-        yield from _on_spark(runs, out, spark_master, watch)
-    elif jobs == 1 or len(runs) <= 1:
+    if options.spark_master is not None and runs:
+        yield from _on_spark(runs, out, options.spark_master, watch)
+    elif options.jobs == 1 or len(runs) <= 1:
         watch.begun()
         for slot, run in enumerate(runs):
             attempt = _attempt(run, out, partial(watch.tell, slot))
             watch.shares[slot] = 0.0
             yield attempt
     else:
-        yield from _on_cores(runs, out, min(jobs, len(runs)), lock, watch)
+        yield from _on_cores(runs, out, min(options.jobs, len(runs)), lock, watch)
 
 
 def _on_cores(runs: list[PlannedRun], out: Path, jobs: int, lock: int, watch: _Watch) -> Iterator[Attempt]:

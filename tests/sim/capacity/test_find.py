@@ -21,6 +21,7 @@ from sim.capacity.words import sentence
 from sim.cli.main import main
 from sim.experiment.plan import plan, to_toml
 from sim.experiment.runner import execute
+from sim.experiment.sweep import SweepOptions
 
 SERVED = 0.5  # ms per message
 TINY: dict[str, Any] = {
@@ -41,7 +42,9 @@ def file(folder: Path, **sections: Any) -> str:
 
 
 def search(folder: Path, limit: float = 500.0, resume: bool = False, settings: tuple[str, ...] = (), **sections: Any):
-    return find(prepare(file(folder, **sections), [EVENTS, *settings]), limit, folder / "out", resume=resume)
+    return find(
+        prepare(file(folder, **sections), [EVENTS, *settings]), limit, folder / "out", SweepOptions(resume=resume)
+    )
 
 
 def full_at(folder: Path) -> float:

@@ -23,7 +23,7 @@ from broker.trace.disk import CannotWrite
 from sim.cli.main import main
 from sim.experiment.plan import plan, to_toml
 from sim.experiment.runner import simulate
-from sim.experiment.sweep import run_sweep
+from sim.experiment.sweep import SweepOptions, run_sweep
 
 TINY = {
     "name": "tiny",
@@ -55,9 +55,9 @@ def test_a_full_disk_ends_the_sweep_and_keeps_what_is_finished(tmp_path, jobs):
     run_sweep(plan({**TINY, "seeds": [1]}), tmp_path)
     before = contents(tmp_path / "runs")
     with no_file_beyond(1000), pytest.raises(CannotWrite, match=r"be written: File too large; finished runs are kept"):
-        run_sweep(plan({**TINY, "seeds": [1, 2, 3]}), tmp_path, jobs=jobs, resume=True)
+        run_sweep(plan({**TINY, "seeds": [1, 2, 3]}), tmp_path, SweepOptions(jobs=jobs, resume=True))
     assert contents(tmp_path / "runs") == before
-    again = run_sweep(both, tmp_path, resume=True)
+    again = run_sweep(both, tmp_path, SweepOptions(resume=True))
     assert (again.kept, len(again.outcomes)) == (1, 1)
 
 

@@ -21,7 +21,7 @@ from sim.cli.main import main
 from sim.experiment import sweep as sweeping
 from sim.experiment.plan import load, plan, to_toml
 from sim.experiment.runner import Outcome
-from sim.experiment.sweep import DIED, Failure, run_sweep
+from sim.experiment.sweep import DIED, Failure, SweepOptions, run_sweep
 
 TINY = {
     "name": "tiny",
@@ -113,7 +113,7 @@ def test_half_a_run_is_run_again(tmp_path):
     (tmp_path / "runs" / broken[0] / "decisions.parquet").unlink()
     path = tmp_path / "runs" / broken[1] / "control.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    again = run_sweep(sweep, tmp_path, resume=True)
+    again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
     assert again.kept == 1
     assert sorted(f"run={outcome.run_id}" for outcome in again.outcomes) == broken[:2]
     assert len(find_runs(tmp_path).runs) == 3
@@ -127,9 +127,9 @@ def test_two_sweeps_do_not_write_to_one_folder(tmp_path):
             run_sweep(plan(TINY), tmp_path)
         seen.append(done)
 
-    run_sweep(plan(TINY), tmp_path, progress=second)
+    run_sweep(plan(TINY), tmp_path, SweepOptions(progress=second))
     assert (seen[0], seen[-1]) == (0, 1)
-    assert run_sweep(plan(TINY), tmp_path, resume=True).kept == 1
+    assert run_sweep(plan(TINY), tmp_path, SweepOptions(resume=True)).kept == 1
 
 
 def deadly_execute(run, out, tell):
@@ -140,7 +140,7 @@ def deadly_execute(run, out, tell):
 
 def test_a_run_that_takes_its_process_down_is_the_only_one_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeping, "execute", deadly_execute)
-    result = run_sweep(plan({**TINY, "seeds": list(range(10))}), tmp_path, jobs=2)
+    result = run_sweep(plan({**TINY, "seeds": list(range(10))}), tmp_path, SweepOptions(jobs=2))
     assert len(result.outcomes) == 9
     (failure,) = result.failures
     assert failure.run.seed == 3

@@ -25,7 +25,7 @@ from analysis.spark import aggregate
 from analysis.spark.traces import find_runs
 from sim.cli.main import main
 from sim.experiment.plan import plan, to_toml
-from sim.experiment.sweep import LOCK, run_sweep
+from sim.experiment.sweep import LOCK, SweepOptions, run_sweep
 from sim.reproduce.theory_bounds import write_bounds
 from tests.sim.experiment import kill_hook
 
@@ -107,7 +107,7 @@ def killed_while_writing(step: Step, before: Path, tmp_path: Path, sizes: tuple[
 
 
 def simulated(out: Path) -> None:
-    run_sweep(plan(EXPERIMENT), out, resume=True)
+    run_sweep(plan(EXPERIMENT), out, SweepOptions(resume=True))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from coverlay import CoverlayError
 from sim.cli.main import main
 from sim.experiment.plan import load, plan, shipped, to_toml
 from sim.experiment.runner import simulate
-from sim.experiment.sweep import left_of, run_sweep
+from sim.experiment.sweep import SweepOptions, left_of, run_sweep
 
 SMALL = ["workload.subscriptions=25", "workload.events=10", "overlay.brokers=7", "seeds=[1]"]
 TINY = {
@@ -107,14 +107,14 @@ def test_resume_repeats_only_what_is_missing_and_gives_the_same(tmp_path):
     hashes = {o.run_id: o.record["trace_hash"] for o in first.outcomes}
     lost = sorted(hashes)[1]
     shutil.rmtree(tmp_path / "runs" / f"run={lost}")
-    again = run_sweep(sweep, tmp_path, resume=True)
+    again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
     assert again.kept == 2
     assert {o.run_id: o.record["trace_hash"] for o in again.outcomes} == {lost: hashes[lost]}
 
 
 def test_two_jobs_give_the_same_runs_as_one(tmp_path):
     sweep = plan({**TINY, "seeds": [1, 2, 3, 4]})
-    one, two = (run_sweep(sweep, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
+    one, two = (run_sweep(sweep, tmp_path / str(jobs), SweepOptions(jobs=jobs)) for jobs in (1, 2))
     assert {o.run_id: o.record["trace_hash"] for o in one.outcomes} == {
         o.run_id: o.record["trace_hash"] for o in two.outcomes
     }

@@ -11,7 +11,7 @@ from sim.experiment import sweep
 from sim.experiment.coming import coming
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
-from sim.experiment.sweep import run_sweep
+from sim.experiment.sweep import SweepOptions, run_sweep
 
 DATA = {
     "name": "p",
@@ -37,13 +37,10 @@ def test_shares_of_simulated_time_rise_and_leave_the_trace_as_it_is(engine):
 def test_a_sweep_hears_of_its_runs_while_they_are_under_way(tmp_path, monkeypatch, jobs):
     monkeypatch.setattr(sweep, "TICK", 0.0)
     heard, begun = [], []
-    result = run_sweep(
-        plan(DATA),
-        tmp_path,
-        jobs=jobs,
-        progress=lambda done, total: heard.append((done, total)),
-        begun=lambda: begun.append(len(heard)),
+    options = SweepOptions(
+        jobs, progress=lambda done, total: heard.append((done, total)), begun=lambda: begun.append(len(heard))
     )
+    result = run_sweep(plan(DATA), tmp_path, options)
     assert len(result.outcomes) == 2
     assert heard[0] == (0, 2)
     assert heard[-1] == (2, 2)

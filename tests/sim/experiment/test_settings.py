@@ -16,7 +16,7 @@ from sim.experiment.config_base import OpenSection
 from sim.experiment.effects import NoEffect, idle
 from sim.experiment.plan import load, plan
 from sim.experiment.runner import simulate
-from sim.experiment.sweep import Failure, run_sweep
+from sim.experiment.sweep import Failure, SweepOptions, run_sweep
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -244,13 +244,13 @@ def test_a_changed_input_file_is_another_run(name, mine, tmp_path):
     (record,) = simulate(before.runs[0])[0]["run"].to_pylist()
     assert set(before.runs[0].inputs) == {"overlay.file", "workload.subscriptions_file", "workload.events_file"}
     assert all(digest in record["inputs"] for digest in before.runs[0].inputs.values())
-    assert run_sweep(load(str(mine)), tmp_path / "out", resume=True).kept == 1
+    assert run_sweep(load(str(mine)), tmp_path / "out", SweepOptions(resume=True)).kept == 1
     file = mine.parent / name
     file.write_text(file.read_text().replace("1", "2"))
     after = load(str(mine))
     assert after.runs[0].run_id != before.runs[0].run_id
     with pytest.raises(CoverlayError, match="input files as they were before"):
-        run_sweep(after, tmp_path / "out", resume=True)
+        run_sweep(after, tmp_path / "out", SweepOptions(resume=True))
     with pytest.raises(CoverlayError, match="changed after the sweep began"):
         simulate(before.runs[0])
 
