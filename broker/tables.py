@@ -17,7 +17,7 @@ from broker import link_rows
 from broker.filter_rows import FilterRows
 from broker.local_rows import NEVER, is_due
 from broker.ranking import Ranking
-from routing.filter import Filter
+from routing.filter import Filter, FilterTable
 from routing.ledger import Kind
 
 Floats = NDArray[np.float64]
@@ -33,14 +33,14 @@ def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | 
     return max((s for s in map(score, filters.values()) if s is not None), default=-math.inf)
 
 
-class LinkTable:
+class LinkTable(FilterTable):
     """The routing-table entries that one neighbour sent us."""
 
     def __init__(self, semantics: str, domain: Floats, store: FilterRows) -> None:
+        super().__init__()
         self._domain = domain
         self._store = store
         self._least = link_rows.least_of(len(domain), semantics)
-        self._filters: dict[int, Filter] = {}
         self._ids: list[int] = []  # place → subscription, or _LEFT
         self._place: dict[int, int] = {}
         self._built = 0  # places of the static part, of which some are _LEFT
@@ -52,16 +52,6 @@ class LinkTable:
         self._named = np.empty((0, 0), dtype=np.int32)
         self._lo, self._hi = np.empty((0, 0)), np.empty((0, 0))
         self._residue = np.empty(0, np.int64)
-
-    def __len__(self) -> int:
-        return len(self._filters)
-
-    def __contains__(self, subscription: int) -> bool:
-        return subscription in self._filters
-
-    @property
-    def filters(self) -> Mapping[int, Filter]:
-        return self._filters
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
@@ -209,18 +199,12 @@ class RankedTable(LinkTable):
         assert len(self._matcher) == len(self)
 
 
-class LocalTable:
+class LocalTable(FilterTable):
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 
     def __init__(self, ranking: Ranking, known: FilterRows) -> None:
+        super().__init__()
         self._matcher = ranking.new_matcher(known)
-        self._filters: dict[int, Filter] = {}
-
-    def __len__(self) -> int:
-        return len(self._filters)
-
-    def __contains__(self, subscription: int) -> bool:
-        return subscription in self._filters
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._filters[subscription] = filter
@@ -230,10 +214,6 @@ class LocalTable:
         filter = self._filters.pop(subscription)
         self._matcher.remove(subscription)
         return filter
-
-    @property
-    def filters(self) -> Mapping[int, Filter]:
-        return self._filters
 
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> tuple[Ints, Floats, int, int]:
         """The best matches, best first, all of them when k is None: ids and scores; entries compared, nodes."""

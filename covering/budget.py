@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.contract import NO_SLOT, CoveringIndex, Floats, Id, Slots, checked_domain
+from covering.options import check_limit
 from covering.packed import find_largest_first, volumes
 from covering.packed_words import SCAN_BLOCK, Fields, pack_stored
-from coverlay import CoverlayError, Key
+from coverlay import Key
 
 BUDGET = 1024
 _ELSEWHERE = -1.0  # volume of what does not wait: in the front, or not stored
@@ -65,8 +66,7 @@ class BudgetIndex(CoveringIndex):
         budget: Annotated[int, Key("the largest boxes that are looked at", "boxes")] = BUDGET,
     ) -> None:
         super().__init__(domain, epsilon)
-        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-            raise CoverlayError(f"budget {budget!r} must be a whole number of at least 1")
+        check_limit("budget", budget)
         self.budget = budget
         self._fields = Fields.of(self.domain)
         self._one = np.empty(1, np.int64)

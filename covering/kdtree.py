@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike
 
 from covering.contract import Floats, Slots
 from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
+from covering.options import check_limit
 from covering.packed import volumes
 from covering.packed_words import (
     FIRST,
@@ -53,7 +54,7 @@ from covering.packed_words import (
     scan_fields,
 )
 from covering.static_with_tail import StaticWithTail
-from coverlay import CoverlayError, Key, kernel
+from coverlay import Key, kernel
 
 FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
@@ -214,9 +215,9 @@ class KdTreeIndex(StaticWithTail):
         ] = None,
     ) -> None:
         super().__init__(domain, epsilon)
-        for option, value in (("node_cap", node_cap), ("node_budget", 1 if node_budget is None else node_budget)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise CoverlayError(f"{option} {value!r} must be a whole number of at least 1")
+        check_limit("node_cap", node_cap)
+        if node_budget is not None:
+            check_limit("node_budget", node_budget)
         self.gives_up = node_budget is not None
         self.node_cap = node_cap if node_budget is None else node_budget
         self.fallbacks = 0  # searches that reached the cap and scanned

@@ -8,34 +8,22 @@ subscription in vain but never keeps one back wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from routing.filter import Filter
+from routing.filter import Filter, FilterTable
 
 Floats = NDArray[np.float64]
 
 
-class AdvertTable:
+class AdvertTable(FilterTable):
     """The advertisements that came over one link."""
 
     def __init__(self, dimensions: int, semantics: str) -> None:
+        super().__init__()
         self._relaxed = semantics == "relaxed"
-        self._filters: dict[int, Filter] = {}
         self._boxes: Floats | None = np.empty((0, dimensions, 2))  # None: out of date
         self._dimensions = dimensions
-
-    def __len__(self) -> int:
-        return len(self._filters)
-
-    def __contains__(self, advertisement: int) -> bool:
-        return advertisement in self._filters
-
-    @property
-    def filters(self) -> Mapping[int, Filter]:
-        return self._filters
 
     def add(self, advertisement: int, filter: Filter) -> None:
         self._filters[advertisement] = filter

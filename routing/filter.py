@@ -15,6 +15,7 @@ Meaning, which every faster matcher is tested against:
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -127,3 +128,20 @@ def contain_together(filters: list[Filter], other: Filter, integral: tuple[bool,
     boxes = np.array([f.box for f in filters])
     fit = all(f.residue.implied_by(other.box, other.residue, integral) for f in filters)
     return fit and bool(takes_no_more(boxes, other.box).all()) and left_over(other.box, boxes, PIECES)[0] == 0
+
+
+class FilterTable:
+    """Filters by subscription; whoever derives from it adds and removes them."""
+
+    def __init__(self) -> None:
+        self._filters: dict[int, Filter] = {}
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._filters
+
+    @property
+    def filters(self) -> Mapping[int, Filter]:
+        return self._filters

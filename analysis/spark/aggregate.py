@@ -42,16 +42,7 @@ LEAST_BYTES = 2**20  # but not less than takes as long as starting one more Pyth
 NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
 TICK = 2.0  # seconds between two looks at how far Spark is
 # What of a run's record is kept beside its metrics.
-_RECORD_COLUMNS = (
-    "experiment",
-    "seed",
-    "engine",
-    "trace_hash",
-    "brokers",
-    "subscriptions",
-    "active",
-    "events",
-)
+_RECORD_COLUMNS = ("experiment", "seed", "engine", "trace_hash", "brokers", "subscriptions", "active", "events")
 _LATER_COLUMNS = ("made", "machine")  # empty in traces of earlier versions
 
 

@@ -23,8 +23,9 @@ from covering.contract import CoveringIndex, Floats, Slots
 from covering.curve import theory
 from covering.curve.keys import Bits, Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
+from covering.options import check_limit
 from covering.packed_words import Fields, covered_by_fields, dominating, pack_stored
-from coverlay import CoverlayError, Key, kernel
+from coverlay import Key, kernel
 
 
 @kernel
@@ -72,8 +73,8 @@ class EmulatedIndex(CoveringIndex):
         probe_cap: Annotated[int | None, Key("probes after which the search ends; absent: never", "probes")] = None,
     ) -> None:
         super().__init__(domain, epsilon)
-        if probe_cap is not None and (isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1):
-            raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1, or nothing")
+        if probe_cap is not None:
+            check_limit("probe_cap", probe_cap)
         self.probe_cap = probe_cap
         self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
         self.bits = self._quantiser.bits

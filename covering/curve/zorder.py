@@ -29,6 +29,7 @@ from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
 from covering.curve.keys import WORD, Bits, Codes, Words, greedy_bits
 from covering.curve.sfc_array import BLOCK, Arrays, locate
+from covering.options import check_limit
 from covering.packed_words import dominates
 from coverlay import CoverlayError, Key, kernel
 
@@ -108,8 +109,7 @@ class ZorderIndex(CurveIndex):
         finish: Annotated[bool, Key("with ε = 0, search what the cap left open by exact jumps")] = True,
     ) -> None:
         super().__init__(domain, epsilon, bits, greedy_bits)
-        if isinstance(probe_cap, bool) or not isinstance(probe_cap, int) or probe_cap < 1:
-            raise CoverlayError(f"probe_cap {probe_cap!r} must be a whole number of at least 1")
+        check_limit("probe_cap", probe_cap)
         for option, value in (("merge_runs", merge_runs), ("finish", finish)):
             if not isinstance(value, bool):
                 raise CoverlayError(f"{option} {value!r} must be true or false")
@@ -138,10 +138,11 @@ class ZorderIndex(CurveIndex):
 
     def _finish(self, query: Floats) -> int:
         """Search everything, exactly; on the Z curve by jumps."""
-        q = self._quantiser
-        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
-        self.stats.probes += visited
-        return slot
+        q, slots = self._quantiser, np.empty(1, np.int64)
+        self.stats.probes += jump_search(
+            self._array.arrays, self._points, q.offset, q.scale, q.bits, query.reshape(1, -1), slots
+        )
+        return int(slots[0])
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
         """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""

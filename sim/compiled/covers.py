@@ -47,11 +47,15 @@ def points_of(w: Any, s: int) -> Any:
 
 
 @inlined
+def _words_in(region: Any, width: int, first: int, count: int) -> Any:
+    return region[width * first : width * (first + count)].reshape((width, count))
+
+
+@inlined
 def words_of(w: Any, s: int) -> Any:
     """The packed words of an index: (words per entry, slots)."""
-    index, width = w.indexes[s], w.guards.shape[0]
-    flat = w.index_words[width * index.row : width * (index.row + index.capacity)]
-    return flat.reshape((width, index.capacity))
+    index = w.indexes[s]
+    return _words_in(w.index_words, w.guards.shape[0], index.row, index.capacity)
 
 
 @inlined
@@ -68,8 +72,7 @@ def tops_of(w: Any, s: int) -> Any:
 
 @inlined
 def _top_words_of(w: Any, s: int, nodes: int) -> Any:
-    index, width = w.indexes[s], w.guards.shape[0]
-    return w.index_top_words[width * index.top : width * (index.top + nodes)].reshape((width, nodes))
+    return _words_in(w.index_top_words, w.guards.shape[0], w.indexes[s].top, nodes)
 
 
 @inlined

@@ -165,20 +165,13 @@ class ArrivalsSection(OpenSection):
         return asked
 
 
+_DrawnShare = Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_file, unless=0.0)]
+
+
 class FaultsSection(Section):
     file: Annotated[File, Key("a CSV table of faults: time, kind, broker, neighbour, until, state")] = None
-    crash_fraction: Annotated[
-        float,
-        Field(ge=0, le=1),
-        NoEffect(reasons.faults_from_file, unless=0.0),
-        Key("share of brokers that crash"),
-    ] = 0.0
-    cut_fraction: Annotated[
-        float,
-        Field(ge=0, le=1),
-        NoEffect(reasons.faults_from_file, unless=0.0),
-        Key("share of links that are cut"),
-    ] = 0.0
+    crash_fraction: Annotated[_DrawnShare, Key("share of brokers that crash")] = 0.0
+    cut_fraction: Annotated[_DrawnShare, Key("share of links that are cut")] = 0.0
     downtime: Annotated[
         float, Field(gt=0), NoEffect(reasons.no_drawn_faults), Key("mean time that they are down", "ms")
     ] = 200.0

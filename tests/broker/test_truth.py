@@ -123,6 +123,13 @@ def build(strategy, method, epsilon, drawn) -> Network:
     )
 
 
+def taken_out(known: dict[int, tuple[int, Filter]], choice: int) -> int:
+    """One of those known, which is forgotten."""
+    chosen = sorted(known)[choice % len(known)]
+    del known[chosen]
+    return chosen
+
+
 def play(network: Network, story) -> None:
     """Do what the story says; whenever it asks for quiet, everything must be right."""
     brokers, announces = len(network.brokers), network.settings.advertisements != "none"
@@ -135,9 +142,7 @@ def play(network: Network, story) -> None:
             alive[number] = (place, argument)
             network.subscribe(place, number, argument)
         elif what == "unsubscribe" and alive:
-            gone = sorted(alive)[choice % len(alive)]
-            del alive[gone]
-            network.unsubscribe(gone)
+            network.unsubscribe(taken_out(alive, choice))
         elif what == "change" and alive:
             changed = sorted(alive)[choice % len(alive)]
             alive[changed] = (alive[changed][0], argument)
@@ -147,9 +152,7 @@ def play(network: Network, story) -> None:
             adverts[number] = (place, argument)
             network.advertise(place, number, argument)
         elif what == "unadvertise" and adverts:
-            over = sorted(adverts)[choice % len(adverts)]
-            del adverts[over]
-            network.unadvertise(over)
+            network.unadvertise(taken_out(adverts, choice))
         elif what == "publish":
             network.publish(place, events, np.array(argument))
             events += 1

@@ -75,11 +75,9 @@ def count(spans: Any, depth: int, words: Any, part: Any) -> None:
     following = _all_open(stop)
     for t in range(len(spans)):
         first, last = spans[t, 0], spans[t, 1]
-        if first >= stop or last < begin:
-            continue
         few = last - first < _FEW_CELLS
-        cell = max(first, begin)
-        while cell <= last and cell < stop:
+        cell, end = max(first, begin), min(last + 1, stop)
+        while cell < end:
             if words[cell] & CLOSED == 0:
                 words[cell] += 1 << FLAGS
                 if first < cell and cell < last:
@@ -111,11 +109,9 @@ def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
         place[c] = offsets[c] + 1
     for t in range(len(spans)):
         first, last = spans[t, 0], spans[t, 1]
-        if first >= stop or last < begin:
-            continue
         few = last - first < _FEW_CELLS
-        cell = max(first, begin)
-        while cell <= last and cell < stop:
+        cell, end = max(first, begin), min(last + 1, stop)
+        while cell < end:
             at = place[cell]
             if at < offsets[cell + 1]:
                 lists[at] = t

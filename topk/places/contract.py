@@ -95,29 +95,24 @@ def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
 
 
 @kernel(inline="always")
-def similarity(placed: Placed, row: int, event: Any, ask: Ask) -> float:
-    """ψ (Eq. 1), or NOT_ELIGIBLE."""
-    alpha = placed.place[row, 2]
-    near = row_nearness(placed.place, row, ask)
-    text = text_similarity(placed.rows, row, event, ask.need)
-    return NOT_ELIGIBLE if text == NOT_ELIGIBLE else (1.0 - alpha) * text + alpha * near
-
-
-@kernel(inline="always")
-def plain_similarity(
-    attribute: Any, lo: Any, hi: Any, weight: Any, begin: int, length: int, place: Any, row: int, event: Any, ask: Ask
-) -> Any:
-    """`similarity` of a row without exceptions, arrays by name: handing over a tuple counts references."""
-    total, held = 0.0, 0
-    for p in range(begin, begin + length):
-        a = attribute[p]
-        if lo[p] <= event[1, a] and event[0, a] <= hi[p]:
-            total += weight[p]
-            held += 1
+def similarity(
+    placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
+    row: int, event: Any, ask: Ask,
+) -> Any:  # fmt: skip
+    """ψ (Eq. 1), or NOT_ELIGIBLE; arrays by name, as from `arrays_of`: handing over a tuple counts references."""
+    if odd[row] >= 0:
+        total = text_similarity(placed.rows, row, event, ask.need)
+        eligible = total != NOT_ELIGIBLE
+    else:
+        total, held = 0.0, 0
+        for p in range(start[row], start[row] + length[row]):
+            a = attribute[p]
+            if lo[p] <= event[1, a] and event[0, a] <= hi[p]:
+                total += weight[p]
+                held += 1
+        eligible = ask.need == NOTHING or (held == length[row] if ask.need == ALL else held > 0)
     alpha = place[row, 2]
-    near = row_nearness(place, row, ask)
-    eligible = ask.need == NOTHING or (held == length if ask.need == ALL else held > 0)
-    return (1.0 - alpha) * total + alpha * near if eligible else NOT_ELIGIBLE
+    return (1.0 - alpha) * total + alpha * row_nearness(place, row, ask) if eligible else NOT_ELIGIBLE
 
 
 def rows_of(catalogue: PlacedCatalogue) -> Floats:

@@ -23,7 +23,7 @@ from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Ask, Placed, Workspace, arrays_of, plain_similarity, row_nearness, similarity
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, row_nearness, similarity
 from topk.places.forest import COUNT, HI, LO, START, WEIGHT
 from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, box_nearness
 from topk.places.rtree_index import INSERTION, TokenTree
@@ -121,12 +121,7 @@ def search(
                 total[row] = 0.0
                 if size < k or refined != AT_THE_TOP or raised(possible) >= scores[0]:
                     counts[COMPARISONS] += length[row]
-                    if odd[row] >= 0:
-                        score = similarity(placed, row, event, ask)
-                    else:
-                        score = plain_similarity(
-                            attribute, lo, hi, weight, start[row], length[row], place, row, event, ask
-                        )
+                    score = similarity(placed, odd, attribute, lo, hi, weight, start, length, place, row, event, ask)
                     if score >= 0.0:
                         size = offer(scores, ids, size, score, numbers[row])
                         counts[QUEUED] += 1

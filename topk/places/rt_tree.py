@@ -21,7 +21,7 @@ import numpy as np
 from coverlay import kernel, unknown_name
 from topk.kernels.heaps import offer
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Ask, Placed, Workspace, arrays_of, plain_similarity, similarity
+from topk.places.contract import Ask, Placed, Workspace, arrays_of, similarity
 from topk.places.ri_tree import FROM_PARENT, OWN_TOKENS, search, upper_bound
 from topk.places.rtree import LEAF, ROOT, SIZE, RTree
 from topk.places.rtree_index import INSERTION, LAYERS, TokenTree
@@ -58,10 +58,7 @@ def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Worksp
             for i in range(count):
                 row = children[n, i]
                 counts[COMPARISONS] += length[row]
-                if odd[row] >= 0:
-                    score = similarity(placed, row, event, ask)
-                else:
-                    score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
+                score = similarity(placed, odd, attribute, lo, hi, weight, start, length, place, row, event, ask)
                 if score >= 0.0:
                     size = offer(scores, ids, size, score, numbers[row])
                     counts[QUEUED] += 1

@@ -9,7 +9,7 @@ import numpy as np
 from coverlay import kernel
 from topk.contract import Found
 from topk.kernels.heaps import offer
-from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, Workspace, arrays_of, plain_similarity, similarity
+from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, Workspace, arrays_of, similarity
 from topk.sparse.rows import clear, spread
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, QUEUED
 
@@ -24,10 +24,7 @@ def scan_all(placed: Placed, used: int, columns: Any, ask: Ask, k: int, space: W
     for row in range(used):
         if length[row] >= 0:
             counts[COMPARISONS] += length[row]
-            if odd[row] >= 0:
-                score = similarity(placed, row, event, ask)
-            else:
-                score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
+            score = similarity(placed, odd, attribute, lo, hi, weight, start, length, place, row, event, ask)
             if score >= 0.0 and (size < k or score >= scores[0]):
                 size = offer(scores, ids, size, score, numbers[row])
                 counts[QUEUED] += 1

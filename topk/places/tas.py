@@ -21,7 +21,7 @@ from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
 from topk.kernels.segments import MOST, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
-from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, plain_similarity, row_nearness, similarity
+from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, row_nearness, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, box_nearness
 from topk.places.rtree_index import LAYERS, RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
@@ -179,10 +179,7 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
                 touched[number] = row
                 number += 1
                 counts[COMPARISONS] += length[row]
-                if odd[row] >= 0:
-                    score = similarity(placed, row, event, ask)
-                else:
-                    score = plain_similarity(attribute, lo, hi, weight, start[row], length[row], place, row, event, ask)
+                score = similarity(placed, odd, attribute, lo, hi, weight, start, length, place, row, event, ask)
                 if score >= 0.0:
                     counts[QUEUED] += 1
                     size = offer(scores, ids, size, score, numbers[row])

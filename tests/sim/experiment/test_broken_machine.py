@@ -80,14 +80,6 @@ def test_the_command_says_it_in_one_line(tmp_path, capsys):
     assert "--resume goes on" in said[0]
 
 
-@pytest.fixture(scope="module")
-def analysed(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("broken") / "out"
-    run_sweep(plan(TINY), out)
-    assert main(["analyze", str(out)]) == 0
-    return out
-
-
 @pytest.mark.spark
 def test_results_and_report_are_old_or_new_and_never_half(analysed, tmp_path):
     out = tmp_path / "out"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -116,24 +119,37 @@ def line_of_three(**settings) -> Network:
     return Network(build_overlay("line", 3, stream("overlay")), Settings(options, **settings), stream)
 
 
+@contextmanager
+def link_down(network: Network) -> Iterator[None]:
+    """What happens while the first link is cut; once it is mended everything must be right."""
+    network.run()
+    network.outages.cut(0, 1)
+    yield
+    network.run()
+    network.outages.heal(0, 1)
+    network.run()
+    network.check()
+
+
 def interval(low: float, high: float) -> Filter:
     return Filter.of_box(np.array([[low, high]]))
+
+
+def two_clients(strategy: str) -> Network:
+    """Both at the first of three brokers."""
+    network = line_of_three(strategy=strategy)
+    network.subscribe(0, 7, interval(10, 20))
+    network.subscribe(0, 8, interval(90, 95))
+    return network
 
 
 @pytest.mark.parametrize("strategy", ["simple", "covering", "merging"])
 def test_recovery_compares_filters_and_not_only_ids(strategy):
     """While the link is down a client leaves and comes back under the same id with another interest."""
-    network = line_of_three(strategy=strategy)
-    network.subscribe(0, 7, interval(10, 20))
-    network.subscribe(0, 8, interval(90, 95))
-    network.run()
-    network.outages.cut(0, 1)
-    network.unsubscribe(7)
-    network.subscribe(0, 7, interval(50, 60))
-    network.run()
-    network.outages.heal(0, 1)
-    network.run()
-    network.check()
+    network = two_clients(strategy)
+    with link_down(network):
+        network.unsubscribe(7)
+        network.subscribe(0, 7, interval(50, 60))
     for event, value in enumerate((55.0, 15.0)):
         network.publish(2, event, np.array([value]))
     network.run()
@@ -157,14 +173,9 @@ def test_advertisements_that_changed_during_a_cut_are_mended_too():
     network = line_of_three(strategy="simple", advertisements="simple")
     network.subscribe(2, 7, interval(50, 60))
     network.advertise(0, 1, interval(10, 20))
-    network.run()
-    network.outages.cut(0, 1)
-    network.unadvertise(1)
-    network.advertise(0, 1, interval(50, 60))
-    network.run()
-    network.outages.heal(0, 1)
-    network.run()
-    network.check()
+    with link_down(network):
+        network.unadvertise(1)
+        network.advertise(0, 1, interval(50, 60))
     network.publish(0, 0, np.array([55.0]))
     network.run()
     assert delivered(network, "subscription") == [(7,)]
@@ -172,16 +183,9 @@ def test_advertisements_that_changed_during_a_cut_are_mended_too():
 
 @pytest.mark.parametrize("strategy", ["simple", "covering"])
 def test_what_left_during_a_cut_is_forgotten_afterwards(strategy):
-    network = line_of_three(strategy=strategy)
-    network.subscribe(0, 7, interval(10, 20))
-    network.subscribe(0, 8, interval(50, 60))
-    network.run()
-    network.outages.cut(0, 1)
-    network.unsubscribe(7)
-    network.run()
-    network.outages.heal(0, 1)
-    network.run()
-    network.check()
+    network = two_clients(strategy)
+    with link_down(network):
+        network.unsubscribe(7)
     assert [len(network.brokers[b].parts[-1].tables[b - 1]) for b in (1, 2)] == [1, 1]
 
 

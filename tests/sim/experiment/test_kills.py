@@ -144,14 +144,6 @@ def test_kills_while_the_bounds_are_written(empty, tmp_path):
     assert (tmp_path / "whole" / "bounds.json").exists()
 
 
-@pytest.fixture(scope="module")
-def analysed(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("kills") / "out"
-    run_sweep(plan(EXPERIMENT), out)
-    assert main(["analyze", str(out)]) == 0
-    return out
-
-
 @pytest.mark.spark
 def test_kills_while_results_and_report_are_written(analysed, tmp_path):
     """Both are there already, from an earlier analysis that said something else."""

@@ -53,20 +53,28 @@ def run(file: Path, **settings):
     return {name: table.to_pandas() for name, table in tables.items()}, notes
 
 
+def made(tables) -> list:
+    return tables["operations"][["time", "kind", "subscription", "broker"]].to_numpy().tolist()
+
+
+def served(tables) -> list:
+    return tables["deliveries"][["event", "subscription", "score"]].to_numpy().tolist()
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_a_recorded_trace_is_replayed(tmp_path, engine, ending):
     tables, notes = run(write(tmp_path, engine, ending))
-    made = tables["operations"][["time", "kind", "subscription", "broker"]].to_numpy().tolist()
-    assert made == [
+    assert made(tables) == [
         [0.0, "subscribe", 0, 2],
         [0.0, "subscribe", 1, 2],
         [200.0, "subscribe", 2, 2],
         [200.0, "unsubscribe", 0, 2],
         [400.0, "unsubscribe", 1, 2],
     ]
-    served = tables["deliveries"][["event", "subscription", "score"]].to_numpy().tolist()
-    assert served == [[0, 1, 2.0], [1, 2, 3.0], [2, 2, 3.0]], "bob is better until ann's score rises; then he leaves"
+    assert served(tables) == [[0, 1, 2.0], [1, 2, 3.0], [2, 2, 3.0]], (
+        "bob is better until ann's score rises; then he leaves"
+    )
     assert tables["deliveries"]["time"].tolist() == [105.0, 305.0, 505.0]
     assert tables["run"]["missed"][0] == 0
     assert any("1 rows of" in note and "under the same id" in note for note in notes)
@@ -143,15 +151,13 @@ def test_events_without_times_follow_when_all_have_come(tmp_path):
 @pytest.mark.parametrize("rank", ["none", "cover", "skyband"])
 def test_a_changed_score_is_one_request_where_the_network_ranks(tmp_path, rank):
     tables, notes = run(write(tmp_path), **{"matching.scope": "network", "routing.rank": rank})
-    made = tables["operations"][["time", "kind", "subscription", "broker"]].to_numpy().tolist()
-    assert made == [
+    assert made(tables) == [
         [0.0, "subscribe", 0, 2],
         [0.0, "subscribe", 1, 2],
         [200.0, "rerank", 0, 2],
         [400.0, "unsubscribe", 1, 2],
     ]
-    served = tables["deliveries"][["event", "subscription", "score"]].to_numpy().tolist()
-    assert served == [[0, 1, 2.0], [1, 0, 3.0], [2, 0, 3.0]]
+    assert served(tables) == [[0, 1, 2.0], [1, 0, 3.0], [2, 0, 3.0]]
     assert tables["run"][["missed", "spurious", "duplicates"]].to_numpy().tolist() == [[0, 0, 0]]
     assert any("1 that change only its rank are one request" in note for note in notes)
 

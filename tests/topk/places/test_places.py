@@ -8,18 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, rule
 
 import topk
 from coverlay import CoverlayError
 from sim.workloads.located import Located, located_workload
+from tests.topk.churn import Churn, survives
 from tests.topk.oracles import great_circle
 from topk.places import METHODS, from_located, rtree_packing
 from topk.places.catalogue import PlacedEvent
@@ -118,7 +112,7 @@ def test_stats_of_located_matchers_are_a_plain_value(method):
 
 
 def machine(method):
-    class Churn(RuleBasedStateMachine):
+    class Updates(Churn):
         @initialize(
             first=st.lists(subscriptions(), max_size=70),
             semantics=st.sampled_from(SEMANTICS),
@@ -132,36 +126,19 @@ def machine(method):
 
         @rule(more=st.lists(subscriptions(), min_size=1, max_size=60))
         def add(self, more):
-            for subscription in more:
-                self.index.add(self.next, *subscription)
-                self.known[self.next] = subscription
-                self.next += 1
-
-        @precondition(lambda self: self.known)
-        @rule(share=st.floats(0.05, 0.9), order=st.randoms(use_true_random=False))
-        def remove(self, share, order):
-            for id in order.sample(sorted(self.known), max(1, int(share * len(self.known)))):
-                self.index.remove(id)
-                del self.known[id]
+            self.come(more, lambda id, subscription: self.index.add(id, *subscription))
 
         @rule(asked=events, k=st.sampled_from([1, 4, None]))
         def ask(self, asked, k):
             event, place = asked
             agrees(self.index.top(event, place, k), self.known, event, place, self.metric, k, self.semantics)
 
-        @invariant()
-        def sound(self):
-            if hasattr(self, "index"):
-                assert len(self.index) == len(self.known)
-                self.index.check()
-
-    return Churn
+    return Updates
 
 
 @every_method
 def test_stateful_churn(method):
-    plan = settings(max_examples=10, stateful_step_count=8, deadline=None, phases=[Phase.generate])
-    run_state_machine_as_test(machine(method), settings=plan)
+    survives(machine(method), histories=10, steps=8)
 
 
 @every_method

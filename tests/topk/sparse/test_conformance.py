@@ -6,20 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, rule
 
 import topk
 from coverlay import CoverlayError
 from sim.workloads.begen import Begen, begen
+from tests.topk.churn import Churn, survives
 from tests.topk.sparse import oracles, strategies
 from topk.sparse import METHODS, Event
 
@@ -93,7 +87,7 @@ def test_bounds_prune_whatever_the_score(score):
 
 
 def machine(method: str):
-    class Churn(RuleBasedStateMachine):
+    class Updates(Churn):
         @initialize(first=st.lists(strategies.expressions(), max_size=12))
         def start(self, first):
             self.known = {3 * i: e for i, e in enumerate(first)}
@@ -103,38 +97,19 @@ def machine(method: str):
 
         @rule(more=st.lists(strategies.expressions(), min_size=1, max_size=8))
         def add(self, more):
-            for expression in more:
-                self.index.add(self.next, expression)
-                self.known[self.next] = expression
-                self.next += 1
-
-        @precondition(lambda self: self.known)
-        @rule(data=st.data())
-        def remove(self, data):
-            count = data.draw(st.integers(1, 4))
-            for id in data.draw(st.permutations(sorted(self.known)))[:count]:
-                self.index.remove(id)
-                del self.known[id]
+            self.come(more, self.index.add)
 
         @rule(event=strategies.events(), k=st.sampled_from([1, 3, None]))
         def ask(self, event, k):
             got = self.index.top(oracles.as_predicates(event), k)
             assert oracles.close(got, oracles.top(self.known, event, k))
 
-        @invariant()
-        def sound(self):
-            if hasattr(self, "index"):
-                assert len(self.index) == len(self.known)
-                self.index.check()
-
-    return Churn
+    return Updates
 
 
 @every_method
 def test_stateful_churn(method):
-    # A failing history is short already; shrinking it takes minutes.
-    plan = settings(max_examples=15, stateful_step_count=12, deadline=None, phases=[Phase.generate])
-    run_state_machine_as_test(machine(method), settings=plan)
+    survives(machine(method), histories=15, steps=12)
 
 
 @every_method

@@ -18,19 +18,9 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.heaps import pop, push
-from topk.papers.interval import packed
-from topk.papers.interval.contract import (
-    COMPARED,
-    NODES,
-    QUEUED,
-    Entries,
-    IntervalIndex,
-    Space,
-    array_bytes,
-    branching_factor,
-)
+from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, array_bytes
 from topk.papers.interval.lanes import levels
-from topk.papers.interval.rtree import middles
+from topk.papers.interval.rtree import RTree
 
 
 @kernel
@@ -75,19 +65,16 @@ def _advance(tree: Any, best: Any, low: float, high: float, queue: Any, out: Any
     return (keys, items, size), found
 
 
-class AggregateRTree(IntervalIndex):
+class AggregateRTree(RTree):
     name = "aggregate-rtree"
-    options = {"b": "branching factor"}  # noqa: RUF012
 
     def __init__(self, entries: Entries, b: int = 50) -> None:
-        super().__init__()
-        rows, lo, hi, _, _ = entries.ranked()
-        rank = np.argsort(middles(lo, hi), kind="stable").astype(np.int32)  # by position in the tree
-        self._rows = rows[rank].astype(np.int32)
-        self.tree = packed.pack(lo[rank], hi[rank], branching_factor(b))
+        super().__init__(entries, b)
         self._best = np.empty(int(self.tree.starts[-1]), np.int32)
-        self._best[: len(rank)] = rank
+        self._best[: len(self._rank)] = self._rank
         _best_below(self.tree.starts, self.tree.b, self._best)
+        self._rows = self._rows[self._rank].astype(np.int32)
+        self._rank = self._best[: len(self._rank)]
 
     def _open(self, low: float, high: float) -> Any:
         keys, items = np.zeros(64, np.int64), np.zeros(64, np.int64)
@@ -104,14 +91,9 @@ class AggregateRTree(IntervalIndex):
     def nbytes(self) -> int:
         return array_bytes(self._rows, self._best, *self.tree[:3])
 
-    @property
-    def space(self) -> Space:
-        return packed.space(self.tree)
-
     def check(self) -> None:
-        packed.check(self.tree)
+        super().check()
         starts, b = self.tree.starts, self.tree.b
-        assert (np.sort(self._best[: len(self)]) == np.arange(len(self))).all(), "the arrangement is a permutation"
         for level in range(1, len(starts) - 1):
             below, here = self._best[starts[level - 1] : starts[level]], self._best[starts[level] : starts[level + 1]]
             least = np.minimum.reduceat(below, np.arange(0, len(below), b))
