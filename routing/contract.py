@@ -74,7 +74,8 @@ class LinkStrategy(ABC):
     def remove(self, subscription: int, filter: Filter) -> None: ...
 
     @abstractmethod
-    def find_cover(self, filter: Filter) -> Search: ...
+    def find_cover(self, subscription: int, filter: Filter) -> Search:
+        """What was sent that makes `subscription` needless; its id decides where entries rank alike."""
 
     def find_covered(self, filter: Filter) -> list[int]:
         """Entries that `filter` makes needless, ascending."""

@@ -197,7 +197,7 @@ class LinkLedger:
         return filter
 
     def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
-        return strategy.find_cover(filter)
+        return strategy.find_cover(subscription, filter)
 
     def _find_covered(self, subscription: int, filter: Filter) -> list[int]:
         return self.strategy.find_covered(filter)

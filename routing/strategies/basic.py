@@ -15,7 +15,7 @@ class Simple(LinkStrategy):
     def remove(self, subscription: int, filter: Filter) -> None:
         pass
 
-    def find_cover(self, filter: Filter) -> Search:
+    def find_cover(self, subscription: int, filter: Filter) -> Search:
         return Search(None)
 
 
@@ -38,7 +38,7 @@ class Identity(LinkStrategy):
     def remove(self, subscription: int, filter: Filter) -> None:
         del self._by_key[self._key(filter)]
 
-    def find_cover(self, filter: Filter) -> Search:
+    def find_cover(self, subscription: int, filter: Filter) -> Search:
         return Search(self._by_key.get(self._key(filter)), probes=1, asked=(("identity", 1, 1, 1),))
 
     def _key(self, filter: Filter) -> object:

@@ -39,7 +39,7 @@ class Covering(LinkStrategy):
     def remove(self, subscription: int, filter: Filter) -> None:
         self.index.remove(subscription)
 
-    def find_cover(self, filter: Filter) -> Search:
+    def find_cover(self, subscription: int, filter: Filter) -> Search:
         stats = self.index.stats
         before = (stats.probes, stats.cubes, stats.runs, stats.volume, stats.capped, stats.checks)
         witness = self.index.find_cover(filter.box, filter.residue, group_of(self.options, filter))

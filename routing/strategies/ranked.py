@@ -71,10 +71,10 @@ class RankedLedger(OutrankingLedger):
         super()._structures_remove(subscription, self.rank.ranked(subscription, filter))
 
     def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
-        found = strategy.find_cover(self.rank.ranked(subscription, filter))
+        found = strategy.find_cover(subscription, self.rank.ranked(subscription, filter))
         if found.witness is None or self._outranks(found.witness, subscription, filter):
             return found
-        again = strategy.find_cover(self.rank.ranked(subscription, filter, above=True))
+        again = strategy.find_cover(subscription, self.rank.ranked(subscription, filter, above=True))
         return replace(
             again,
             probes=found.probes + again.probes,

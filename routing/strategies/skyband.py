@@ -45,10 +45,7 @@ class Skyband(LinkStrategy):
         self._sent.remove(subscription)
         self._partial.pop(subscription, None)
 
-    def find_cover(self, filter: Filter) -> Search:
-        raise NotImplementedError("who outranks whom depends on ids: ask `find_k`")
-
-    def find_k(self, subscription: int, filter: Filter) -> Search:
+    def find_cover(self, subscription: int, filter: Filter) -> Search:
         """The first k that contain and outrank it, or no witness."""
         point, group, found, looked = self._point(subscription, filter), self._group(filter), list[int](), 0
         while len(found) < self.k and looked < len(self._sent):
@@ -81,9 +78,6 @@ class SkybandLedger(OutrankingLedger):
 
     def __init__(self, options: RoutingOptions, rank: Rank, k: int, **ledger_options: Any) -> None:
         super().__init__(Skyband(options, rank, k), rank, **ledger_options)
-
-    def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
-        return self.strategy.find_k(subscription, filter)
 
     def _stand_for(self, coverers: tuple[int, ...], subscription: int, filter: Filter) -> bool:
         return len(set(coverers)) == self.strategy.k and super()._stand_for(coverers, subscription, filter)

@@ -148,9 +148,10 @@ def _other_search(name: str, domain: Floats, stored: Floats, queries: Floats) ->
     for number, filter in enumerate(filters):
         strategy.add(number, filter)
     if isinstance(strategy, Merging):
-        find = partial(strategy.find_partner, filled=0.1)
-        return Task((float(len(filters)),), partial(_each, find, asked), len(asked), _empty_call()), nothing
-    return Task((1.0,), partial(_each, strategy.find_cover, asked), len(asked)), nothing
+        partner = partial(strategy.find_partner, filled=0.1)
+        return Task((float(len(filters)),), partial(_each, partner, asked), len(asked), _empty_call()), nothing
+    find = partial(strategy.find_cover, len(filters))  # as one more subscription
+    return Task((1.0,), partial(_each, find, asked), len(asked)), nothing
 
 
 def searches(names: Sequence[str], progress: Progress) -> list[Fitted]:
