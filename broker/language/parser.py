@@ -72,14 +72,14 @@ class Token:
     place: int
 
 
-def parse_subscription(text: str, *, id: int = 0, owner: str = "", broker: int | None = None) -> Subscription:
+def parse_subscription(text: str, *, id: int = 0) -> Subscription:
     """Read a subscription, or raise a CoverlayError that points at the first mistake."""
-    return _Parser(text).subscription(id, owner, broker)
+    return _Parser(text).subscription(id)
 
 
-def parse_event(text: str, *, id: int = 0, broker: int | None = None) -> Event:
+def parse_event(text: str) -> Event:
     """Read an event such as `price = 12.5, issue = "MSFT"`."""
-    return _Parser(text).event(id, broker)
+    return _Parser(text).event()
 
 
 def pointing(text: str, place: int, message: str) -> CoverlayError:
@@ -144,7 +144,7 @@ class _Parser:
         found = "the end" if self.token.kind == "end" else quoted(self.token.text)
         return pointing(self.text, self.token.place, f"expected {what}, found {found}")
 
-    def subscription(self, id: int, owner: str, broker: int | None) -> Subscription:
+    def subscription(self, id: int) -> Subscription:
         predicates: list[Predicate] = []
         near: Near | None = None
         more = not self.taken(EVERYTHING)
@@ -159,7 +159,7 @@ class _Parser:
         score = self.number() if self.taken("score") else DEFAULT_SCORE
         if self.token.kind != "end":
             raise self.expected('"and", "score" or the end')
-        return Subscription(tuple(predicates), id, owner, broker, score, near, self.text)
+        return Subscription(tuple(predicates), id, score, near, self.text)
 
     def word(self, text: str, after: str = "") -> bool:
         """Is this word next, and then the sign `after`? For words that are no keywords elsewhere."""
@@ -294,7 +294,7 @@ class _Parser:
             message = 'this text has an escape that is none of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'
             raise pointing(self.text, token.place, message) from None
 
-    def event(self, id: int, broker: int | None) -> Event:
+    def event(self) -> Event:
         values: dict[str, Value] = {}
         weights: dict[str, float] = {}
         more = self.token.kind != "end" and not self.word("at", "(")
@@ -314,4 +314,4 @@ class _Parser:
             at = self.coordinates()
         if self.token.kind != "end":
             raise self.expected('"," or the end')
-        return Event(values, id, broker, at, weights)
+        return Event(values, at, weights)

@@ -98,12 +98,10 @@ def degrees(latitude: float, longitude: float) -> None:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A conjunction of predicates with an owner and a score; `text` is what it was parsed from."""
+    """A conjunction of predicates with a score; `text` is what it was parsed from."""
 
     predicates: tuple[Predicate, ...]
     id: int = 0
-    owner: str = ""
-    broker: int | None = None  # the broker it is made at, where the client says so
     score: float = DEFAULT_SCORE
     near: Near | None = None
     text: str | None = field(default=None, compare=False, repr=False)
@@ -111,11 +109,6 @@ class Subscription:
     def __post_init__(self) -> None:
         if not math.isfinite(self.score):
             raise CoverlayError(f"score {quoted(self.score)} of subscription {self.id} must be a finite number")
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """One per predicate."""
-        return tuple(predicate.weight for predicate in self.predicates)
 
     def __str__(self) -> str:
         terms = [*self.predicates, *([] if self.near is None else [self.near])]
@@ -128,8 +121,6 @@ class Event:
     """Attribute values, and perhaps how much each counts; attributes may be missing."""
 
     values: Mapping[str, Value]
-    id: int = 0
-    broker: int | None = None
     at: tuple[float, float] | None = None  # latitude and longitude
     weights: Mapping[str, float] = field(default_factory=dict)  # of those that do not weigh 1
 

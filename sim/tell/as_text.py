@@ -44,7 +44,7 @@ def event_of(workload: Workload, row: int) -> Event:
     if workload.event_weights is not None:
         own = zip(workload.schema.names, workload.event_weights[row].tolist(), strict=True)
         weights = {name: weight for name, weight in own if name in values and weight != 1.0}
-    return Event(values, id=row, weights=weights)
+    return Event(values, weights=weights)
 
 
 def _shares(weight: float, count: int, semantics: str | None) -> list[float]:

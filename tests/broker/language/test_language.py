@@ -20,7 +20,6 @@ from broker.language import (
 )
 from broker.language.schema import Schema, categorical, continuous, integer
 from coverlay import CoverlayError
-from tests.broker.language import strategies
 
 names = st.sampled_from(["a", "price", "_x9", "été", "stock.price", "andy", "inn", "e5", "True_"])
 numbers = st.one_of(st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False))
@@ -84,13 +83,13 @@ def test_any_tokens_parse_or_are_a_coverlay_error(text):
 
 def test_the_example_of_the_documentation():
     text = 'price between 10 and 50 and year >= 1990 and issue = "MSFT"'
-    subscription = parse_subscription(text, id=3, owner="ada", broker=2)
+    subscription = parse_subscription(text, id=3)
     assert subscription.predicates == (
         Predicate("price", Operator.BETWEEN, (10, 50)),
         Predicate("year", Operator.AT_LEAST, (1990,)),
         Predicate("issue", Operator.EQUAL, ("MSFT",)),
     )
-    assert (subscription.id, subscription.owner, subscription.broker) == (3, "ada", 2)
+    assert subscription.id == 3
     assert str(subscription) == text
 
 
@@ -192,12 +191,6 @@ def test_values_that_make_no_sense_are_refused():
         Predicate("a", Operator.BETWEEN, (1,))
     with pytest.raises(CoverlayError, match="score inf"):
         Subscription((), score=math.inf)
-
-
-@settings(max_examples=100, deadline=None)
-@given(strategies.subscriptions)
-def test_weights_are_per_predicate(subscription):
-    assert subscription.weights == tuple(p.weight for p in parse_subscription(str(subscription)).predicates)
 
 
 @contextmanager
