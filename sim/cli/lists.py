@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +41,9 @@ def _sentence(entry: Any, alone: bool) -> str:
     return " ".join(text.split("\n\n")[0].split("\n")).split(". ")[0].rstrip(".:")
 
 
-def _topologies() -> Rows:
-    from routing.overlay.graph import OVERLAYS
-
-    return _described(OVERLAYS)
-
-
-def _strategies() -> Rows:
-    from routing.strategies import STRATEGIES
-
-    return _described(STRATEGIES)
-
-
-def _covering() -> Rows:
-    import covering
-
-    return _described(covering.METHODS)
+def _registry(module: str, name: str) -> Callable[[], Rows]:
+    """The rows of a registry, whose module is imported when they are asked for."""
+    return lambda: _described(getattr(import_module(module), name))
 
 
 def _matchers() -> Rows:
@@ -87,9 +75,9 @@ def _metrics() -> Rows:
 
 
 LISTS: dict[str, Callable[[], Rows]] = {
-    "topologies": _topologies,
-    "strategies": _strategies,
-    "covering": _covering,
+    "topologies": _registry("routing.overlay.graph", "OVERLAYS"),
+    "strategies": _registry("routing.strategies", "STRATEGIES"),
+    "covering": _registry("covering", "METHODS"),
     "matchers": _matchers,
     "workloads": _workloads,
     "experiments": _experiments,

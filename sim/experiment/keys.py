@@ -7,7 +7,7 @@ the signature of what they are passed to, those of a matcher in its `options`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -75,21 +75,21 @@ def _plain(value: Any) -> Any:
 # ── options of kinds and methods ───────────────────────────────────────────────────────────────────────────
 
 # Section or table → what its options are passed to, by kind.
-OPTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
-    "overlay": lambda: OVERLAYS,
-    "overlay.latency": lambda: LATENCIES,
-    "overlay.map": lambda: {"": Area},
-    "broker.service": lambda: SERVICE_MODELS,
-    "workload": lambda: {kind: PARAMETERS.get(kind, takes) for kind, takes in WORKLOADS.items()},
-    "arrivals": lambda: ARRIVALS,
-    "covering": lambda: covering.METHODS,
+OPTIONS: dict[str, Mapping[str, Any]] = {
+    "overlay": OVERLAYS,
+    "overlay.latency": LATENCIES,
+    "overlay.map": {"": Area},
+    "broker.service": SERVICE_MODELS,
+    "workload": {kind: PARAMETERS.get(kind, takes) for kind, takes in WORKLOADS.items()},
+    "arrivals": ARRIVALS,
+    "covering": covering.METHODS,
 }
 
 
 def _of_options(section: str) -> Iterator[Setting]:
     """A row for each option, one for all kinds that have it with the same default and meaning."""
     found: dict[tuple[str, Setting], list[str]] = {}
-    kinds = OPTIONS[section]() if section in OPTIONS else {}
+    kinds = OPTIONS.get(section, {})
     for kind, takes in kinds.items():
         for setting in _declared(section, takes, _options(takes)):
             found.setdefault((setting.key, setting), []).append(kind)
