@@ -1,4 +1,4 @@
-"""Exact descent of the quad-trie that the sorted Z-order keys are, skipping empty cubes.
+"""Exact descent of the quad-trie that the sorted Z-order keys form, skipping empty cubes.
 
 No tree is stored: a node is a key prefix, its entries a stretch of the SFC array, found by one look-up. The
 descent takes one bit of the key, that is one halving of one coordinate, at a time (D halvings make the 2^D

@@ -88,7 +88,7 @@ def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int],
 
 
 def _begin(plan: Any, jobs: int) -> float:
-    """Say what is coming; answers when it began."""
+    """Say what is coming; returns the time at which it began."""
     from analysis.spark.java import find_java
 
     for note in plan.notes:
@@ -109,7 +109,7 @@ def _say_what_ran(result: Any, started: float, out: Path) -> None:
 
 
 def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:
-    """Stories, aggregation and page of what was simulated; answers the exit status."""
+    """Stories, aggregation and page of what was simulated; returns the exit status."""
     from sim.reproduce.theory_bounds import write_bounds
 
     _tell(plan, out, result, held)

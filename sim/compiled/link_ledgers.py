@@ -1,7 +1,7 @@
 """The ledger of a route in kernels: what is sent over it, and why. The rules are those of routing/ledger.py.
 
 A node is sent, suppressed by another node of its route, or absent; what a node suppresses is a list through the nodes,
-in order of arrival. Who covers whom says link_strategies.py. Simple routing sends everything and keeps none of this.
+in order of arrival. link_strategies.py finds covers. Simple routing sends everything and keeps none of this.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: An
 
 @inlined
 def _leave(w: Any, node: int, budget: Any) -> bool:
-    """A node that was sent is no longer; False if it was held back, which is of no consequence."""
+    """A node leaves its route; False if it was held back, so that nothing has to be sent."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:

@@ -1,4 +1,4 @@
-"""The strategies of a route in kernels: what is sent over it, and who of that covers whom (routing/strategies).
+"""The strategies of a route in kernels: what is sent over it, and which of that covers a node (routing/strategies).
 
 For covering, the nodes that are sent are in a chain of covering indexes per route and group (covers.py), one for each
 residue. For identity routing a hash table leads from (route, class of equal subscriptions) to the node that was sent.
@@ -120,7 +120,7 @@ def _charge(w: Any, method: int, probes: int) -> None:
 
 @inlined
 def _charge_covered(w: Any, s: int, epsilon: float) -> None:
-    """And one for covered entries."""
+    """The same for a search for covered entries."""
     run, index = w.run[0], w.indexes[s]
     price = w.search_prices[KDTREE_EPSILON if index.method == KDTREE and epsilon > 0.0 else index.method]
     pages = (index.held + price.boxes_per_page - 1) // price.boxes_per_page
@@ -129,7 +129,7 @@ def _charge_covered(w: Any, s: int, epsilon: float) -> None:
 
 @inlined
 def find_cover(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
-    """What `_search_chain` answers, by any strategy that may hold something back."""
+    """As `_search_chain`, by whichever strategy the run has."""
     if w.run[0].strategy == COVERING:
         return _search_chain(w, node, curve, extra, budget)
     _charge(w, EQUAL, np.int64(1))
@@ -147,7 +147,7 @@ def _key_of(w: Any, node: int) -> int:
 
 @inlined
 def _enter(w: Any, s: int, node: int, budget: Any) -> None:
-    """Into an index, which is put in order."""
+    """Put a node into an index, which is rebuilt if that is due."""
     add(w, s, node, w.points[w.nodes[node].subscription])
     if budget is not None and w.indexes[s].method == BUDGET:
         rank_last(w, s, budget)
@@ -157,7 +157,7 @@ def _enter(w: Any, s: int, node: int, budget: Any) -> None:
 
 @inlined
 def _withdraw(w: Any, s: int, node: int, budget: Any) -> None:
-    """Out of an index, which is put in order, or dropped where it was the last."""
+    """Take a node out of an index, which is rebuilt if that is due and dropped if it is empty."""
     slot = np.int64(w.nodes[node].slot)
     if budget is not None and w.indexes[s].method == BUDGET:
         remove_ranked(w, s, slot, budget)
