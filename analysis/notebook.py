@@ -61,20 +61,13 @@ def differences(results: Results) -> pd.DataFrame:
 
 def advice(results: Results) -> pd.DataFrame:
     """The search to use for each setting of everything else, with what it costs (µs where work takes time)."""
-    rows = [
-        {
-            "title": item.title,
-            "search": item.advised.name,
-            "epsilon": item.advised.epsilon,
-            "check_time": item.advised.cost if item.advised.in_time else float("nan"),
-            "probes_per_check": item.advised.probes,
-            "entries": item.advised.entries,
-            "recall": item.advised.recall,
-            "sentence": item.sentence,
-        }
-        for item in advisor.advise(_results(results))
-    ]
     columns = ["title", "search", "epsilon", "check_time", "probes_per_check", "entries", "recall", "sentence"]
+    rows = []
+    for item in advisor.advise(_results(results)):
+        best = item.advised
+        time = best.cost if best.in_time else float("nan")
+        found = (item.title, best.name, best.epsilon, time, best.probes, best.entries, best.recall, item.sentence)
+        rows.append(dict(zip(columns, found, strict=True)))
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -55,11 +55,11 @@ def context(master: str | None = None, quick: bool = False, memory: str = DRIVER
         return _started(master or LOCAL_MASTER, quick, memory)
 
 
-def session(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkSession:
+def session(master: str | None = None, quick: bool = False) -> SparkSession:
     """The session for DataFrames on `context(…)`."""
     from pyspark.sql import SparkSession
 
-    parallelism = context(master, quick, memory).defaultParallelism
+    parallelism = context(master, quick).defaultParallelism
     found: SparkSession = SparkSession.builder.getOrCreate()
     # The default of 200 tasks per shuffle costs seconds and buys nothing here.
     found.conf.set("spark.sql.shuffle.partitions", str(max(2, min(parallelism, MOST_SHUFFLE_PARTITIONS))))
