@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.report.advisor import Advice
+from analysis.report.chosen import is_large
 from analysis.report.findings import Answer, differs, same_everywhere
 from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
-from analysis.report.study import Case
-from analysis.report.study_words import bound_rows
+from analysis.report.study import MAYBE, PAYS, Case
+from analysis.report.study_words import bound_rows, columns, row_texts, sentence, shape
 from analysis.report.summary import Summary, is_covering, label_text, metric_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
@@ -117,7 +118,11 @@ def plot_data(
     dimensions = dimensions_of(summary)
     points = []
     shown = [name for name in CATALOGUE if known_metrics(summary, [name])]
-    for point in summary.order:
+    if is_large(summary):  # then only what is drawn first
+        drawn = {*answer.metrics, *(name for _, metrics, _ in CHARTS for name in metrics)}
+        shown = [name for name in shown if name in drawn]
+    # A study of so many settings has pictures of its own.
+    for point in summary.order if not (cases and is_large(summary)) else ():
         values = {}
         for name in shown:
             value = summary.value(point, name)
@@ -139,6 +144,26 @@ def plot_data(
             {"key": key, **measure} for key, measure in MEASURES.items() if nets and key in nets[0]["brokers"][0]
         ],
         "defaultOverlay": covering[0] if covering else 0,
+    }
+
+
+def study_data(cases: Sequence[Case]) -> dict[str, Any]:
+    """The workloads of a large study, to be shown one at a time, the first one where approximation pays first."""
+    words = (PAYS, MAYBE)
+    named = [n for what in words for n, case in enumerate(cases) if any(v.what == what for v in case.verdicts)]
+    return {
+        "cases": [
+            {
+                "kind": case.kind,
+                "title": case.title,
+                "sentence": sentence(case),
+                "shape": shape(case),
+                "rows": [row_texts(case, row) for row in case.rows],
+            }
+            for case in cases
+        ],
+        "caseColumns": [title for title, _ in columns(cases[0])],
+        "defaultCase": named[0] if named else 0,
     }
 
 

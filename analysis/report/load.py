@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,26 +40,43 @@ def names_of(runs: Iterable[Run]) -> dict[str, dict[int, str]]:
     return {run: dict(zip(t["broker"].to_pylist(), t["name"].to_pylist(), strict=True)) for run, t in tables}
 
 
-def loads(summary: Summary, names: dict[str, dict[int, str]]) -> list[Load]:
-    """One per setting in which work takes time, in the order of the table; `names` by run and broker."""
+def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[str]) -> list[Load]:
+    """Of the settings in which work takes time: those of `shown`, and any in which a broker may be overloaded.
+
+    In the order of the table; `names` by run and broker.
+    """
     found = []
+    order = {point: number for number, point in enumerate(summary.order)}
     points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    for run in sorted(
-        set(summary.times["run"]) if len(summary.times) else (), key=lambda r: summary.order.index(points[r])
-    ):
-        frame = measured(summary.times[summary.times["run"] == run])
-        found.append(_load(said(summary, points[run]), frame, names.get(run, {})))
-    return found
+    wanted = {run for run in _runs(summary) if points[run] in shown} | may_be_overloaded(summary)
+    for run, times in summary.times.groupby("run") if wanted else ():
+        if run in wanted:
+            load = _load(said(summary, points[str(run)]), measured(times), names.get(str(run), {}))
+            if load.overloaded or points[str(run)] in shown:
+                found.append((order[points[str(run)]], load))
+    return [load for _, load in sorted(found, key=lambda pair: pair[0])]
 
 
-def in_words(found: list[Load]) -> list[str]:
+def may_be_overloaded(summary: Summary) -> set[str]:
+    """The runs in which some broker is full in LONG bins: next to each other or not, `_load` tells."""
+    if not len(summary.times):
+        return set()
+    full = summary.times[summary.times["busy"] >= FULL * summary.times["width"]]
+    bins = full.groupby(["run", "broker"]).size()
+    return set(bins[bins >= LONG].index.get_level_values("run"))
+
+
+def _runs(summary: Summary) -> set[str]:
+    return set(summary.times["run"]) if len(summary.times) else set()
+
+
+def in_words(found: list[Load], summary: Summary) -> list[str]:
     """Sentences for the answer, where somebody is overloaded: how often, and the last such setting's verdict."""
     full = [load for load in found if load.overloaded]
     if not full:
         return []
-    return [
-        f"In {len(full)} of {len(found)} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"
-    ]
+    settings = len(_runs(summary))
+    return [f"In {len(full)} of {settings} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"]
 
 
 def measured(times: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,18 +20,19 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.report import plots
+from analysis.report import chosen, plots
 from analysis.report.advisor import advise
 from analysis.report.answers import answer
 from analysis.report.assets import asset
-from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data
+from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
-from analysis.report.load import LONG, MEASURES, in_words, loads, names_of
+from analysis.report.load import LONG, MEASURES, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
-from analysis.report.sentences import brief, judged_share, loss_words
+from analysis.report.sentences import about_truth, brief, judged_share, loss_words
 from analysis.report.study import Case, Price, Thresholds
+from analysis.report.study_grid import LEGEND, grid
 from analysis.report.study_words import (
     MANY,
     WHY_RECALL,
@@ -43,8 +44,6 @@ from analysis.report.study_words import (
     sensitivity_rows,
     sentence,
     shape,
-    verdict_headers,
-    verdict_rows,
 )
 from analysis.report.summary import (
     Summary,
@@ -59,7 +58,7 @@ from analysis.report.summary import (
 )
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
-from analysis.spark.traces import Run, canonical, find_runs
+from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
 from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError, __version__
@@ -105,20 +104,25 @@ def write_report(out: Path, asked: Asked | None = None) -> Path:
 def render(summary: Summary, asked: Asked | None = None) -> str:
     """The whole page as text."""
     asked = asked or Asked()
-    runs, warnings = _runs(summary)
-    advice = advise(summary)
     findings = Findings(summary, read_told(summary.out), asked.thresholds, asked.profiles)
     told, cases, answered = findings.told, findings.cases, answer(findings)
+    large, listed = chosen.is_large(summary), chosen.rows(summary, cases)
+    pictured = chosen.pictures(listed)
+    runs, warnings = _runs(summary, pictured)
+    advice = [] if large and cases else advise(summary)  # the study says more, workload by workload
     shown, alike = charts_that_differ(summary)
-    nets = overlays(summary, runs)
+    nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
     sample = runs[0] if runs else None
     toml = _toml(summary.out)
     notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
-    data = plot_data(summary, answered, shown, advice, nets, cases)
+    data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
+    many = len(cases) > MANY
+    if many:
+        data |= study_data(cases)
     if nets:
-        shown_run = sorted(runs, key=lambda run: summary.order.index(canonical(run.point)))[data["defaultOverlay"]]
-        data["replays"] = replays(shown_run, [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]])
-    busy = loads(summary, names_of(runs))
+        names = [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]]
+        data["replays"] = replays(runs[data["defaultOverlay"]], names)
+    busy = loads(summary, names_of(runs), pictured)
     data["loads"] = [{"title": load.title, "lines": load.lines} for load in busy]
     data["loadMeasures"] = {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()}
     if any(net["geographic"] for net in nets):
@@ -128,12 +132,14 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "question": told.held.question if told.held is not None else _question(summary, _said(toml, "question", "")),
         "facts": facts(summary),
         "made": made(summary),
-        "cards": _cards(summary),
-        "brief": [sentence for sentence in brief(summary) if sentence not in answered.sentences],
-        "answer": [*answered.sentences, *(in_words(busy) if told.held is None else ())],
+        # The smallest and the largest of many workloads say nothing about any of them.
+        "cards": [_truth_card(summary)] if many else _cards(summary),
+        "brief": [words for words in _in_short(summary, many) if words not in answered.sentences],
+        "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": answer_charts(answered),
         "alike": alike,
         "loads": busy,
+        "loads_left_out": chosen.left_out(summary, busy, "settings: these, and all in which a broker is overloaded"),
         "long": LONG,
         "stories": "\n".join(told.stories),
         "replays": data.get("replays", []),
@@ -141,25 +147,30 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "coast": "coast" in data,
         "advice": advice,
         "warnings": list(dict.fromkeys(notes)),
-        "table": _table(summary, answered),
+        "large": len(summary.order) if large else 0,
+        "table": _table(summary, answered, listed),
+        "rows_left_out": chosen.left_out(summary, listed),
+        "points": bool(data["points"]),
         "study": _study(cases),
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
-        "verdict_headers": verdict_headers(cases) if len(cases) > MANY else [],
-        "verdict_rows": verdict_rows(cases) if len(cases) > MANY else [],
+        "grid": grid(cases) if many else None,
+        "grid_legend": LEGEND,
         "thresholds": cases[0].thresholds if cases else None,
         "places": [called(profile) for profile in cases[0].profiles] if cases else [],
         "sensitivity": sensitivity_rows(cases) if cases else [],
         "why_recall": WHY_RECALL,
-        "bounds": bool(data["study"]),
+        "bounds": len(data["study"]),
         "intervals": bool((summary.points["n"] > 1).any()),
-        "charts": shown,
+        "charts": data["charts"],
         "overlays": nets,
-        "differences": _differences(summary),
+        "overlays_left_out": chosen.left_out(summary, nets),
+        "differences": _differences(summary, listed),
         "misses": _misses(summary),
         "toml": toml,
         "parameters": _pretty(sample.parameters if sample else {}),
         "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
-        "hashes": [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)],
+        "runs": len(summary.runs),
+        "hashes": _hashes(summary) if len(summary.runs) <= chosen.MOST_RUNS else [],
         "metrics": list(CATALOGUE.values()),
         "version": __version__,
         "data": embed(data),
@@ -183,15 +194,17 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     return environment.from_string(asset("report.html.jinja")).render(content)
 
 
-def said_first(summary: Summary) -> tuple[Answer, list[str]]:
+def said_first(summary: Summary) -> tuple[Findings, Answer, list[str]]:
     """The answer, and its sentences with whoever is overloaded: what the terminal shows of the page's beginning.
 
     A search for the highest rate overloads brokers on its way and says itself who is full first.
     """
-    told = read_told(summary.out)
-    answered = answer(Findings(summary, told))
-    busy = loads(summary, names_of(_runs(summary)[0])) if len(summary.times) and told.held is None else []
-    return answered, [*answered.sentences, *in_words(busy)]
+    findings = Findings(summary, read_told(summary.out))
+    answered = answer(findings)
+    busy = []
+    if findings.told.held is None and may_be_overloaded(summary):
+        busy = loads(summary, names_of(_runs(summary, [])[0]), [])
+    return findings, answered, [*answered.sentences, *in_words(busy, summary)]
 
 
 def embed(value: Any) -> Markup:
@@ -223,16 +236,25 @@ def _drawing_library() -> str:
     return bundle.replace("</script", "<\\/script")
 
 
-def _runs(summary: Summary) -> tuple[list[Run], list[str]]:
-    """The runs that the overlay is drawn from; without their traces a report has everything else."""
+def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """The runs that overlays are drawn from, in this order, then those whose overloaded brokers have to be named.
+
+    Without their traces a report has everything else.
+    """
+    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
+    drawn = {points[name]: name for name in dict.fromkeys(summary.brokers["run"])}
+    wanted = [drawn[point] for point in pictured if point in drawn] + sorted(may_be_overloaded(summary))
     try:
-        found = {run.name: run for run in find_runs(summary.out).runs}
+        folders = {run_name(folder): folder for folder in run_folders(summary.out)}
+        found = {name: open_run(folders[name]) for name in dict.fromkeys(wanted) if name in folders}
     except CoverlayError as error:
         return [], [f"no picture of the overlay: {error}"]
-    names = list(dict.fromkeys(summary.brokers["run"]))
-    missing = [name for name in names if name not in found]
-    notes = [f"no picture of run {name}: its trace is gone" for name in missing]
-    return [found[name] for name in names if name in found], notes
+    notes = [f"no picture of run {name}: its trace is gone" for name in dict.fromkeys(wanted) if name not in found]
+    return list(found.values()), notes
+
+
+def _hashes(summary: Summary) -> list[dict[str, Any]]:
+    return [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)]
 
 
 def _question(summary: Summary, asked: str) -> str:
@@ -243,6 +265,10 @@ def _question(summary: Summary, asked: str) -> str:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
     verb = "does" if len(names) == 1 else "do"
     return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
+
+
+def _in_short(summary: Summary, many: bool) -> list[str]:
+    return [about_truth(summary)] if many else brief(summary)
 
 
 def _cards(summary: Summary) -> list[dict[str, str]]:
@@ -257,7 +283,7 @@ def _cards(summary: Summary) -> list[dict[str, str]]:
     recalls = [(recall, point) for point in rough if (recall := summary.value(point, "recall")["mean"]) == recall]
     if recalls:
         recall, point = min(recalls)
-        where = "" if len(recalls) == len(rough) else f" among the {len(recalls)} of {len(rough)} settings that ask"
+        where = "" if len(recalls) == len(rough) else f" where it is known, in {len(recalls)} of {len(rough)} settings"
         text = f"of the covers found, at worst{where} ({point_title(summary, point)})"
         cards.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
     slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
@@ -292,8 +318,8 @@ def _routes(summary: Summary, point: str) -> bool:
     return summary.labels(point)["strategy"] != "flooding"
 
 
-def _table(summary: Summary, answered: Answer) -> dict[str, Any]:
-    plain: Table = table(summary, table_metrics(summary, answered.metrics))
+def _table(summary: Summary, answered: Answer, points: Sequence[str]) -> dict[str, Any]:
+    plain: Table = table(summary, table_metrics(summary, answered.metrics), points=points)
     rows = []
     for point, cells in zip(plain.points, plain.rows, strict=True):
         row = []
@@ -327,14 +353,14 @@ def _study(cases: list[Case]) -> list[dict[str, Any]]:
     ]
 
 
-def _differences(summary: Summary) -> dict[str, Any]:
+def _differences(summary: Summary, points: Sequence[str]) -> dict[str, Any]:
     frame = summary.differences
     frame = frame[frame["metric"].isin(DIFFERENCE_METRICS) & frame["differs"].notna()]
+    by_point = {point: {row["metric"]: row for row in _records(rows)} for point, rows in frame.groupby("point")}
     rows = []
     baselines = list(dict.fromkeys(frame["baseline"]))
-    for point in summary.order:
-        mine = {row["metric"]: row for row in _records(frame[frame["point"] == point])}
-        if mine:
+    for point in points:
+        if mine := by_point.get(point):
             cells = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
             rows.append({"title": point_title(summary, point), "cells": cells})
     baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"

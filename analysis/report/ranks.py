@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.report.findings import Answer, Findings, differing, drawn, sentences, span
@@ -41,7 +42,7 @@ def saving_kept(findings: Findings) -> str:
         if findings.summary.labels(point)["strategy"] != "covering" or rank == "none" or plain is None:
             continue
         whole = _saved(findings, plain)
-        kept = Interval.of(_saved(findings, point) / whole.where(whole > 0))
+        kept = Interval.of(np.asarray(_saved(findings, point) / whole.where(whole > 0), np.float64))
         if kept.mean == kept.mean:
             others = [key for key in findings.summary.swept if key in keys and key not in (*HOW, *WHICH)]
             settings = ", ".join(f"{key.rpartition('.')[2]} = {value_text(keys[key])}" for key in others)

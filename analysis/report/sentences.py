@@ -34,7 +34,7 @@ def brief(summary: Summary) -> list[str]:
         about_traffic,
         about_settling,
         about_latency,
-        _truth,
+        about_truth,
     )
     return [sentence for part in parts if (sentence := part(summary))]
 
@@ -183,7 +183,7 @@ def without_processing(summary: Summary) -> bool:
     return not any(mean(summary, point, "utilisation_max") > 0 for point in summary.order)
 
 
-def _truth(summary: Summary) -> str:
+def about_truth(summary: Summary) -> str:
     runs = summary.runs
     made = f"{int(runs['deliveries'].sum()):,} deliveries"
     wrong = int(runs[list(MUST_BE_ZERO)].sum().sum())

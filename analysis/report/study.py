@@ -13,7 +13,8 @@ ways to approximate it. Its numbers are taken seed by seed, because runs of one 
 
 Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
 *pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below
-`cheaper`. These thresholds are parameters; `sensitivity` counts the verdicts for others.
+`cheaper`; it *may pay* if only the means are, and one seed alone has no interval. These thresholds are parameters;
+`sensitivity` counts the verdicts for others.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.report.summary import Summary, family, is_exact, search_name, value_text
 from analysis.spark.t_quantile import MOST_DEGREES, quantile
@@ -37,7 +40,11 @@ HARDLY = 0.01  # of the messages kept away: less is nothing to save
 BUSY = 0.95  # of the time, from which on a broker cannot keep up and waits say nothing
 KDTREE_EPSILON = "kdtree-epsilon"  # how profiles call a k-d tree that works out shares of the region
 CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
-PAYS, EXACT, NOTHING = "pays", "use exact", "hardly any covers"
+IN_PROBES = "in probes"  # what costs are in where nothing takes time
+PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
+SIZE, ATTRIBUTES = "workload.subscriptions", "workload.attributes"
+
+Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
 
 
 @dataclass(frozen=True)
@@ -93,19 +100,19 @@ IN_TIME = Prices(Price(), {"in time": Price()})
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds with its 95 % interval; one seed alone has none, and then low = mean = high."""
+    """A mean over seeds with its 95 % interval, which one seed alone has not: low and high are NaN then."""
 
     mean: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, values: pd.Series[float]) -> Interval:
-        known = values.dropna()
-        if known.empty:
+    def of(cls, values: Floats) -> Interval:
+        known = values[~np.isnan(values)]
+        if not len(known):
             return cls(math.nan, math.nan, math.nan)
         mean, n = float(known.mean()), len(known)
-        half = quantile(min(n - 1, MOST_DEGREES)) * float(known.std()) / math.sqrt(n) if n > 1 else 0.0
+        half = quantile(min(n - 1, MOST_DEGREES)) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
         return cls(mean, mean - half, mean + half)
 
 
@@ -130,9 +137,10 @@ class Verdict:
     """What holds under one profile."""
 
     profile: str
-    what: str  # PAYS, EXACT or NOTHING
+    what: str  # PAYS, MAYBE, EXACT or NOTHING
     exact: Row  # the cheapest exact search
-    best: Row | None  # what pays most; else what comes closest to paying
+    best: Row | None  # what pays most, or may; else what comes closest to paying
+    keeper: Row | None  # the cheapest approximation that keeps enough, by its mean, whatever it costs
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,7 @@ class Case:
     verdicts: tuple[Verdict, ...]
     bounds: Mapping[str, Any]  # empty where unknown; see sim/reproduce/theory_bounds.py
     unit: str  # of costs: µs or probes
+    seeds: int  # the fewest that a search has
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
@@ -154,14 +163,17 @@ class Case:
     @property
     def title(self) -> str:
         """What was held fixed, as one would say it: narrow uniform, d = 1, n = 2,000."""
-        words = [value for _, value in sorted(self.fixed.items(), reverse=True) if isinstance(value, str)]
-        called = {"workload.attributes": "d", "workload.subscriptions": "n"}
-        numbers = [
-            f"{called.get(key, key.removeprefix('workload.'))} = {_number(value)}"
-            for key, value in sorted(self.fixed.items())
-            if not isinstance(value, str)
-        ]
-        return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
+        return _title(self.fixed)
+
+    @property
+    def workload(self) -> str:
+        """The same without the number of subscriptions."""
+        return _title({key: value for key, value in self.fixed.items() if key != SIZE})
+
+    @property
+    def kind(self) -> str:
+        """The same without the number of attributes too."""
+        return _title({key: value for key, value in self.fixed.items() if key not in {SIZE, ATTRIBUTES}})
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -169,6 +181,17 @@ class Case:
         rest = [(key, value) for key, value in sorted(self.fixed.items()) if not isinstance(value, str)]
         words = [value for _, value in sorted(self.fixed.items()) if isinstance(value, str)]
         return words, [(key, v if isinstance(v, int | float) else 0, value_text(v)) for key, v in rest]
+
+
+def _title(fixed: Mapping[str, Any]) -> str:
+    words = [value for _, value in sorted(fixed.items(), reverse=True) if isinstance(value, str)]
+    called = {ATTRIBUTES: "d", SIZE: "n"}
+    numbers = [
+        f"{called.get(key, key.removeprefix('workload.'))} = {_number(value)}"
+        for key, value in sorted(fixed.items())
+        if not isinstance(value, str)
+    ]
+    return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
 
 
 def study(
@@ -189,11 +212,13 @@ def study(
             chosen[name] = points
     if not chosen:
         return []
+    thresholds = thresholds or Thresholds()
     theory, prices = read_bounds(summary.out)
     if profiles is not None:
         prices = Prices(prices.charged, profiles)
+    by_seed = _by_seed(summary, [point for points in chosen.values() for point in points], prices)
     cases = [
-        _case(summary, name, points, theory.get(name, {}), prices, thresholds or Thresholds())
+        _case(summary, name, {point: by_seed[point] for point in points}, theory.get(name, {}), thresholds)
         for name, points in chosen.items()
     ]
     return sorted(cases, key=lambda case: case.order)
@@ -213,22 +238,19 @@ def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Prices]:
 def _case(
     summary: Summary,
     name: str,
-    points: list[str],
+    numbers: Mapping[str, Mapping[str, Floats]],  # by point
     theory: Mapping[str, Any],
-    prices: Prices,
     thresholds: Thresholds,
 ) -> Case:
-    frames = {point: _by_seed(summary, point, prices) for point in points}
-    exact = [point for point in points if is_exact(summary.labels(point))]
-    names = [column for column in frames[points[0]].columns if column.startswith("cost ")]
-    cheapest = {column: min(exact, key=lambda point: frames[point][column].mean()) for column in names}
+    exact = [point for point in numbers if is_exact(summary.labels(point))]
+    timed = all(_in_time(mine) for mine in numbers.values())
+    profiles = [key for key in numbers[exact[0]] if key not in _COUNTS and (key != IN_PROBES) == timed]
+    cheapest = {profile: min(exact, key=lambda point: _mean(numbers[point][profile])) for profile in profiles}
+    base = numbers[exact[0]]
+    saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
     rows = []
-    for point in sorted(points, key=lambda point: point not in exact):
-        labels, mine = summary.labels(point), frames[point]
-        base = frames[exact[0]]
-        saved, entries = base["none"] - base["messages"], base["reduction"]
-        by_messages = (mine["none"] - mine["messages"]) / saved.where(saved > 0)
-        kept = by_messages.fillna(mine["reduction"] / entries.where(entries > 0))
+    for point, mine in sorted(numbers.items(), key=lambda item: item[0] not in exact):
+        labels, by_messages = summary.labels(point), (mine["none"] - mine["messages"]) / saved
         rows.append(
             Row(
                 point,
@@ -237,18 +259,28 @@ def _case(
                 float(labels["epsilon"]),
                 point in exact,
                 {metric: float(summary.value(point, metric)["mean"]) for metric in SHOWN},
-                Interval.of(kept),
-                {_profile(column): Interval.of(mine[column]) for column in names},
-                {_profile(c): Interval.of(mine[c] / frames[cheapest[c]][c].where(lambda v: v > 0)) for c in names},
+                Interval.of(np.where(np.isnan(by_messages), mine["reduction"] / entries, by_messages)),
+                {profile: Interval.of(mine[profile]) for profile in profiles},
+                {p: Interval.of(mine[p] / _positive(numbers[cheapest[p]][p])) for p in profiles},
                 float(summary.value(point, "utilisation_max")["mean"]) >= BUSY,
             )
         )
-    base = frames[exact[0]]
-    away = float(((base["none"] - base["messages"]) / base["none"]).fillna(base["reduction"]).mean())
+    shares = (base["none"] - base["messages"]) / base["none"]
+    away = _mean(np.where(np.isnan(shares), base["reduction"], shares))
     by_point = {row.point: row for row in rows}
-    verdicts = tuple(_verdict(_profile(c), by_point[cheapest[c]], rows, away, thresholds) for c in names)
-    unit = "µs" if in_time(frames.values()) else "probes"
-    return Case(json.loads(name), tuple(rows), away, verdicts, theory, unit, thresholds)
+    verdicts = tuple(_verdict(p, by_point[cheapest[p]], rows, away, thresholds) for p in profiles)
+    seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
+    return Case(json.loads(name), tuple(rows), away, verdicts, theory, "µs" if timed else "probes", seeds, thresholds)
+
+
+def _positive(values: Floats) -> Floats:
+    """What one may divide by; unknown elsewhere."""
+    return np.where(values > 0, values, np.nan)
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 # Metrics whose means are told beside what is kept and what it costs.
@@ -268,28 +300,38 @@ SHOWN = (
 )
 
 
-def _profile(column: str) -> str:
-    return column.removeprefix("cost ")
+_COUNTS = ("messages", "reduction", "none", "time")  # by seed, beside a cost per profile
 
 
-def _by_seed(summary: Summary, point: str, prices: Prices) -> pd.DataFrame:
-    """Messages, those of simple routing, the share of entries saved, and a cost per profile, by seed."""
-    runs = summary.runs[summary.runs["point"] == point].set_index("seed")
-    found = pd.DataFrame({"messages": runs["control_messages"], "reduction": runs["reduction"]})
-    found["none"] = (runs["active"] * (runs["brokers"] - 1.0)).where(runs["unsubscribe_messages"] == 0)
+def _by_seed(summary: Summary, points: Sequence[str], prices: Prices) -> dict[str, dict[str, Floats]]:
+    """By point, a number per seed: messages, those of simple routing, the share of entries saved, costs by profile."""
+    runs = summary.runs[summary.runs["point"].isin(set(points))]
     checks = runs["checks"] / runs["subscribe_requests"].where(lambda came: came > 0)
-    if runs["check_time"].isna().any():
-        found["cost in probes"] = runs["probes_per_check"] * checks
-        return found
-    labels = summary.labels(point)
-    method = KDTREE_EPSILON if labels["method"] == "kdtree" and labels["epsilon"] > 0 else str(labels["method"])
+    columns = {
+        "messages": runs["control_messages"],
+        "reduction": runs["reduction"],
+        "none": (runs["active"] * (runs["brokers"] - 1.0)).where(runs["unsubscribe_messages"] == 0),
+        "time": runs["check_time"],
+        IN_PROBES: runs["probes_per_check"] * checks,
+    }
+    timed = runs[runs["check_time"].notna()]
+    shares = (timed["method"] == "kdtree") & (timed["epsilon"] > 0)
+    methods = timed["method"].astype(str).where(~shares, KDTREE_EPSILON)
     for name, price in prices.by_profile.items():
-        found[f"cost {name}"] = price.instead_of(prices.charged, method, runs) * checks
+        times = [price.instead_of(prices.charged, str(method), some) for method, some in timed.groupby(methods)]
+        columns[name] = pd.concat(times) * checks if times else checks * math.nan
+    places = pd.MultiIndex.from_arrays([runs["point"], runs["seed"]])
+    found: dict[str, dict[str, Floats]] = {point: {} for point in points}
+    for name, column in columns.items():
+        wide = column.reindex(runs.index).astype(float).set_axis(places).unstack("seed")
+        for point, values in zip(wide.index, wide.to_numpy(), strict=True):
+            found[str(point)][name] = values
     return found
 
 
-def in_time(frames: Any) -> bool:
-    return all("cost in probes" not in frame for frame in frames)
+def _in_time(numbers: Mapping[str, Floats]) -> bool:
+    """Whether the searches of a point took time with every seed that it has."""
+    return bool(np.array_equal(np.isnan(numbers["time"]), np.isnan(numbers["messages"])))
 
 
 def pays(row: Row, profile: str, thresholds: Thresholds) -> bool:
@@ -299,17 +341,22 @@ def pays(row: Row, profile: str, thresholds: Thresholds) -> bool:
 
 def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresholds: Thresholds) -> Verdict:
     if away < HARDLY:
-        return Verdict(profile, NOTHING, exact, None)
+        return Verdict(profile, NOTHING, exact, None, None)
+
+    def cheapest(some: Sequence[Row]) -> Row | None:
+        return min(some, key=lambda row: row.ratio[profile].mean, default=None)
+
     rough = [row for row in rows if not row.exact]
-    worthy = [row for row in rough if pays(row, profile, thresholds)]
-    if worthy:
-        return Verdict(profile, PAYS, exact, min(worthy, key=lambda row: row.ratio[profile].mean))
-    # What comes closest: of those that cost little what keeps most, else the cheapest of those that keep enough.
+    keeper = cheapest([row for row in rough if row.kept.mean >= thresholds.keeps])
+    worthy = cheapest([row for row in rough if pays(row, profile, thresholds)])
+    if worthy is not None:
+        return Verdict(profile, PAYS, exact, worthy, keeper)
     cheap = [row for row in rough if row.ratio[profile].mean <= thresholds.cheaper]
-    enough = [row for row in rough if row.kept.mean >= thresholds.keeps]
-    if cheap:
-        return Verdict(profile, EXACT, exact, max(cheap, key=lambda row: row.kept.mean))
-    return Verdict(profile, EXACT, exact, min(enough or rough, key=lambda row: row.ratio[profile].mean))
+    if keeper in cheap:
+        return Verdict(profile, MAYBE, exact, keeper, keeper)
+    # What comes closest: of those that cost little what keeps most, else the cheapest of those that keep enough.
+    closest = max(cheap, key=lambda row: row.kept.mean) if cheap else keeper or cheapest(rough)
+    return Verdict(profile, EXACT, exact, closest, keeper)
 
 
 def _number(value: Any) -> str:

@@ -6,11 +6,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.report.study import CURVE_METHODS, EXACT, NOTHING, PAYS, Case, Interval, Row, Verdict, sensitivity
+from analysis.report.study import (
+    ATTRIBUTES,
+    CURVE_METHODS,
+    EXACT,
+    MAYBE,
+    NOTHING,
+    PAYS,
+    SIZE,
+    Case,
+    Interval,
+    Row,
+    Verdict,
+    sensitivity,
+)
 from analysis.report.summary import UNKNOWN, duration_text, number_text
 
-SIZE = "workload.subscriptions"
-MANY = 12  # workloads from which on a table shows more than a sentence each
+MANY = 12  # workloads from which on a grid shows more than a sentence each
+MOST_NAMES = 3  # of searches in a sentence
 CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
@@ -24,7 +37,7 @@ def called(profile: str) -> str:
 
 def sentence(case: Case) -> str:
     """What exact covering saves, then for each place of an index whether approximation pays."""
-    words = [f"Exact covering keeps {_share(case.away)} of the messages away."]
+    words = [f"Exact covering keeps {share_text(case.away)} of the messages away."]
     if all(verdict.what == NOTHING for verdict in case.verdicts):
         return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
     return " ".join([*words, *(_of_profile(case, verdict) for verdict in case.verdicts), *_greedy(case)])
@@ -32,15 +45,16 @@ def sentence(case: Case) -> str:
 
 def _of_profile(case: Case, verdict: Verdict) -> str:
     exact, best, profile = verdict.exact, verdict.best, verdict.profile
-    takes = f"{exact.method} takes {_cost(case, exact, profile)} per subscription"
+    takes = f"{exact.method} takes {cost_text(case, exact, profile)} per subscription"
     if best is None:
         return f"{_capital(called(profile))}: {takes}."
     numbers = (
-        f"{best.name} keeps {with_half(best.kept)} of the saving for {_share(best.ratio[profile].mean)} of that "
-        f"({_cost(case, best, profile)})"
+        f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[profile].mean)} of that "
+        f"({cost_text(case, best, profile)})"
     )
-    if verdict.what == PAYS:
-        return f"{_capital(called(profile))} approximation pays: exact search by {takes}, {numbers}."
+    if verdict.what in {PAYS, MAYBE}:
+        unsure = "" if verdict.what == PAYS else f", which {_seeds(case)} not make sure"
+        return f"{_capital(called(profile))} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
     return f"{_capital(called(profile))}, use exact covering: {takes}; what comes closest, {numbers}."
 
 
@@ -53,42 +67,58 @@ def _greedy(case: Case) -> list[str]:
         return []
     best, profile = max(rows, key=lambda row: row.kept.mean), case.profiles[0]
     return [
-        f"The slides’ greedy search keeps {_share(best.kept.mean)} at best ({best.name}), for "
+        f"The slides’ greedy search keeps {share_text(best.kept.mean)} at best ({best.name}), for "
         f"{number_text(best.ratio[profile].mean, '')} times the cost of exact search."
     ]
+
+
+def _seeds(case: Case) -> str:
+    return "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
 
 
 def overall(cases: Sequence[Case]) -> str:
     """Where approximation pays, by how much, and for whom."""
     if not cases:
         return ""
-    sentences = []
-    for number, profile in enumerate(cases[0].profiles):
-        verdicts = [case.verdicts[number] for case in cases]
-        paying = [verdict for verdict in verdicts if verdict.what == PAYS]
-        place = {"in memory": "With the index in memory", "in probes": "Counted in probes"}.get(
-            called(profile), f"With the index {called(profile)}"
-        )
-        if not paying:
-            sentences.append(f"{place} approximation pays in none of {len(cases)} workloads.")
-            continue
-        ratios = [verdict.best.ratio[profile].mean for verdict in paying if verdict.best is not None]
-        names = dict.fromkeys(verdict.best.name for verdict in paying if verdict.best is not None)
-        sentences.append(
-            f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "
-            f"{', '.join(names)}."
-        )
+    sentences = [_overall(cases, number) for number in range(len(cases[0].profiles))]
     nothing = sum(case.verdicts[0].what == NOTHING for case in cases)
     exact = sum(all(verdict.what == EXACT for verdict in case.verdicts) for case in cases)
     if exact:
         sentences.append(f"In {exact} of {len(cases)} exact search is the better choice wherever the index is.")
     if nothing:
         sentences.append(f"In {nothing} there is hardly anything to cover.")
+    if min(case.seeds for case in cases) == 1:
+        one = sum(case.seeds == 1 for case in cases)
+        sentences.append(f"{one} of {len(cases)} workloads have one seed only, which makes nothing sure.")
     return " ".join(sentences)
 
 
+def _overall(cases: Sequence[Case], number: int) -> str:
+    profile = cases[0].profiles[number]
+    place = {"in memory": "With the index in memory", "in probes": "Counted in probes"}.get(
+        called(profile), f"With the index {called(profile)}"
+    )
+    verdicts = [case.verdicts[number] for case in cases]
+    paying = [verdict for verdict in verdicts if verdict.what == PAYS]
+    may = sum(verdict.what == MAYBE for verdict in verdicts)
+    maybe = f", and may pay in {may}" if may else ""
+    if paying:
+        best = [verdict.best for verdict in paying if verdict.best is not None]
+        ratios = [row.ratio[profile].mean for row in best]
+        names = sorted({row.name for row in best}, key=lambda name: -sum(row.name == name for row in best))
+        others = f" and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
+        return (
+            f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "
+            f"{', '.join(names[:MOST_NAMES])}{others}{maybe}."
+        )
+    keepers = [(v.keeper.ratio[profile].mean, c) for c, v in zip(cases, verdicts, strict=True) if v.keeper is not None]
+    least, where = min(keepers, key=lambda pair: pair[0]) if keepers else (math.nan, cases[0])
+    closest = f"; what keeps enough costs {share_text(least)} of exact search at least ({where.title})"
+    return f"{place} approximation pays in none of {len(cases)} workloads{maybe}{closest if keepers else ''}."
+
+
 def by_size(cases: Sequence[Case]) -> list[str]:
-    """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and where."""
+    """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and which."""
     sizes: dict[int, list[Case]] = {}
     for case in cases:
         sizes.setdefault(case.fixed.get(SIZE, 0), []).append(case)
@@ -96,32 +126,22 @@ def by_size(cases: Sequence[Case]) -> list[str]:
         return []
     found = []
     for size, some in sorted(sizes.items()):
-        paying = {
-            called(profile): sum(case.verdicts[number].what == PAYS for case in some)
-            for number, profile in enumerate(some[0].profiles)
-        }
-        words = ", ".join(f"{place} in {count}" for place, count in paying.items() if count) or "in none"
-        found.append(f"With {size:,} subscriptions approximation pays {words} of {len(some)} workloads.")
+        words = []
+        for number, profile in enumerate(some[0].profiles):
+            paying = [case for case in some if case.verdicts[number].what == PAYS]
+            if paying:
+                words.append(f"{called(profile)} in {len(paying)} ({kinds(paying)})")
+        pays = ", ".join(words) or "in none"
+        found.append(f"With {size:,} subscriptions approximation pays {pays} of {len(some)} workloads.")
     return found
 
 
-def verdict_headers(cases: Sequence[Case]) -> list[str]:
-    return ["workload", "exact covering keeps away", *(called(profile) for profile in cases[0].profiles)]
-
-
-def verdict_rows(cases: Sequence[Case]) -> list[list[str]]:
-    """A row per workload: what exact covering saves, then each verdict with what pays or comes closest."""
-    rows = []
+def kinds(cases: Sequence[Case]) -> str:
+    """Workloads as one lists them: wide uniform, d = 4, 8; zipf, d = 8."""
+    found: dict[str, dict[str, None]] = {}
     for case in cases:
-        cells = []
-        for verdict in case.verdicts:
-            best, what = verdict.best, verdict.what
-            if best is not None:
-                what += f"; {'closest, ' * (what != PAYS)}{best.name}: {_share(best.kept.mean)} of the saving for "
-                what += f"{_share(best.ratio[verdict.profile].mean)} of {_cost(case, verdict.exact, verdict.profile)}"
-            cells.append(what)
-        rows.append([case.title, _share(case.away), *cells])
-    return rows
+        found.setdefault(case.kind, {})[str(case.fixed.get(ATTRIBUTES, ""))] = None
+    return "; ".join(f"{kind}, d = {', '.join(of)}" if any(of) else kind for kind, of in found.items())
 
 
 def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
@@ -147,9 +167,9 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
         words.append(f"{called(profile)} {min(counts)} to {max(counts)}")
     kept, cost = ([getattr(t, name) for t, _ in found] for name in ("keeps", "cheaper"))
     return (
-        f"“Pays” asks for {_share(chosen.keeps)} of the saving at {_share(chosen.cheaper)} of the cost, surely. With "
-        f"{_share(min(kept))} to {_share(max(kept))} at {_share(min(cost))} to {_share(max(cost))} the workloads in "
-        f"which it pays are: {', '.join(words)}."
+        f"“Pays” asks for {share_text(chosen.keeps)} of the saving at {share_text(chosen.cheaper)} of the cost, surely."
+        f" With {share_text(min(kept))} to {share_text(max(kept))} at {share_text(min(cost))} to "
+        f"{share_text(max(cost))} the workloads in which it pays are: {', '.join(words)}."
     )
 
 
@@ -224,17 +244,28 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
             "series": "exact" if row.exact else _kind(row),
             "name": row.name,
             "label": _label(row),
-            "x": row.cost[profile].mean,
-            "y": row.kept.mean,
-            "low": row.kept.low,
-            "high": row.kept.high,
-            "xlow": max(row.cost[profile].low, row.cost[profile].mean / 10),
-            "xhigh": row.cost[profile].high,
+            "x": _digits(row.cost[profile].mean),
+            "y": _digits(row.kept.mean),
+            "low": _digits(_ends(row.kept)[0]),
+            "high": _digits(_ends(row.kept)[1]),
+            "xlow": _digits(max(_ends(row.cost[profile])[0], row.cost[profile].mean / 10)),
+            "xhigh": _digits(_ends(row.cost[profile])[1]),
             "front": row.point in front,
-            "text": f"{_cost(case, row, profile)} per subscription, {with_half(row.kept)} of the saving",
+            "text": f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving",
         }
         for row in known
     ]
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    """Of the line through a dot, which one seed has not."""
+    known = interval.low == interval.low
+    return (interval.low, interval.high) if known else (interval.mean, interval.mean)
+
+
+def _digits(number: float) -> float:
+    """Four are more than a picture shows, and a study has thousands of dots."""
+    return float(f"{number:.4g}")
 
 
 def _label(row: Row) -> str:
@@ -285,18 +316,18 @@ def shape(case: Case) -> str:
     )
 
 
-def _cost(case: Case, row: Row, profile: str) -> str:
+def cost_text(case: Case, row: Row, profile: str) -> str:
     cost = row.cost[profile].mean
     return duration_text(cost / 1000) if case.unit == "µs" else f"{number_text(cost, '')} probes"
 
 
-def _share(share: float) -> str:
+def share_text(share: float) -> str:
     return f"{100 * share:.3g} %" if share == share else UNKNOWN
 
 
 def with_half(interval: Interval) -> str:
     half = interval.high - interval.mean
-    text = _share(interval.mean)
+    text = share_text(interval.mean)
     return f"{text} ± {100 * half:.1f}" if half > 0 else text
 
 
@@ -307,7 +338,7 @@ def _times(interval: Interval) -> str:
 
 
 def _range(ratios: Sequence[float]) -> str:
-    low, high = _share(min(ratios)), _share(max(ratios))
+    low, high = share_text(min(ratios)), share_text(max(ratios))
     return low if low == high else f"{low} to {high}"
 
 

@@ -138,14 +138,23 @@ class Summary:
         lacking = {strategy for strategy, values in points if key not in values}
         return len(given) > 1 or bool(having & lacking)
 
+    @cached_property
+    def epsilon_methods(self) -> set[str]:
+        """The methods that were given an ε."""
+        return {labels["method"] for labels in self._labels.values() if labels["epsilon"] > 0}
+
     def _repr_html_(self) -> str:
         """As a notebook shows it: the answer in words, the table, and where the page is."""
+        from analysis.report import chosen
         from analysis.report.sentences import brief
 
-        shown = table(self)
+        points = chosen.rows(self, ())
+        shown = table(self, points=points)
         head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
         rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
-        words = " ".join([*brief(self), *(f"Note: {warning}." for warning in self.warnings)])
+        words = " ".join(
+            [*brief(self), chosen.left_out(self, points), *(f"Note: {warning}." for warning in self.warnings)]
+        )
         page = self.out / "report.html"
         where = f"page: {page}" if page.is_file() else f"`coverlay report {self.out}` writes the page"
         body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -195,8 +204,14 @@ def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...
     return tuple(name for name in dict.fromkeys(wanted) if known(name))
 
 
-def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: Collection[str] = ()) -> Table:
+def table(
+    summary: Summary,
+    metrics: Sequence[str] | None = None,
+    intervals: Collection[str] = (),
+    points: Sequence[str] | None = None,
+) -> Table:
     """One row per point: how it routes, its swept keys, then the metrics, those in `intervals` with ± half widths."""
+    points = summary.order if points is None else points
     if metrics is None:
         metrics = table_metrics(summary)
     keys = summary.other_swept
@@ -207,7 +222,7 @@ def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: Col
     columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
     columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
     rows = []
-    for point in summary.order:
+    for point in points:
         have, values = summary.labels(point), json.loads(point)
         cells = [label_text(have, name) for name in labels]
         cells += [value_text(values.get(key)) for key in keys]
@@ -215,7 +230,7 @@ def table(summary: Summary, metrics: Sequence[str] | None = None, intervals: Col
             NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
         ]
         rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows), tuple(summary.order))
+    return Table(tuple(columns), tuple(rows), tuple(points))
 
 
 def _short(key: str) -> str:
@@ -315,10 +330,9 @@ def duration_text(milliseconds: Any) -> str:
 def search_name(summary: Summary, point: str) -> str:
     """How a point searches for covers, in a few words: ε = 0.1, budget 32; the method first where several take an ε."""
     labels, values = summary.labels(point), json.loads(point)
-    approximate = {summary.labels(p)["method"] for p in summary.order if summary.labels(p)["epsilon"] > 0}
     if labels["epsilon"] > 0:
         name = f"ε = {value_text(labels['epsilon'])}"
-        return f"{labels['method']} at {name}" if len(approximate) > 1 else name
+        return f"{labels['method']} at {name}" if len(summary.epsilon_methods) > 1 else name
     for option in MISSING_OPTIONS:
         if f"covering.{option}" in values:
             told = "" if option == labels["method"] else f"{labels['method']}, "

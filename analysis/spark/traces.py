@@ -118,6 +118,11 @@ def run_folders(out: Path) -> list[Path]:
     return [folder for folder in sorted(base.iterdir()) if folder.name.startswith(RUN_FOLDER) and folder.is_dir()]
 
 
+def run_name(folder: Path) -> str:
+    """Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run."""
+    return urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER))
+
+
 def missing_tables(folder: Path) -> list[str]:
     return [f"{name}.parquet" for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
 
@@ -174,8 +179,7 @@ def read_record(folder: Path) -> Run:
     if kept is not None and found.get(digests.RECORD) != digests.record_digest(record):
         raise CoverlayError(f"{path} is damaged (its values are not those that were written); {remedy(folder)}")
     return Run(
-        # Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run.
-        name=urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER)),
+        name=run_name(folder),
         folder=folder,
         record=record,
         point=_json_object(path, "point", record["point"]),

@@ -100,6 +100,9 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--keeps", type=_share, help="share of the saving from which on approximation pays (0.95)")
     report.add_argument("--cheaper", type=_share, help="share of exact search's cost up to which it pays (0.5)")
     report.add_argument("--profiles", help="cost profiles of the study, names or files with commas between, not as run")
+    report.add_argument(
+        "--into", type=Path, metavar="FILE", help="put a study's table and verdicts into a Markdown file"
+    )
 
     reproduce = verb(
         "reproduce",

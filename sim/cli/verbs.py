@@ -174,7 +174,9 @@ def analyze(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
-    from analysis.report.study import Price, Thresholds
+    from analysis.report.study import Price, Thresholds, study
+    from analysis.report.study_text import write_into
+    from analysis.report.summary import load
     from analysis.report.told import read_told
     from sim.experiment.sweep import left_of
     from sim.reproduce.theory_bounds import prices_of, write_missing_bounds
@@ -186,30 +188,42 @@ def report(options: argparse.Namespace) -> int:
     searched = read_told(options.folder).held is not None  # for a rate: each setting has rates of its own
     asked = Asked(Thresholds(**given), profiles, () if searched else left_of(options.folder))
     say(f"report: {write_report(options.folder, asked)}")
+    if (text := getattr(options, "into", None)) is not None:
+        summary = load(options.folder)
+        write_into(text, summary, study(summary, asked.thresholds, profiles))
+        say(f"table and verdicts: {text}")
     return 0
 
 
 def _print_summary(summary: Any) -> None:
+    from analysis.report import chosen
     from analysis.report.advisor import advise
     from analysis.report.page import said_first
     from analysis.report.sentences import NO_PROCESSING, without_processing
-    from analysis.report.study import study
-    from analysis.report.study_words import sentence
+    from analysis.report.study_grid import in_text
+    from analysis.report.study_words import MANY, sentence
     from analysis.report.summary import QUOTED_METRICS, table, table_metrics
 
-    answered, sentences = said_first(summary)
-    shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS)
-    print_table(list(shown.headers), [list(row) for row in shown.rows])
+    findings, answered, sentences = said_first(summary)
+    cases = findings.cases
+    if len(cases) > MANY:
+        for headers, rows in in_text(cases):
+            print_table(headers, rows)
+    else:
+        points = chosen.rows(summary, cases)
+        shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS, points)
+        print_table(list(shown.headers), [list(row) for row in shown.rows])
+        if left := chosen.left_out(summary, points):
+            say(left)
     for line in sentences:
         say(line)
-    cases = study(summary)
     found = advise(summary) if not cases else []  # the study says more, workload by workload
     for advice in found[:MOST_ADVICE]:
         title = f"{advice.title}: " if advice.title else ""
         say(f"{title}{advice.sentence}")
     if len(found) > MOST_ADVICE:
         say(f"… and {len(found) - MOST_ADVICE} more in the report")
-    for case in cases:
+    for case in cases if len(cases) <= MANY else ():
         say(f"{case.title}: {sentence(case)}")
     for warning in [*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings]:
         complain(f"note: {warning}")

@@ -344,8 +344,20 @@
     trade: drawTrade,
   };
   const drawAnswer = (chart) => {
-    const picture = chart.of[Number($(chart.id + "-case")?.value || 0)];
+    const picture = chart.of[Number(($(chart.id + "-case") ?? $("study-pick"))?.value || 0)];
     return PICTURES[picture.kind](chart.id, picture).catch(failed(chart.id));
+  };
+
+  // ---- one workload of a study of many ------------------------------------------------------------------
+  const drawCase = () => {
+    const number = Number($("study-pick").value), { title, sentence, shape, rows } = data.cases[number];
+    $("study-sentence").textContent = sentence;
+    $("study-shape").textContent = shape;
+    showData("study-numbers", data.caseColumns.map((name, i) => [i, name]), rows);
+    for (const cell of document.querySelectorAll("#grid a")) cell.setAttribute("aria-current", String(Number(cell.dataset.case) === number));
+    const bounds = data.study.findIndex((item) => item.title === title);
+    if (bounds >= 0 && $("bounds-case")) { $("bounds-case").value = String(bounds); drawBounds(); }
+    return Promise.all(data.answer.map(drawAnswer));
   };
 
   const drawLoad = () => {
@@ -436,9 +448,9 @@
 
   // ---- putting it together ------------------------------------------------------------------------------
   const drawAll = () => {
-    const jobs = data.answer.map(drawAnswer);
+    const jobs = $("study-pick") ? [drawCase()] : data.answer.map(drawAnswer);
     jobs.push(...data.charts.map((chart) => drawMetric(chart.id, chart.metrics, data.defaultKey)));
-    jobs.push(drawExplorerAnew());
+    if (data.points.length) jobs.push(drawExplorerAnew());
     if (data.advice.length) jobs.push(drawFront());
     if (data.study.length) jobs.push(drawBounds());
     if (data.loads.length) jobs.push(drawLoad());
@@ -447,11 +459,29 @@
     return Promise.all(jobs);
   };
 
-  for (const [name, metric] of Object.entries(data.metrics)) option($("explore-metric"), name, metric.title);
-  for (const dimension of data.dimensions) option($("explore-key"), dimension.name, dimension.title);
-  $("explore-key").value = data.defaultKey;
-  $("explore-metric").onchange = $("explore-key").onchange = drawExplorerAnew;
-  $("explore-series").onchange = $("explore-scale-kind").onchange = drawExplorer;
+  if (data.points.length) {
+    for (const [name, metric] of Object.entries(data.metrics)) option($("explore-metric"), name, metric.title);
+    for (const dimension of data.dimensions) option($("explore-key"), dimension.name, dimension.title);
+    $("explore-key").value = data.defaultKey;
+    $("explore-metric").onchange = $("explore-key").onchange = drawExplorerAnew;
+    $("explore-series").onchange = $("explore-scale-kind").onchange = drawExplorer;
+  }
+  if ($("study-pick")) {
+    const groups = {};
+    data.cases.forEach(({ kind, title }, i) => {
+      if (!groups[kind]) {
+        groups[kind] = document.createElement("optgroup");
+        groups[kind].label = kind;
+        $("study-pick").append(groups[kind]);
+      }
+      option(groups[kind], String(i), title);
+    });
+    $("study-pick").value = String(data.defaultCase);
+    $("study-pick").onchange = drawCase;
+    for (const cell of document.querySelectorAll("#grid a")) {
+      cell.onclick = () => { $("study-pick").value = cell.dataset.case; drawCase(); };
+    }
+  }
   if ($("front-group")) {
     data.advice.forEach((advice, i) => option($("front-group"), String(i), advice.title));
     $("front-group").onchange = drawFront;

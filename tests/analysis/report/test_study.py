@@ -8,23 +8,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report.study import BOUNDS_FILE, EXACT, NOTHING, PAYS, Interval, Price, Thresholds, sensitivity, study
+from analysis.report.study import (
+    BOUNDS_FILE,
+    EXACT,
+    MAYBE,
+    NOTHING,
+    PAYS,
+    Interval,
+    Price,
+    Thresholds,
+    sensitivity,
+    study,
+)
+from analysis.report.study_grid import grid, in_text
 from analysis.report.study_words import (
     bound,
     bound_rows,
     by_size,
     columns,
+    kinds,
     overall,
     row_texts,
     sensitivity_rows,
     sensitivity_sentence,
     sentence,
     trade_rows,
-    verdict_headers,
-    verdict_rows,
 )
 from analysis.report.summary import Summary
 from coverlay import CoverlayError
@@ -122,15 +134,31 @@ def test_what_seeds_do_not_show_does_not_pay() -> None:
     (sure,), (unsure,) = (study(made(sweep(0.2, 110.0, wobble=wobble))) for wobble in (0.0, 0.2))
     assert sure.verdicts[0].what == PAYS
     assert unsure.rows[1].kept.mean == pytest.approx(sure.rows[1].kept.mean)
-    assert unsure.verdicts[0].what == EXACT, "the interval reaches below the threshold"
+    assert unsure.verdicts[0].what == MAYBE, "the interval reaches below the threshold"
+    assert "which 5 seeds do not make sure" in sentence(unsure)
+    assert "pays in none of 1 workloads, and may pay in 1" in overall([unsure])
+
+
+def test_one_seed_makes_nothing_sure() -> None:
+    summary = made(sweep(0.2, 100.0))
+    (case,) = study(replace(summary, runs=summary.runs[summary.runs["seed"] == 0]))
+    assert case.seeds == 1
+    assert case.verdicts[0].what == MAYBE
+    assert "which one seed does not make sure" in sentence(case)
+    assert "1 of 1 workloads have one seed only" in overall([case])
+    assert all(row["low"] == row["y"] == row["high"] for row in trade_rows(case, "in time"))
+    assert not any(count["in time"] for _, count in sensitivity([case]))
 
 
 def test_intervals_are_those_of_student() -> None:
-    found = Interval.of(pd.Series([1.0, 2.0, 3.0]))
+    found = Interval.of(np.array([1.0, math.nan, 2.0, 3.0]))
     assert found.mean == 2.0
     assert found.high - 2.0 == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)
-    assert Interval.of(pd.Series([4.0])) == Interval(4.0, 4.0, 4.0)
-    assert math.isnan(Interval.of(pd.Series([math.nan])).mean)
+    one = Interval.of(np.array([4.0]))
+    assert one.mean == 4.0
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    assert math.isnan(Interval.of(np.array([math.nan])).mean)
 
 
 def test_storage_is_charged_from_the_counts_of_the_same_runs(tmp_path: Path) -> None:
@@ -142,7 +170,8 @@ def test_storage_is_charged_from_the_counts_of_the_same_runs(tmp_path: Path) -> 
     assert [verdict.what for verdict in case.verdicts] == [EXACT, PAYS]
     assert case.rows[1].cost["disk"].mean == pytest.approx(2 * (0.9 + 180))
     assert "On disk approximation pays" in sentence(case)
-    assert "With the index in memory approximation pays in none of 1 workloads." in overall([case])
+    nobody = "With the index in memory approximation pays in none of 1 workloads; what keeps enough costs 90 % of exact"
+    assert nobody in overall([case])
     assert "With the index on disk it pays in 1 of 1" in overall([case])
     assert len(trade_rows(case, "disk")) == 6
     assert [row["front"] for row in trade_rows(case, "disk")][:2] == [True, True]
@@ -173,13 +202,33 @@ def test_sizes_and_verdicts_are_told_in_sentences_and_rows() -> None:
     assert [case.title for case in cases] == ["n = 1,000", "n = 20,000"]
     assert by_size(cases) == [
         "With 1,000 subscriptions approximation pays in none of 1 workloads.",
-        "With 20,000 subscriptions approximation pays in memory in 1 of 1 workloads.",
+        "With 20,000 subscriptions approximation pays in memory in 1 (all) of 1 workloads.",
     ]
     assert by_size(cases[:1]) == []
-    rows = verdict_rows(cases)
-    assert [len(row) for row in rows] == [len(verdict_headers(cases))] * 2
-    assert rows[0][2] == "use exact; closest, budget 16: 98.8 % of the saving for 60 % of 2 µs"
-    assert rows[1] == ["n = 20,000", "90 %", "pays; budget 16: 98.8 % of the saving for 20 % of 2 µs"]
+    found = grid(cases)
+    assert (found.places, found.sizes) == (("in memory",), (1000, 20_000))
+    ((name, away, cells),) = found.rows
+    assert (name, away) == ("all", "90 %")
+    assert [(cell.text, cell.tone, cell.case) for cell in cells] == [("0.6", "below", 0), ("0.2", "pays", 1)]
+    assert cells[1].words == "pays: budget 16 keeps 98.8 % of the saving for 20 % of auto's 2 µs"
+    ((headers, rows),) = in_text(cases)
+    assert headers == ["in memory", "exact covering saves", "n = 1,000", "n = 20,000"]
+    assert rows == [["all", "90 %", "0.6", "0.2 ✓"]]
+
+
+def test_the_grid_says_where_nothing_keeps_enough_where_nothing_is_covered_and_what_was_not_run() -> None:
+    wide, narrow = ({"workload.width": width, "workload.attributes": 4} for width in ("wide", "narrow"))
+    few = [search("auto", 1.0, NONE - 1.0), *(search("budget", 0.1, NONE, budget=b) for b in BUDGETS)]
+    points = []
+    for fixed, size, settings in ((wide, 10, sweep(0.2, 500.0)), (wide, 99, few), (narrow, 99, sweep(2.0, 90.0))):
+        points += [({**keys, **fixed, "workload.subscriptions": size}, metrics) for keys, metrics in settings]
+    cases = study(made(points))
+    rows = {name: [(cell.text, cell.tone) for cell in cells] for name, _, cells in grid(cases).rows}
+    assert rows == {
+        "narrow, d = 4": [("", "nothing"), ("2", "above")],
+        "wide, d = 4": [("none", "none"), ("·", "nothing")],
+    }
+    assert kinds(cases) == "narrow, d = 4; wide, d = 4"
 
 
 def test_nothing_to_find_is_nothing_to_save() -> None:

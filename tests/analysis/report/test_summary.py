@@ -174,7 +174,7 @@ def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
     asked = with_counts(make([*points[:2], (points[2][0], {**rough, "recall": 0.7})]))
     (card,) = [card for card in _cards(asked) if "covers" in card["text"]]
     assert card["figure"] == "70.0 %"
-    assert "at worst among the 1 of 2 settings that ask" in card["text"]
+    assert "at worst where it is known, in 1 of 2 settings" in card["text"]
 
 
 def test_simple_routing_is_compared_within_its_own_trees() -> None:

@@ -1,0 +1,40 @@
+"""Which settings of a sweep are shown one by one: all of a small one; of a large one those that its answer names.
+
+A page of a thousand settings with a table row, a picture of the overlay and a chart line each is tens of megabytes that
+nobody reads. What is left out is said where it is left out, and is in results/*.csv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+
+from analysis.report.study import Case
+from analysis.report.summary import Summary
+
+MOST_ROWS = 120  # of a table, which are also the settings from which on a sweep is large
+MOST_PICTURES = 24  # of the overlay, and of load over time: each is some 30 kB
+MOST_RUNS = 600  # listed with their trace hashes
+
+
+def is_large(summary: Summary) -> bool:
+    return len(summary.order) > MOST_ROWS
+
+
+def rows(summary: Summary, cases: Sequence[Case]) -> list[str]:
+    """The points that tables show, in their order."""
+    if not is_large(summary):
+        return summary.order
+    named = {row.point for case in cases for verdict in case.verdicts for row in (verdict.exact, verdict.best) if row}
+    return [point for point in summary.order if not named or point in named][:MOST_ROWS]
+
+
+def pictures(points: Sequence[str]) -> list[str]:
+    """Of these the points that pictures show, spread evenly over them."""
+    step = max(1.0, len(points) / MOST_PICTURES)
+    return [points[int(number * step)] for number in range(min(len(points), MOST_PICTURES))]
+
+
+def left_out(summary: Summary, shown: Sized, what: str = "settings") -> str:
+    """A sentence where not all are shown, else nothing."""
+    total = len(summary.order)
+    return "" if len(shown) == total else f"{len(shown)} of {total:,} {what}; results/summary.csv has all."

@@ -1,0 +1,90 @@
+"""A study of many workloads at a glance: workloads down, numbers of subscriptions across, once per place of the index.
+
+A cell has what the cheapest approximation that keeps enough of the saving costs, as a multiple of exact search's cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.report.study import MAYBE, NOTHING, PAYS, SIZE, Case, Verdict
+from analysis.report.study_words import called, cost_text, share_text, with_half
+from analysis.report.summary import number_text
+
+NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
+LEGEND = (
+    "Cost of the cheapest approximation that keeps enough of the saving, as a multiple of exact search’s; none: none "
+    "keeps enough; ·: hardly any covers; empty: not run."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str  # 0.58
+    tone: str  # pays, maybe, below (cheaper than exact), above, none, nothing
+    words: str  # what it stands for
+    case: int | None  # its number in the study
+
+
+@dataclass(frozen=True)
+class Grid:
+    places: tuple[str, ...]  # one group of columns each
+    sizes: tuple[int, ...]  # the columns of a group; a single 0 where no number of subscriptions is given
+    rows: tuple[tuple[str, str, tuple[Cell, ...]], ...]  # workload, what exact covering keeps away, cells
+
+
+def grid(cases: Sequence[Case]) -> Grid:
+    sizes = sorted({size_of(case) for case in cases})
+    profiles = cases[0].profiles if cases else ()
+    numbered: dict[str, dict[int, tuple[int, Case]]] = {}
+    for number, case in enumerate(cases):
+        numbered.setdefault(case.workload, {})[size_of(case)] = number, case
+    rows = []
+    for workload, by_size in numbered.items():
+        away = [share_text(case.away) for size in sizes if size in by_size for _, case in [by_size[size]]]
+        cells = [
+            _cell(*by_size[size], place) if size in by_size else Cell(NOT_RUN, "nothing", "not run", None)
+            for place in range(len(profiles))
+            for size in sizes
+        ]
+        rows.append((workload, away[0] if len(set(away)) == 1 else f"{away[0]} → {away[-1]}", tuple(cells)))
+    return Grid(tuple(called(profile) for profile in profiles), tuple(sizes), tuple(rows))
+
+
+def size_of(case: Case) -> int:
+    return int(case.fixed.get(SIZE, 0))
+
+
+def _cell(number: int, case: Case, place: int) -> Cell:
+    verdict = case.verdicts[place]
+    if verdict.what == NOTHING:
+        return Cell(FEW_COVERS, "nothing", f"exact covering keeps {share_text(case.away)} of the messages away", number)
+    # What pays keeps enough surely, what is cheapest only by its mean.
+    row = verdict.best if verdict.what == PAYS else verdict.keeper
+    if row is None:
+        return Cell(NONE_KEEPS, "none", _closest(verdict), number)
+    ratio = row.ratio[verdict.profile].mean
+    tone = {PAYS: "pays", MAYBE: "maybe"}.get(verdict.what, "below" if ratio < 1 else "above")
+    exact = f"{verdict.exact.method}'s {cost_text(case, verdict.exact, verdict.profile)}"
+    words = f"{verdict.what}: {row.name} keeps {with_half(row.kept)} of the saving for {share_text(ratio)} of {exact}"
+    return Cell(number_text(ratio, ""), tone, words, number)
+
+
+def _closest(verdict: Verdict) -> str:
+    best = verdict.best
+    return "none keeps enough" if best is None else f"none keeps enough; {best.name} keeps {with_half(best.kept)}"
+
+
+def in_text(cases: Sequence[Case]) -> list[tuple[list[str], list[list[str]]]]:
+    """A table per place of the index, headers and rows, for a terminal; ✓ where it pays, ? where it may."""
+    found, marks = grid(cases), {"pays": " ✓", "maybe": " ?"}
+    width, tables = len(found.sizes), []
+    for number, place in enumerate(found.places):
+        columns = [f"n = {size:,}" if size else "× exact" for size in found.sizes]
+        rows = [
+            [name, away, *(cell.text + marks.get(cell.tone, "") for cell in cells[number * width :][:width])]
+            for name, away, cells in found.rows
+        ]
+        tables.append(([place, "exact covering saves", *columns], rows))
+    return tables

@@ -1,0 +1,82 @@
+"""The table and the verdicts of a study in Markdown, and their place in a text.
+
+A text has a block per study, between `<!-- study NAME -->` and `<!-- end of study -->`; `coverlay report DIR --into
+FILE` writes the block of the experiment in DIR again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.report.facts import made
+from analysis.report.study import Case
+from analysis.report.study_grid import FEW_COVERS, LEGEND, grid, size_of
+from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence
+from analysis.report.summary import Summary
+from broker.trace.disk import replaced_file
+from coverlay import CoverlayError
+
+END = "<!-- end of study -->"
+WIDTH = 128  # of a line of words
+
+
+def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
+    """Put the study's block in the place of the one that the text has."""
+    name = str(summary.runs["experiment"].iloc[0])
+    begin = f"<!-- study {name} -->"
+    text = path.read_text(encoding="utf-8")
+    if not cases:
+        raise CoverlayError(f"{summary.out} is no study of approximate covering: there is nothing to put into {path}")
+    if text.count(begin) != 1 or END not in text.partition(begin)[2]:
+        raise CoverlayError(f"{path} has no place for study {name}: a line {begin} and, after it, a line {END}")
+    before, _, after = text.partition(begin)
+    with replaced_file(path) as unfinished:
+        unfinished.write_text(f"{before}{begin}\n{markdown(summary, cases)}{END}{after.partition(END)[2]}", "utf-8")
+
+
+def markdown(summary: Summary, cases: Sequence[Case]) -> str:
+    """When, where and of what; a row per workload, cells with a multiple per place of the index; the verdicts."""
+    found = grid(cases)
+    width = len(found.sizes)
+    columns = [f"n = {size:,}" if size else "cost" for size in found.sizes]
+    lines = [f"| workload | exact saves | {' | '.join(columns)} |", "|---" * (2 + width) + "|"]
+    few: list[Case] = []
+    for name, away, cells in found.rows:
+        if all(cell.text in ("", FEW_COVERS) for cell in cells):
+            few += [case for case in cases if case.workload == name]
+            continue
+        texts = [[_marked(cell.text, cell.tone) for cell in cells[number::width]] for number in range(width)]
+        lines.append(f"| {name} | {away} | {' | '.join(_together(of) for of in texts)} |")
+    places = f"Cells: {', '.join(found.places)}. {LEGEND} Bold: it pays; *: it may, these seeds do not make it sure."
+    nothing = f"Hardly anything to cover: {kinds(few)}." if few else ""
+    words = [f"{made(summary)}. {_complete(cases)}", f"{places} {nothing}".strip()]
+    verdicts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]
+    return "\n".join([*map(_broken, words), "", *lines, "", *map(_broken, verdicts), ""])
+
+
+def _marked(text: str, tone: str) -> str:
+    short = text.removeprefix("0") if text.startswith("0.") else text
+    return {"pays": f"**{short}**", "maybe": f"{short}*"}.get(tone, short)
+
+
+def _together(texts: Sequence[str]) -> str:
+    return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
+
+
+def _complete(cases: Sequence[Case]) -> str:
+    sizes: dict[int, list[int]] = {}
+    for case in cases:
+        sizes.setdefault(size_of(case), []).append(case.seeds)
+    words = []
+    for size, seeds in sorted(sizes.items()):
+        least, most = min(seeds), max(seeds)
+        with_seeds = f"{least} seed{'s' * (least != 1)}" if least == most else f"{least} to {most} seeds"
+        words.append(f"{f'n = {size:,}: ' if size else ''}{len(seeds)} workloads with {with_seeds}")
+    return f"Complete: {'; '.join(words)}."
+
+
+def _broken(words: str) -> str:
+    """Lines of at most WIDTH characters."""
+    return "\n".join(re.findall(rf"\S.{{0,{WIDTH - 1}}}(?=\s|$)", words))
