@@ -6,10 +6,14 @@ measures and judges every one of them. Modules are imported only when used.
 tables            what each document says: id, claim, published figure, rule, and what it rests on
 rules             how a number per seed becomes a verdict
 measure           time and operations of methods that answer the same events
-sheet             what all share: points that are not measured twice, sweeps over seeds, plots, verdicts
+series            figures as numbers, and how they are compared
+sheet             what all share: points that are not measured twice, sweeps over seeds, verdicts
+pictures          their tables and plots
 ledger            runs into claims.json, and the ledger that ships in docs
+ibm04_*           parts of ibm04: its indexes, searches, storage, and what it says beside its figures
 icdcs07_*, box_union     parts of icdcs07
 icde12_*          parts of icde12: what is counted, and ablations
+vldb08_*          parts of vldb08: its data, Figure 6, what a query is made of, and what it says beside its results
 theory_bounds     what theory says about a sweep over ε, for the report
 """
 

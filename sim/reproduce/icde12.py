@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from sim.reproduce import icde12_parts
-from sim.reproduce.measure import CLOCK, WARM_UP, Bout, Series, operations
+from sim.reproduce.measure import CLOCK, WARM_UP, Bout, operations
 from sim.reproduce.rules import COUNTS
-from sim.reproduce.sheet import Cause, Sheet, Swept, most_saved, saved
+from sim.reproduce.series import Series, Swept, growth, most_saved, saved
+from sim.reproduce.sheet import Cause, Sheet
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like
 from topk.sparse import METHODS, build, from_predicates
 from topk.sparse.be.star import AS_PUBLISHED
@@ -169,16 +170,12 @@ def _ratio(swept: Swept, peer: str) -> float:
 
 def _by_cardinality(sheet: Sheet, d: str, swept: Swept) -> None:
     for id, name in (("be", BE), ("star", STAR)):
-        _judge(sheet, f"cardinality-{id}-{d}", swept, partial(_growth, name), f"fig-6-cardinality-{d}", BE, STAR)
+        _judge(sheet, f"cardinality-{id}-{d}", swept, partial(growth, name=name), f"fig-6-cardinality-{d}", BE, STAR)
 
     def over_next(s: Series) -> float:
         return 100.0 * max(1.0 - s[STAR][x] / min(s[name][x] for name in (SCAN, KIND, BE)) for x in s[STAR])
 
     _judge(sheet, f"cardinality-next-{d}", swept, over_next, f"fig-6-cardinality-{d}", KIND, BE, STAR)
-
-
-def _growth(name: str, series: Series) -> float:
-    return series[name][max(series[name])] / series[name][min(series[name])]
 
 
 def _without(series: Series, x: float) -> Series:
@@ -331,7 +328,7 @@ def _by_probability(sheet: Sheet, base: Begen) -> None:
         swept = sheet.sweep(figure, f"Top-k and match probability, {d}", "match probability", points)
         _judge(sheet, f"fig-9-{d}", swept, partial(_at_worst, star), figure, one, star)
         _judge(sheet, f"fig-9-5-{d}", swept, partial(_at_worst, five), figure, one, five)
-        _judge(sheet, f"fig-9-scales-{d}", swept, lambda s: _growth(one, s) / _growth(star, s), figure, one, star)
+        _judge(sheet, f"fig-9-scales-{d}", swept, lambda s: growth(s, one) / growth(s, star), figure, one, star)
 
 
 def _at_worst(name: str, series: Series) -> float:

@@ -3,7 +3,8 @@
 Times are the processor's for this process, so that other programs on the machine hardly count. They are net of the call
 overhead: the same call where there is nothing to do, on an index as good as empty. That is
 what Python and numba's dispatch take and no paper measured. As in the papers, some events warm up and a thousand others
-are measured; a method so slow that these would take longer than PATIENCE answers fewer of them, at least LEAST.
+are measured. Methods so slow that these would take longer than PATIENCE answer fewer of them, at least LEAST, all of
+them the same.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from sim.bench.timing import mean_least
 from sim.reproduce.rules import COUNTS, TIME
 
 Ask = Callable[[Any], Any]  # an event → the answer
-Series = Mapping[str, Mapping[float, float]]  # method → x → amount per event
 
 CLOCK = time.process_time
 _BETWEEN = 200e-6  # seconds between two readings of it, at least: one takes 1 to 2 µs
 WARM_UP = 100  # events, as in Table 1 of the VLDB paper
-PATIENCE = 10.0  # seconds that one method's events may take
+PATIENCE = 10.0  # seconds that the timing of one method may take
 LEAST = 20
-_ROUNDS = 3  # of timing, the least counts; a method that takes a third of PATIENCE for one has this one
-_NO_TIME = 1e-8  # seconds; what is left of an answer that takes no longer than the call
+_ROUNDS, _MOST_ROUNDS = 3, 15  # of timing; the least counts
+_ENOUGH = 2.0  # seconds of timing, from which on no more rounds than _ROUNDS are made
+_IDLE = "idle: "
+_NO_TIME = 1e-8  # seconds; what is left where a call was not taken off
+_UNSEEN = 0.05  # of the call: an answer that takes less than this beside it cannot be told from none
 
 
 @dataclass(frozen=True)
@@ -41,30 +44,44 @@ class Bout:
 
 
 def measure(bout: Bout) -> dict[str, dict[str, float]]:
-    """Per event: seconds less the call overhead, the overhead, operations, and how many events were asked."""
+    """Per event: seconds less the call overhead, the overhead, operations, and how many events were counted."""
     asked, counts, seconds = {}, {}, {}
     for name, ask in bout.asks.items():
+        ask(bout.events[0])  # it may compile
         counted = bout.work.get(name)
         before, started = counted() if counted else 0.0, CLOCK()
         asked[name] = _patiently(ask, bout.events)
         seconds[name] = (CLOCK() - started) / asked[name]
         if counted:
             counts[name] = (counted() - before) / asked[name]
-    quick = {name: ask for name, ask in bout.asks.items() if seconds[name] * asked[name] < PATIENCE / _ROUNDS}
-    timed = partial(mean_least, rounds=_ROUNDS, warm_up=bout.warm_up, clock=CLOCK, between=_BETWEEN)
-    seconds |= timed(quick, bout.events)
-    overhead = timed(bout.empty, bout.events[:WARM_UP]) if bout.empty else {}
+    # The calls where there is nothing to do take their turns with the others: the machine is as busy for both.
+    idle = {_IDLE + name: ask for name, ask in bout.empty.items()}
+    slow = {name for name in bout.asks if asked[name] < len(bout.events)}
+    few = min(asked.values())  # the same for all of these
+    quick = {name: ask for name, ask in bout.asks.items() if name not in slow}
+    one = sum(seconds[name] for name in quick) * len(bout.events)  # seconds of a round
+    rounds = max(_ROUNDS, min(_MOST_ROUNDS, int(_ENOUGH / max(one, 1e-9))))
+    timed = partial(mean_least, warm_up=bout.warm_up, clock=CLOCK, between=_BETWEEN)
+    times = timed({**quick, **idle}, bout.events, rounds)
+    times |= timed({name: bout.asks[name] for name in slow}, bout.events[:few], _ROUNDS)
+    overhead = {name: times[_IDLE + name] for name in bout.empty}
     found = {
-        TIME: {name: max(seconds[name] - overhead.get(name, 0.0), _NO_TIME) for name in bout.asks},
+        TIME: {name: times[name] - overhead.get(name, 0.0) for name in bout.asks},
         "overhead": overhead,
         "asked": {name: float(n) for name, n in asked.items()},
     }
     return {**found, COUNTS: counts} if counts else found
 
 
+def net(point: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Seconds of every method in a measured point, less the call; never less than can be seen beside it."""
+    overhead = point["overhead"]
+    return {name: max(seconds, _UNSEEN * overhead.get(name, 0.0), _NO_TIME) for name, seconds in point[TIME].items()}
+
+
 def _patiently(ask: Ask, events: Any) -> int:
-    """How many of the events were asked until patience ran out."""
-    until = CLOCK() + PATIENCE
+    """How many of the events were asked until a round's share of patience ran out."""
+    until = CLOCK() + PATIENCE / _ROUNDS
     for number, event in enumerate(events, 1):
         ask(event)
         if number >= LEAST and CLOCK() > until:

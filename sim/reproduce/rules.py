@@ -45,6 +45,13 @@ class Rule(ABC):
         return f"{value:,.3g}{self.unit}" if abs(value) < 1000 else f"{value:,.0f}{self.unit}"
 
 
+def _in_band(low: float, high: float, nothing: float, band: tuple[float, float]) -> str:
+    """The verdict on what lies between low and high, where `nothing` would be no difference."""
+    if low <= nothing:
+        return FAILS
+    return SMALLER if high < band[0] else MORE if low > band[1] else HOLDS
+
+
 @dataclass(frozen=True)
 class Factor(Rule):
     """Something is better by a published factor, or by one between two."""
@@ -63,11 +70,7 @@ class Factor(Rule):
         return f"{max(low, 1.0):.3g} to {high:.3g}×"
 
     def judge(self, values: Sequence[float], noise: float) -> str:
-        low, high = min(values) / (1.0 + noise), max(values) * (1.0 + noise)
-        from_, to = self._ends
-        if low <= 1.0:
-            return FAILS
-        return SMALLER if high < from_ else MORE if low > to else HOLDS
+        return _in_band(min(values) / (1.0 + noise), max(values) * (1.0 + noise), 1.0, self._ends)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,7 @@ class Saving(Rule):
     def judge(self, values: Sequence[float], noise: float) -> str:
         low = 100.0 - (100.0 - min(values)) * (1.0 + noise)
         high = 100.0 - (100.0 - max(values)) / (1.0 + noise)
-        from_, to = self._ends
-        if low <= 0.0:
-            return FAILS
-        return SMALLER if high < from_ else MORE if low > to else HOLDS
+        return _in_band(low, high, 0.0, self._ends)
 
 
 @dataclass(frozen=True)

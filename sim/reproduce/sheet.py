@@ -1,13 +1,12 @@
-"""What the reproductions share: measured points that are kept, sweeps over seeds, plots, CSV files, and verdicts."""
+"""What the reproductions share: measured points that are kept, sweeps over seeds, and verdicts."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,12 @@ from broker.trace.disk import replaced_file
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import POINTS
-from sim.reproduce.measure import Bout, Series, measure
+from sim.reproduce.measure import Bout, measure, net
+from sim.reproduce.pictures import Pictures
 from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
+from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
 
-_WIDE = 30.0  # an axis that spans this factor is logarithmic
 SEEDS, QUICK_SEEDS = 3, 1
 
 
@@ -38,28 +38,7 @@ class Cause:
             raise CoverlayError(f"the reason {self.text!r} names nothing that was measured")
 
 
-@dataclass(frozen=True)
-class Swept:
-    """A figure: by each way of measuring, for each seed, what every method takes per event at every x."""
-
-    by: Mapping[str, Sequence[Series]]
-    overhead: Mapping[str, float] = field(
-        default_factory=dict
-    )  # method → microseconds of a call where there is nothing to do
-
-    def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
-        """What a function makes of each seed's series, by each way of measuring."""
-        return {basis: [float(value(series)) for series in seeds] for basis, seeds in self.by.items()}
-
-    def mean(self, basis: str) -> Series:
-        seeds = self.by[basis]
-        return {
-            name: {x: sum(series[name][x] for series in seeds) / len(seeds) for x in seeds[0][name]}
-            for name in seeds[0]
-        }
-
-
-class Sheet:
+class Sheet(Pictures):
     """The measurements and verdicts of one document."""
 
     def __init__(
@@ -131,7 +110,8 @@ class Sheet:
                 found = self.kept(f"{figure}-{value:g}-{seed}", partial(_measured, make, seed))
                 for name, seconds in found["overhead"].items():
                     overheads.setdefault(name, []).append(1e6 * seconds)
-                for basis, methods in ((basis, found[basis]) for basis in (TIME, COUNTS) if basis in found):
+                amounts = {TIME: net(found)} | ({COUNTS: found[COUNTS]} if COUNTS in found else {})
+                for basis, methods in amounts.items():
                     seeds = by.setdefault(basis, [])
                     if len(seeds) == number:
                         seeds.append({})
@@ -215,65 +195,6 @@ class Sheet:
         self.claims.append(claim)
         return claim
 
-    # ---- tables and pictures ----------------------------------------------------------------------------
-
-    def table(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
-        """Write rows as CSV."""
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        with (self.out / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(rows)
-
-    def plot(
-        self,
-        name: str,
-        panels: Mapping[str, Mapping[str, Mapping[float, float]]],
-        *,
-        title: str,
-        x: str,
-        log_x: bool = False,
-        ticks: Mapping[float, str] | None = None,
-    ) -> None:
-        """A panel per quantity, a line per name, from x to y; `ticks` names the values of x that are no numbers."""
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-
-        figure, all_axes = pyplot.subplots(1, len(panels), figsize=(6.5 * len(panels), 4.5), squeeze=False)
-        for axes, (y, series) in zip(all_axes[0], panels.items(), strict=True):
-            for label, points in series.items():
-                at = sorted(points)
-                axes.plot(at, [points[p] for p in at], marker="o", label=label)
-            axes.set(xlabel=x, ylabel=y, yscale="log" if _positive(series) else "linear")
-            if log_x:
-                axes.set_xscale("log", base=2)
-            if ticks is not None:
-                axes.set_xticks(list(ticks), list(ticks.values()))
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize=8)
-        figure.suptitle(title)
-        figure.tight_layout()
-        figure.savefig(self.out / f"{name}.png", dpi=120)
-        pyplot.close(figure)
-
-    def draw(self, figure: str, title: str, x: str, swept: Swept, ticks: Mapping[float, str] | None = None) -> None:
-        """Write what was swept as CSV, and draw the means over the seeds."""
-        names = {TIME: "ms per event", COUNTS: "operations per event"}
-        rows: list[dict[str, Any]] = [
-            {x: value, "method": name, "measured": names.get(basis, basis), "seed": seed, "amount": amount}
-            for basis, seeds in swept.by.items()
-            for seed, series in zip(self.seeds, seeds, strict=False)
-            for name, points in series.items()
-            for value, amount in points.items()
-        ]
-        self.table(figure, rows)
-        values = [row[x] for row in rows]
-        wide = min(values) > 0.0 and max(values) >= _WIDE * min(values)
-        panels = {names.get(basis, basis): swept.mean(basis) for basis in swept.by}
-        self.plot(figure, panels, title=title, x=x, log_x=wide, ticks=ticks)
-
 
 def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, float]]:
     return measure(make(seed))
@@ -318,26 +239,3 @@ def _shown(told: Told, seeds: Sequence[float]) -> str:
 
 def _overhead(micros: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.2g} µs" for name, value in micros.items())
-
-
-def _positive(series: Mapping[str, Mapping[float, float]]) -> bool:
-    return all(value > 0 for points in series.values() for value in points.values())
-
-
-# ---- what figures are compared by -------------------------------------------------------------------------
-
-
-def saved(series: Series, slow: str, fast: str) -> float:
-    """By how many per cent `fast` takes less than `slow`, mean over the points."""
-    shares = [1.0 - series[fast][x] / series[slow][x] for x in series[slow]]
-    return 100.0 * sum(shares) / len(shares)
-
-
-def most_saved(series: Series, slow: str, fast: str) -> float:
-    return 100.0 * max(1.0 - series[fast][x] / series[slow][x] for x in series[slow])
-
-
-def next_best(series: Series, ours: str) -> float:
-    """Mean over the points of the best other over ours."""
-    ratios = [min(t[x] for name, t in series.items() if name != ours) / series[ours][x] for x in series[ours]]
-    return sum(ratios) / len(ratios)

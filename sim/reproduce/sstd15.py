@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from sim.reproduce.measure import WARM_UP, Bout, Series, measure, operations
+from sim.reproduce.measure import WARM_UP, Bout, measure, net, operations
 from sim.reproduce.rules import COUNTS, TIME
-from sim.reproduce.sheet import Cause, Sheet, Swept, next_best
+from sim.reproduce.series import Series, Swept, growth, next_best
+from sim.reproduce.sheet import Cause, Sheet
 from sim.reproduce.tables.sstd15 import DISTRIBUTIONS, FACTORS, OTHER_ALPHAS
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
@@ -101,8 +102,8 @@ def measured(sheet: Sheet, sweep: Sweep, base: Located) -> Swept:
         for point in sweep.points(replace(base, seed=seed), sheet.quick):
             found = sheet.kept(point.name, partial(_measure, point))
             overhead = overhead or {method: 1e6 * seconds for method, seconds in found["overhead"].items()}
-            for basis, scale in ((TIME, 1e3), (COUNTS, 1.0)):
-                for method, amount in found[basis].items():
+            for basis, methods, scale in ((TIME, net(found), 1e3), (COUNTS, found[COUNTS], 1.0)):
+                for method, amount in methods.items():
                     by[basis][-1].setdefault(method, {})[point.x] = scale * amount
     return Swept(by, overhead)
 
@@ -156,17 +157,17 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
     if figure in FACTORS:
         judge(f"{figure}-{d}", lambda s: next_best(s, RI))
     if figure == "fig-5":
-        judge(f"fig-5-smooth-{d}", lambda s: _growth(s, RI) / min(_growth(s, name) for name in s if name != RI))
+        judge(f"fig-5-smooth-{d}", lambda s: growth(s, RI) / min(growth(s, name) for name in s if name != RI))
     if figure == "fig-6":
-        judge(f"fig-6-tas-{d}", lambda s: (1.0 / _growth(s, TAS)) if d == "uniform" else _growth(s, TAS))
+        judge(f"fig-6-tas-{d}", lambda s: (1.0 / growth(s, TAS)) if d == "uniform" else growth(s, TAS))
         judge(f"fig-6-flat-{d}", lambda s: max(_swing(s, name) for name in (SCAN, RT, RI)))
     if figure == "fig-8":
-        judge(f"fig-8-slower-{d}", lambda s: min(_growth(s, name) for name in s))
+        judge(f"fig-8-slower-{d}", lambda s: min(growth(s, name) for name in s))
     if figure == "fig-9":
-        judge(f"fig-9-flat-{d}", lambda s: max(_growth(s, name) for name in s))
-        judge(f"fig-9-slower-{d}", lambda s: min(_growth(s, name) for name in (RT, RI)))
+        judge(f"fig-9-flat-{d}", lambda s: max(growth(s, name) for name in s))
+        judge(f"fig-9-slower-{d}", lambda s: min(growth(s, name) for name in (RT, RI)))
     if figure == "fig-10":
-        judge(f"fig-10-k-{d}", lambda s: max(_growth(s, name) for name in (RT, RI)))
+        judge(f"fig-10-k-{d}", lambda s: max(growth(s, name) for name in (RT, RI)))
         for label in (SCAN, TAS, RT):
             judge(f"fig-10-{label.lower()}-{d}", partial(_over, label, 9))
     if figure == "fig-11":
@@ -217,7 +218,3 @@ def _over_uniform(x: float, series: Series) -> float:
 
 def _swing(series: Series, name: str) -> float:
     return max(series[name].values()) / min(series[name].values())
-
-
-def _growth(series: Series, name: str) -> float:
-    return series[name][max(series[name])] / series[name][min(series[name])]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import topk
-from sim.reproduce.measure import CLOCK, WARM_UP, Bout, counter, measure
+from sim.reproduce.measure import CLOCK, WARM_UP, Bout, counter, measure, net
 from sim.reproduce.rules import ACCOUNTED, ALLOCATED, COUNTS, TIME
 from sim.reproduce.sheet import Cause, Sheet
 from topk.papers.interval.contract import Entries
@@ -35,6 +35,7 @@ def beside(sheet: Sheet, names: Mapping[str, str], make: Make, nothing: Entries)
     points = [
         sheet.kept(f"beside-{n}-{seed}", partial(_point, sheet, names, make, nothing, n, seed)) for seed in sheet.seeds
     ]
+    points = [{**point, TIME: net(point)} for point in points]
     _space(sheet, names, points, n)
     _building(sheet, names, points, n)
     _searching(sheet, names, points, n)

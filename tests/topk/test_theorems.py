@@ -20,6 +20,7 @@ from topk.papers.interval.segment_tree import SegmentTree
 from topk.papers.interval.sopt_rtree import SoptRTree
 from topk.papers.predicate import construct
 from topk.papers.predicate.bitmap import Lci, LciClipped, Sci, SciClipped
+from topk.papers.predicate.dlist import DirectList
 from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable, SciVirtual, SciVirtualTable
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
@@ -184,6 +185,24 @@ def test_only_the_covering_segment_is_looked_at(cls: type) -> None:
     assert whole.work[PROBED] == 21 * -(-1000 * per_start // 64), "every word of every vector"
     assert part.work[PROBED] <= 14 * (-(-(16 * per_start + 1) // 64) + 1)
     part.check()
+
+
+@pytest.mark.parametrize("cls", [*CONSTRUCTS, DirectList])
+def test_whatever_an_integer_s_lists_hold_matches_until_a_bound_is_none(cls: type) -> None:
+    """As in the paper, rows are not held against their bounds; from the first that is no integer on they are."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 40, 200).astype(float)
+    lo, hi = [*x, 10.25, 20.0], [*(x + rng.integers(1, 9, 200)), 12.0, 20.0]
+    index = cls(
+        Entries(np.arange(200), np.array(lo[:200]), np.array(hi[:200]), np.zeros(200), np.arange(200)), cells=64
+    )
+    for count, exact in ((200, True), (201, False), (202, False)):
+        if count > 200:
+            index.insert(count - 1, lo[count - 1], hi[count - 1], 0.0, count - 1)
+        assert index._exact == exact
+        for value in (-3.0, 0.0, 10.0, 10.5, 12.0, 20.0, 20.5, 48.0, 63.0, 70.0):
+            expected = [row for row in range(count) if lo[row] <= value <= hi[row]]
+            assert sorted(index.stabbed(value)) == expected, value
 
 
 def test_events_that_are_no_integers_need_less() -> None:

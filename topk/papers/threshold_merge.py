@@ -32,7 +32,7 @@ from topk.papers.interval.contract import COUNTERS, Cursor, Entries, IntervalInd
 from topk.papers.threshold_rounds import absorb, threshold_rounds, within
 from topk.store import Store
 
-_FIRST_BLOCK = 16  # results asked of an iterator at first (k where that is more)
+_FIRST_BLOCK = 16  # results asked of an iterator at first (k and one, by which it is known, where that is more)
 _LARGEST_BLOCK = 1 << 16
 _COMBINATIONS = ("sum", "max")
 
@@ -186,9 +186,11 @@ class StreamIndex(TopKIndex):
         )
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
-        block, done, passed = max(k, _FIRST_BLOCK), 0, not cursors
+        block, done, passed = max(k + 1, _FIRST_BLOCK), 0, not cursors
         while not passed:
-            buffers = np.pad(buffers, ((0, 0), (0, block)))
+            wider = np.empty((len(cursors), done + block), np.int64)
+            wider[:, :done] = buffers
+            buffers = wider
             for s, cursor in enumerate(cursors):
                 if lengths[s] == done:  # not exhausted before
                     part = cursor.fetch(block)
@@ -197,7 +199,7 @@ class StreamIndex(TopKIndex):
             stop = int(lengths.max())
             before = done
             done, passed = take(buffers, lengths, before, stop, (low, high), scratch)
-            self.stats.getnexts += int(np.clip(lengths - before, 0, done - before).sum())
+            self.stats.getnexts += sum(min(length, done) - before for length in lengths.tolist() if length > before)
             passed = passed or stop < before + block
             block = min(2 * block, _LARGEST_BLOCK)
         for s in range(len(cursors)):

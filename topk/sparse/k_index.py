@@ -234,7 +234,7 @@ class KIndex(SparseIndex):
 
 
 class KIndexPaper(KIndex):
-    """k-index as published, to compare with: ranges are enumerated value by value, whatever memory that takes."""
+    """k-index as published, to compare with: wide ranges are enumerated, which is larger and slower to build."""
 
     name = "k-index-paper"
 

@@ -5,7 +5,6 @@ Nothing is measured by importing these, so the suite can compare them with the l
 
 from importlib import import_module
 
-from sim.reproduce import DOCUMENTS
 from sim.reproduce.rules import Told
 
 
@@ -13,7 +12,3 @@ def declared(document: str) -> dict[str, Told]:
     """The claims of a document by id, in the order of the document."""
     found: dict[str, Told] = import_module(f"sim.reproduce.tables.{document}").CLAIMS
     return found
-
-
-def every_claim() -> dict[str, dict[str, Told]]:
-    return {document: declared(document) for document in DOCUMENTS}

@@ -94,6 +94,14 @@ def test_every_name_in_a_list_comes_with_a_sentence(what):
         assert len(text) > 10, name
 
 
+def test_slower_modes_are_marked():
+    published = {name: text for name, text in LISTS["matchers"]() if name.endswith("-paper")}
+    assert len(published) == 4
+    for name, text in published.items():
+        assert "as published" in text, name
+        assert "slower" in text, name
+
+
 def test_misspelt_names_get_a_hint(capsys):
     assert main(["run", "stoks"]) == 2
     assert "did you mean 'stocks'?" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sheet:
 def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
     shipped = read_ledger(DOCS / LEDGER)
     ids = {(claim.document, claim.id) for claim in shipped.claims}
-    declared = {(document, id) for document, claims in tables.every_claim().items() for id in claims}
+    declared = {(document, id) for document in DOCUMENTS for id in tables.declared(document)}
     assert ids - declared == set(), "claims that no table declares any more: ship the ledger again"
     assert declared - ids == set(), "declared claims that are not in docs/claims.json: ship the ledger again"
     assert len(ids) >= 120
@@ -154,7 +155,7 @@ def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, mo
 
 
 def test_times_are_net_of_the_same_call_on_an_empty_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fixed(tasks: Any, events: Any, **_: Any) -> dict[str, float]:
+    def fixed(tasks: Any, events: Any, *_: Any, **__: Any) -> dict[str, float]:
         return {name: 5e-6 if task == found.append else 2e-6 for name, task in tasks.items()}
 
     found: list[int] = []
@@ -165,6 +166,26 @@ def test_times_are_net_of_the_same_call_on_an_empty_index(monkeypatch: pytest.Mo
     assert point["overhead"] == {"a": 2e-6}
     assert point[COUNTS] == {"a": 2.0}
     assert point["asked"] == {"a": 3.0, "b": 3.0}
+
+
+def test_what_is_left_of_a_time_is_never_less_than_can_be_seen_beside_its_call() -> None:
+    point = {TIME: {"a": 3e-6, "b": -1e-6, "c": 2e-6}, "overhead": {"a": 2e-6, "b": 4e-6}}
+    assert measure.net(point) == pytest.approx({"a": 3e-6, "b": 2e-7, "c": 2e-6})
+
+
+def test_slow_methods_answer_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "PATIENCE", 0.03)
+    timed: dict[str, int] = {}
+
+    def counted(tasks: Any, events: Any, *_: Any, **__: Any) -> dict[str, float]:
+        timed.update(dict.fromkeys(tasks, len(events)))
+        return dict.fromkeys(tasks, 1e-6)
+
+    monkeypatch.setattr(measure, "mean_least", counted)
+    slow = {f"slow {ms}": lambda event, ms=ms: time.sleep(1e-9) or sum(range(20_000 * ms)) for ms in (1, 3)}
+    measure.measure(Bout({"quick": abs, **slow}, list(range(200))))
+    assert timed["quick"] == 200
+    assert timed["slow 1"] == timed["slow 3"] < 200
 
 
 def test_a_slow_method_answers_fewer_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,3 +172,9 @@ def test_capacities_are_those_of_table_2a(probability, expected):
     catalogue = topk.Catalogue.from_predicates([])
     index = topk.create("be-star-paper", catalogue, match_probability=probability)
     assert index._tree.knobs[0] == expected
+
+
+@pytest.mark.parametrize("capacity", ["many", 0, -3, None, float("nan"), float("inf")])
+def test_a_capacity_that_is_none_is_refused(capacity):
+    with pytest.raises(CoverlayError, match="capacity must be auto, table or a whole number from 1 on, not"):
+        topk.create("be-tree", begen(Begen(subscriptions=5, events=1)).catalogue, capacity=capacity)

@@ -196,6 +196,8 @@ class PredicateIndex(Unranked):
         self.cells = int(cells)
         self._allocate(len(entries.rows))
         x, y = self._spans(entries)
+        # Whether all bounds are positions: then whatever a list holds matches a value that is one, as in the paper.
+        self._exact = self.step == 1.0 and self._on_grid(entries.lo, entries.hi, x, y)
         self._known.left[entries.rows] = x
         self._lists = with_cells(self._lists, int(self._most_cells(y - x).sum()))
         self._link(entries.rows, x, y)
@@ -235,8 +237,17 @@ class PredicateIndex(Unranked):
             x, y = (x, y + 1) if y + 1 < self.cells else (x - 1, y)
         return x, y
 
+    def _on_grid(self, lo: Any, hi: Any, x: Any, y: Any) -> bool:
+        return bool(np.all((lo == self.low + x) & (hi == self.low + y)))
+
+    def _listed_match(self, value: float) -> bool:
+        """Whether rows need not be held against their true bounds."""
+        where = self.position(value)
+        return self._exact and where == math.floor(where) and value == self.low + where
+
     def insert(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
         x, y = self.span(lo, hi)
+        self._exact = self._exact and self._on_grid(lo, hi, x, y)
         self._learn(row, lo, hi, score, id)
         self._known.left[row] = x
         self._lists = with_cells(self._lists, int(self._most_cells(y - x)))

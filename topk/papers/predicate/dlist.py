@@ -29,8 +29,12 @@ def _unlink(lists: Any, row: int, x: int, y: int) -> None:
 
 
 @kernel
-def _meeting(lists: Any, known: Any, low: float, high: float, first: int, last: int, work: Any) -> Any:
-    """Rows that meet [low, high]: those of the first position, and of the others what starts there."""
+def _meeting(lists: Any, known: Any, event: Any, first: int, last: int, exact: bool, work: Any) -> Any:
+    """Rows that meet the event (low, high): those of the first position, and of the others what starts there.
+
+    With `exact`, whatever is listed at the first position does.
+    """
+    low, high = event
     found = np.empty(64, np.int64)
     size = 0
     for z in range(first, last + 1):
@@ -40,7 +44,7 @@ def _meeting(lists: Any, known: Any, low: float, high: float, first: int, last: 
             row = lists.row[cell]
             work[COMPARED] += 1
             new = z == first or known.left[row] == z
-            if new and known.lo[row] <= high and low <= known.hi[row]:
+            if exact or (new and known.lo[row] <= high and low <= known.hi[row]):
                 found = room_for(found, size)
                 found[size] = row
                 size += 1
@@ -68,7 +72,8 @@ class DirectList(PredicateIndex):
 
     def meeting(self, low: float, high: float) -> Ints:
         first, last = int(self.position(low)), int(self.position(high))
-        return _meeting(self._lists, self._known, low, high, first, last, self.work)
+        exact = low == high and self._listed_match(low)
+        return _meeting(self._lists, self._known, (low, high), first, last, exact, self.work)
 
     def locate(self, value: float) -> Ints:
         return np.array([int(self.position(value))])

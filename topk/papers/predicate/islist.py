@@ -70,15 +70,21 @@ class IntervalSkipList(Unranked):
             self._ends = fitted(self._ends, len(self._known.lo), NIL)
         if self._list.meta[USED] + 2 > len(self._list.key):
             self._grow_nodes()
-        # Relaying lifted intervals takes cells back before it takes new ones, but paths may get longer.
-        self._marks = with_cells(self._marks, 8 * TALL * (self._live_under(lo) + self._live_under(hi) + 1))
+        self._make_room([end for end in (lo, hi) if skip_list.node_of(self._list, end) == NIL])
         skip_list.insert(self._list, self._marks, self._ends, row, lo, hi)
 
-    def _live_under(self, value: float) -> int:
-        return len(self.stabbed(value))
+    def _make_room(self, ends: list[float]) -> None:
+        """Cells for one more path, and for intervals that are lifted and laid again where a node comes or goes.
+
+        Those take cells back before they take new ones, but their paths may get longer.
+        """
+        self._marks = with_cells(self._marks, 8 * TALL * (1 + sum(len(self.stabbed(end)) for end in ends)))
 
     def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        self._marks = with_cells(self._marks, 8 * TALL * (self._live_under(lo) + self._live_under(hi) + 1))
+        both = 2  # ends of one interval may lie on one node
+        self._make_room(
+            [end for end, node in zip((lo, hi), self._ends[row], strict=True) if self._list.owners[node] <= both]
+        )
         skip_list.delete(self._list, self._marks, self._ends, row)
         self._ends[row] = NIL
         self._forget(row)

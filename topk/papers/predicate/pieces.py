@@ -71,10 +71,10 @@ def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
 
 
 @kernel
-def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where: float, work: Any) -> Any:
+def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where: float, exact: bool, work: Any) -> Any:
     """The rows in the lists of these coordinates whose true bounds hold, each once.
 
-    Neighbouring pieces of a predicate share a position: there the right piece is silent.
+    Neighbouring pieces of a predicate share a position: there the right piece is silent. With `exact`, bounds hold.
     """
     head, row_at, following = lists.head, lists.row, lists.next
     lo, hi, left = known.lo, known.hi, known.left
@@ -88,7 +88,7 @@ def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where
         while cell != END:
             row = row_at[cell]
             work[COMPARED] += 1
-            if lo[row] <= value and value <= hi[row] and not (joint and left[row] != j):
+            if (exact or (lo[row] <= value and value <= hi[row])) and not (joint and left[row] != j):
                 if size == len(found):
                     found = room_for(found, size)
                 found[size] = row
@@ -156,7 +156,8 @@ class ConstructIndex(PredicateIndex):
 
     def stabbed(self, value: float) -> Ints:
         located, where = self.locate(value), self.position(value)
-        return read_lists(self.shape, self._lists, self._known, located, value, where, self.work)
+        exact = self._listed_match(value)
+        return read_lists(self.shape, self._lists, self._known, located, value, where, exact, self.work)
 
     def meeting(self, low: float, high: float) -> Ints:
         where, last = self.position(low), int(self.position(high))

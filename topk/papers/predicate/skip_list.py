@@ -52,6 +52,12 @@ def _find(s: Any, key: float, before: Any) -> int:
     return x if x != NIL and s.key[x] == key else NIL
 
 
+@kernel
+def node_of(s: Any, key: float) -> int:
+    """The node with this key, or NIL."""
+    return _find(s, key, np.empty(TALL, np.int64))
+
+
 @kernel(inner=True)
 def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> None:
     """Lay or lift the markers of an interval. List TALL·node+i is edge i, node lists lie behind all edges."""

@@ -65,6 +65,18 @@ def capacity_for(match_probability: float, as_published: bool) -> int:
     return 20 if match_probability < 0.1 else 160
 
 
+def _rows_per_node(capacity: int | str, match_probability: float) -> int:
+    if capacity in (AUTO, TABLE):
+        return capacity_for(match_probability, capacity == TABLE)
+    try:
+        size = int(capacity)
+    except (TypeError, ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise CoverlayError(f"capacity must be {AUTO}, {TABLE} or a whole number from 1 on, not {capacity!r}")
+    return size
+
+
 class BETree(SparseIndex):
     """Partition by attribute, then halve the attribute's domain."""
 
@@ -90,10 +102,7 @@ class BETree(SparseIndex):
         ranking: str = RANKINGS[0],
     ) -> None:
         super().__init__(catalogue, score)
-        chosen = capacity in (AUTO, TABLE)
-        size = capacity_for(match_probability, capacity == TABLE) if chosen else int(capacity)
-        if size < 1:
-            raise CoverlayError(f"capacity must be at least 1, not {size}")
+        size = _rows_per_node(capacity, match_probability)
         if window < 0:
             raise CoverlayError(f"window must be 0 or more, not {window}")
         if slots < 0:

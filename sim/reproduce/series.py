@@ -1,0 +1,50 @@
+"""Measured figures: what every method takes at every x, per seed and way of measuring; and how they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Series = Mapping[str, Mapping[float, float]]  # method → x → amount per event
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A figure: by each way of measuring, for each seed, what every method takes per event at every x."""
+
+    by: Mapping[str, Sequence[Series]]
+    overhead: Mapping[str, float] = field(
+        default_factory=dict
+    )  # method → microseconds of a call where there is nothing to do
+
+    def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
+        """What a function makes of each seed's series, by each way of measuring."""
+        return {basis: [float(value(series)) for series in seeds] for basis, seeds in self.by.items()}
+
+    def mean(self, basis: str) -> Series:
+        seeds = self.by[basis]
+        return {
+            name: {x: sum(series[name][x] for series in seeds) / len(seeds) for x in seeds[0][name]}
+            for name in seeds[0]
+        }
+
+
+def saved(series: Series, slow: str, fast: str) -> float:
+    """By how many per cent `fast` takes less than `slow`, mean over the points."""
+    shares = [1.0 - series[fast][x] / series[slow][x] for x in series[slow]]
+    return 100.0 * sum(shares) / len(shares)
+
+
+def most_saved(series: Series, slow: str, fast: str) -> float:
+    return 100.0 * max(1.0 - series[fast][x] / series[slow][x] for x in series[slow])
+
+
+def next_best(series: Series, ours: str) -> float:
+    """Mean over the points of the best other over ours."""
+    ratios = [min(t[x] for name, t in series.items() if name != ours) / series[ours][x] for x in series[ours]]
+    return sum(ratios) / len(ratios)
+
+
+def growth(series: Series, name: str) -> float:
+    """What a method takes at the largest x over what it takes at the smallest."""
+    return series[name][max(series[name])] / series[name][min(series[name])]
