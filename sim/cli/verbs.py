@@ -269,8 +269,10 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def calibrate(options: argparse.Namespace) -> int:
-    from sim.calibrate import calibrate, in_words, to_profile, write_profile
+    from sim.calibrate import calibrate, in_words, refuse_unusable, to_profile, write_profile
 
+    if options.out is not None:
+        refuse_unusable(options.out)
     with status("calibrating") as update:
         found = calibrate(options.methods, update)
     table = Table("what it costs here", "fits within", "predicted ÷ measured, held out", box=None)

@@ -113,7 +113,8 @@ def plan(
         left = "one point" if len(different) == 1 else f"{len(different)} points"
         notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {left}")
     if len(different) < len(points):
-        notes.append(f"{len(points)} points are only {len(different)} different ones, and equal ones are run once")
+        distinct = "all the same" if len(different) == 1 else f"only {len(different)} different ones"
+        notes.append(f"{len(points)} points are {distinct}, and equal ones are run once")
     digests: dict[str, str] = {}
     runs = []
     for point in different.values():
@@ -213,7 +214,9 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
         return _toml(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # UnicodeDecodeError is one
+    except UnicodeDecodeError:
+        raise CoverlayError(f"{name} is not a TOML file: it is not UTF-8 text") from None
+    except ValueError as error:
         raise CoverlayError(f"{name} is not a TOML file: {error}") from None
     except OSError as error:
         raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
