@@ -55,8 +55,8 @@ def loads(summary: Summary, names: dict[str, dict[int, str]]) -> list[Load]:
 def in_words(found: list[Load]) -> list[str]:
     """Sentences for the answer, where somebody is overloaded: how often, and the last such setting's verdict."""
     full = [load for load in found if load.overloaded]
-    if not full:
-        return []
+    if not full or len(found) == 1:
+        return [load.sentence for load in full]
     return [
         f"In {len(full)} of {len(found)} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"
     ]

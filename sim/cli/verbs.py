@@ -59,7 +59,7 @@ def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from analysis.spark.session import start_early
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.words import HEADERS, hasty, row, sentences
+    from sim.capacity.words import HEADERS, few, hasty, row, sentences
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
@@ -83,7 +83,7 @@ def capacity(options: argparse.Namespace) -> int:
         return _status(found.result)
     answers = sentences(found.searches)  # refuses where no setting has an answer
     print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
-    short = hasty(found.searches)
+    short = [*few(found.searches), *hasty(found.searches)]
     for note in short:
         complain(f"note: {note}")
     plan = replace(found.plan, notes=(*found.plan.notes, *short))
