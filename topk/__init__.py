@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, overload
 
-from coverlay import CoverlayError, unknown_name
+from coverlay import CoverlayError, quoted, unknown_name
 from topk.auto import best_for
 from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
@@ -137,6 +137,9 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
         return _build_sparse(name, catalogue, **options)
     if isinstance(catalogue, PlacedCatalogue):
         return _build_placed(name, catalogue, **options)
+    if not isinstance(catalogue, Catalogue):
+        made = "topk.Catalogue.from_boxes and from_predicates make one"
+        raise CoverlayError(f"a matcher is built over a catalogue, not over {quoted(catalogue)}; {made}")
     semantics = options.pop("semantics", "exact")
     if name not in methods():
         raise unknown_name("matching method", name, methods())

@@ -99,7 +99,8 @@ def _lost(findings: Findings) -> str:
         return ""
     least, most = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
     if number_text(known[least], "share") == number_text(known[most], "share"):
-        return f"{number_text(known[most], 'share')} of the deliveries were lost, in every setting."
+        where = ", in every setting" if len(known) > 1 else ""
+        return f"{number_text(known[most], 'share')} of the deliveries were lost{where}."
     low, high = number_text(known[least], "share"), number_text(known[most], "share")
     return (
         f"{low} of the deliveries were lost with {said(findings.summary, least)}, {high} with "

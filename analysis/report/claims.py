@@ -135,7 +135,9 @@ def read_ledger(path: Path) -> Ledger:
         found = json.loads(path.read_text(encoding="utf-8"))
         made = {document: Made(**row) for document, row in found["made"].items()}
         return Ledger(made, [_claim(row) for row in found["claims"]])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except OSError as error:
+        raise CoverlayError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CoverlayError(f"{path} is not a claims file: {error}") from error
 
 

@@ -73,9 +73,9 @@ def _runs(summary: Summary) -> set[str]:
 def in_words(found: list[Load], summary: Summary) -> list[str]:
     """Sentences for the answer, where somebody is overloaded: how often, and the last such setting's verdict."""
     full = [load for load in found if load.overloaded]
-    if not full:
-        return []
     settings = len(_runs(summary))
+    if not full or settings == 1:
+        return [load.sentence for load in full]
     return [f"In {len(full)} of {settings} settings a broker is overloaded. With {full[-1].title}: {full[-1].sentence}"]
 
 

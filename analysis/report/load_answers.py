@@ -84,8 +84,10 @@ def _bend(findings: Findings, name: str, line: list[tuple[float, str]]) -> str:
     most = max((load for _, load in loads if load == load), default=0.0)
     busy = f"the busiest broker has work for at most {number_text(most, 'share')} of the time"
     if full is not None:
-        at = number_text(full, "")
-        busy = f"from {at} events/s on a broker has more work than time, and its queue grows without end"
+        below = max((rate for rate, _ in loads if rate < full), default=None)
+        not_yet = "" if below is None else f", not yet at {number_text(below, '')},"
+        at = f"at {number_text(full, '')} events/s{not_yet}"
+        busy = f"{at} a broker has more work than time: its queue never stops growing"
     return f"{f'With {name}: ' if name else ''}{within}{f'; {busy}' if most else ''}."
 
 

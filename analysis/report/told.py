@@ -41,11 +41,13 @@ class Loss:
         ]
 
     def where(self) -> str:
-        total = sum(lost for _, lost in self.brokers)
-        if not total:
+        total = sum(lost for _, _, lost in self.times)  # `brokers` are only those that lost most
+        shares = [(name, number_text(lost / total, "share")) for name, lost in self.brokers[:3]] if total else []
+        if not shares:
             return ""
-        first = [f"{name} ({number_text(lost / total, 'share')})" for name, lost in self.brokers[:3]]
-        return f"Of what was lost, most should have reached clients of {', '.join(first)}."
+        (name, share), *others = shares
+        then = f", then those of {' and '.join(f'{name} ({share})' for name, share in others)}" if others else ""
+        return f"Clients of {name} lost most ({share} of all that was lost){then}."
 
 
 @dataclass(frozen=True)
@@ -83,5 +85,7 @@ def read_told(out: Path) -> Told:
         )
         held = Held(found["held"]["limit"], tuple(found["held"]["sentences"])) if "held" in found else None
         return Told(tuple(found["notes"]), tuple(found["stories"]), losses, held)
-    except (OSError, ValueError, KeyError, TypeError):
+    except FileNotFoundError:
         return Told()
+    except (OSError, ValueError, KeyError, TypeError):
+        return Told((f"{out / FILE} is damaged: notes, stories and what was lost where are missing here",))

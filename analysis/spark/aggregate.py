@@ -119,7 +119,7 @@ def _how_far(spark: SparkContext) -> str:
     tracker = spark.statusTracker()
     stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage is not None]
     done, tasks = (sum(getattr(stage, name) for stage in stages) for name in ("numCompletedTasks", "numTasks"))
-    return f"aggregating on Spark: {done} of {tasks} tasks of this stage"
+    return f"{done} of {tasks} tasks of this stage"
 
 
 def _summary(sweep: Sweep, found: list[Found]) -> Summary:
@@ -229,7 +229,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
     if seeds.min() < statistics.FEW_SEEDS:
         few = int(seeds.min())
         found.append(
-            f"only {few} seed{'s' * (few != 1)} for some points: "
+            f"only {few} seed{'s' * (few != 1)}{' for some points' * int(seeds.max() > few)}: "
             + ("there are no intervals" if few == 1 else "intervals are very wide")
             + f"; {statistics.FEW_SEEDS} or more are needed to call a difference one"
         )

@@ -9,6 +9,6 @@ or more, whose relative errors are smallest. Then another workload, of a size an
 predicted and measured: `held_out`, as predicted ÷ measured.
 """
 
-from sim.calibrate.profile import calibrate, in_words, to_profile, write_profile
+from sim.calibrate.profile import calibrate, in_words, refuse_unusable, to_profile, write_profile
 
-__all__ = ["calibrate", "in_words", "to_profile", "write_profile"]
+__all__ = ["calibrate", "in_words", "refuse_unusable", "to_profile", "write_profile"]

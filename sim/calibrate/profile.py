@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import topk
+from broker.trace.disk import replaced_file, writing
 from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
-from coverlay import CoverlayError, __version__, unknown_name
+from coverlay import CoverlayError, __version__, quoted, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
 from sim.machine import machine
@@ -95,9 +96,18 @@ def _time(microseconds: float) -> str:
     return f"{microseconds:.3g} µs" if microseconds >= 0.1 else f"{microseconds * 1000:.3g} ns"
 
 
-def write_profile(path: Path, text: str) -> None:
-    try:
+def refuse_unusable(path: Path) -> None:
+    """Before a minute of measuring: a file that cannot be written, or whose name an experiment would not take."""
+    if not path.name.endswith(".toml"):
+        raise CoverlayError(f"--out {quoted(str(path))} must end with .toml, as the profile of an experiment does")
+    with writing(path, "nothing was measured"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    except OSError as error:
-        raise CoverlayError(f"the profile cannot be written to {str(path)!r}: {error.strerror}") from None
+        with path.open("a"):
+            new = not path.stat().st_size
+        if new:
+            path.unlink()
+
+
+def write_profile(path: Path, text: str) -> None:
+    with writing(path, "the profile is lost"), replaced_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")

@@ -45,6 +45,7 @@ class Load:
     took: float  # ms, the mean of these
     dropped: int  # copies of events that found a queue full
     period: float  # ms from the first publication to the last
+    deliveries: int  # whose latency it is
 
     @property
     def grows(self) -> bool:
@@ -56,7 +57,7 @@ class Load:
 
     def why_not(self, limit: float) -> str:
         if self.grows:
-            busy = f"{100 * self.load:.4g} %"
+            busy = f"{100 * self.load:.4g} %" if self.load < 10 else f"{100 * self.load:,.0f} %"
             return f"{self.where} then has work for {busy} of the time, so that its queue grows without end"
         if self.dropped:
             return f"{self.dropped:,} copies of events then find a queue full"
@@ -98,13 +99,19 @@ def load_of(folder: Path, attributes: int) -> Load:
     if on_link is not None and on_link[0] > work:
         (work, where, served), shares = on_link, {}
     per_event = served / len(np.unique(events["event"]))
-    return Load(p50, p99, work / period, where, shares, per_event, work / max(served, 1), dropped, period)
+    return Load(
+        p50, p99, work / period, where, shares, per_event, work / max(served, 1), dropped, period, _delivered(run)
+    )
 
 
 def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
     found = run.read(table)
     wanted = ("event", "source", "target", "sent", "published", "service", "on_covering", "on_tables", "on_matching")
     return {name: found.column(name).to_numpy() for name in wanted if name in found.column_names}
+
+
+def _delivered(run: Run) -> int:
+    return run.read("deliveries").num_rows + int(run.read("deliveries_rest").column("count").to_numpy().sum())
 
 
 def _percentile(run: Run, percent: int) -> float:

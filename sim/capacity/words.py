@@ -12,6 +12,7 @@ from sim.capacity.search import LOWEST, Search
 
 HEADERS = ["setting", "holds events/s", "not", "p50 ms", "p99 ms", "busiest", "its load", *SHARES, "serving"]
 LEAST_SHARE = 0.001  # that is worth naming
+MANY = 1000  # deliveries, ten of which are beyond the 99th percentile
 LONG_ENOUGH = 10  # times the limit is how long events should come, for waits of that length to build up
 
 
@@ -29,8 +30,8 @@ def row(point: str, search: Search) -> list[str]:
     slowest = max(search.found[rate], key=lambda load: load.p99)
     times = [number_text(slowest.p50, "ms"), number_text(slowest.p99, "ms")]
     shares = [number_text(here.shares.get(name), "share") for name in (*SHARES, "serving")]
-    fails = "–" if search.too_high is None else f"{search.too_high:,g}"
-    return [setting(point), f"{rate:,g}", fails, *times, here.where, f"{here.load:.2f}", *shares]
+    fails = "–" if search.too_high is None else per_second(search.too_high)
+    return [setting(point), per_second(rate), fails, *times, here.where, f"{here.load:.2f}", *shares]
 
 
 def worst(loads: Iterable[Load]) -> Load:
@@ -54,11 +55,12 @@ def sentence(search: Search) -> str:
     here = max(search.found[search.rate], key=lambda load: load.p99)
     p50, p99 = number_text(here.p50, "ms"), number_text(here.p99, "ms")
     if search.too_high is None:
-        return f"no limit was found up to {search.rate:,g} events/s, where p99 is {p99} ms and no queue grows"
+        return f"no limit was found up to {per_second(search.rate)} events/s, where p99 is {p99} ms and no queue grows"
     fails = next(load for load in search.found[search.too_high] if not load.holds(search.limit))
+    held, too_high = per_second(search.rate), per_second(search.too_high)
     return (
-        f"{search.rate:,g} events/s are held: half of the deliveries take at most {p50} ms, 99 % at most {p99} ms. "
-        f"{search.too_high:,g} events/s are not: {fails.why_not(search.limit)}. {saturates(search, search.too_high)}"
+        f"{held} events/s are held: half of the deliveries take at most {p50} ms, 99 % at most {p99} ms. "
+        f"{too_high} events/s are not: {fails.why_not(search.limit)}. {saturates(search, search.too_high)}"
     )
 
 
@@ -77,8 +79,10 @@ def _none(search: Search) -> str:
 def saturates(search: Search, rate: float) -> str:
     """Whose queue is full first, and what its time goes into."""
     load = worst(search.found[rate])
+    if not load.load:
+        return "No queue is ever full: nothing takes time."
     full = float(f"{rate / load.load:.3g}")  # what a message costs does not depend on the rate
-    return f"{load.where} saturates first, at {full:,g} events/s: {goes_into(load)}."
+    return f"{load.where} saturates first, at {per_second(full)} events/s: {goes_into(load)}."
 
 
 def goes_into(load: Load) -> str:
@@ -94,6 +98,19 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.3g} µs"
 
 
+def per_second(rate: float) -> str:
+    """A rate as people write it, also beyond a million."""
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:g}"
+
+
+def few(searches: Mapping[str, Search]) -> list[str]:
+    """A note where too little was delivered for a 99th percentile to mean much."""
+    counts = [load.deliveries for search in searches.values() for load in search.found.get(search.rate or LOWEST, ())]
+    least = min(counts, default=MANY)
+    note = f"a run delivers only {least:,} times: a 99th percentile needs {MANY:,} deliveries or more to mean much"
+    return [note] if least < MANY else []
+
+
 def hasty(searches: Mapping[str, Search]) -> list[str]:
     """A note where the events of a run are over before a queue could grow to the limit."""
     found = []
@@ -104,7 +121,8 @@ def hasty(searches: Mapping[str, Search]) -> list[str]:
         if period < LONG_ENOUGH * search.limit:
             needed = float(f"{LONG_ENOUGH * search.limit * search.rate / 1000:.2g}")
             found.append(
-                f"at {search.rate:,g} events/s all events of a run are published within {period:.3g} ms: too short for "
-                f"queues to make latencies of {search.limit:g} ms; {needed:,.0f} events would do (workload.events)"
+                f"at {per_second(search.rate)} events/s all events of a run are published within {period:.3g} ms: too "
+                f"short for queues to make latencies of {search.limit:g} ms; {needed:,.0f} events would do "
+                "(workload.events)"
             )
     return found[:1]

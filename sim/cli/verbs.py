@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.words import HEADERS, hasty, row, sentences
+    from sim.capacity.words import HEADERS, few, hasty, row, sentences
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
@@ -68,7 +68,7 @@ def capacity(options: argparse.Namespace) -> int:
         return _status(found.result)
     answers = sentences(found.searches)  # refuses where no setting has an answer
     print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
-    short = hasty(found.searches)
+    short = [*few(found.searches), *hasty(found.searches)]
     for note in short:
         complain(f"note: {note}")
     plan = replace(found.plan, notes=(*found.plan.notes, *short))
@@ -276,8 +276,10 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def calibrate(options: argparse.Namespace) -> int:
-    from sim.calibrate import calibrate, in_words, to_profile, write_profile
+    from sim.calibrate import calibrate, in_words, refuse_unusable, to_profile, write_profile
 
+    if options.out is not None:
+        refuse_unusable(options.out)
     with status("calibrating") as update:
         found = calibrate(options.methods, update)
     table = Table("what it costs here", "fits within", "predicted ÷ measured, held out", box=None)

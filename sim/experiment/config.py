@@ -61,7 +61,7 @@ class RunSection(Section):
 class Experiment(Section):
     """One point of a sweep, or a whole experiment before it is expanded."""
 
-    name: Annotated[str, Key("what it is called in reports; absent: the file's name")]
+    name: Annotated[str, Field(min_length=1), Key("what it is called in reports; absent: the file's name")]
     question: Annotated[str, Key("what it is to answer; the report repeats it")] = ""
     notes: Annotated[list[str], Key("what a reader of the results must know; said first, and on the page")] = Field(
         default_factory=list
@@ -117,6 +117,23 @@ class Experiment(Section):
         return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
 
 
+# What pydantic says in the words of Python, for people who write TOML.
+_A_TABLE = "it should be a table of keys, { key = value, … }, or a section"
+IN_WORDS = {
+    "dict_type": _A_TABLE,
+    "model_type": _A_TABLE,
+    "list_type": "it should be a list, […]",
+    "too_short": "it needs more values",
+    "too_long": "it has too many values",
+    "string_type": 'it should be text, "…"',
+    "string_too_short": "it should not be empty",
+    "bool_type": "it should be true or false",
+    "int_type": "it should be a whole number",
+    "int_from_float": "it should be a whole number",
+    "float_type": "it should be a number",
+}
+
+
 def parse(data: dict[str, Any], where: str) -> Experiment:
     """`data` as an experiment, or one CoverlayError that lists every mistake with its path."""
     try:
@@ -136,9 +153,9 @@ def _keys(path: Iterable[Any]) -> list[str]:
 
 def _sentence(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = IN_WORDS.get(item["type"]) or str(item["msg"]).removeprefix("Value error, ").replace("Input", "it")
     if item["type"] == "extra_forbidden":
         return f"{path}: there is no such key{did_you_mean(item['loc'][-1], _keys(item['loc'][:-1]))}"
     if item["type"] in ("value_error", "missing"):
-        return f"{path}: {message}"
-    return f"{path} = {quoted(item['input'])}: {message[0].lower()}{message[1:]}"
+        return f"{path}: {message}" if path else message
+    return f"{path} = {quoted(item['input'])}: {message}"

@@ -89,13 +89,13 @@ def plan(
 ) -> Plan:
     """Expand `[sweep]` and `[[case]]` into runs, every one of them checked.
 
-    `settings` are dotted keys that win over the data; files are looked for in `folder` unless their path is absolute.
+    `settings` are dotted keys that win over the data. Files that the data names are in `folder`, those of settings in
+    the current one, unless their path is absolute.
     """
     settings = settings or {}
-    whole, fixed = changed(data, settings)
+    whole, fixed = changed(_with_paths(data, folder or Path()), settings)
+    whole = _with_paths(whole, Path())  # what is still relative was set
     whole.setdefault("name", Path(where).stem)
-    if folder is not None:
-        _resolve_files(whole, folder)
     base = copy.deepcopy(whole)
     sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
     seeds = parse(base, where).seeds  # mistakes outside the sweep are said once, without a swept value
@@ -113,7 +113,8 @@ def plan(
         left = "one point" if len(different) == 1 else f"{len(different)} points"
         notes.insert(0, f"set, so neither swept nor taken from cases: {values}; this leaves {left}")
     if len(different) < len(points):
-        notes.append(f"{len(points)} points are only {len(different)} different ones, and equal ones are run once")
+        distinct = "all the same" if len(different) == 1 else f"only {len(different)} different ones"
+        notes.append(f"{len(points)} points are {distinct}, and equal ones are run once")
     digests: dict[str, str] = {}
     runs = []
     for point in different.values():
@@ -213,7 +214,9 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         raise CoverlayError(f"there is no experiment {name!r}: neither a file nor one of {known}{hint}")
     try:
         return _toml(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # UnicodeDecodeError is one
+    except UnicodeDecodeError:
+        raise CoverlayError(f"{name} is not a TOML file: it is not UTF-8 text") from None
+    except ValueError as error:
         raise CoverlayError(f"{name} is not a TOML file: {error}") from None
     except OSError as error:
         raise CoverlayError(f"{name} cannot be read: {error.strerror}") from None
@@ -241,23 +244,32 @@ def parse_setting(setting: str) -> tuple[str, Any]:
 PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a file
 
 
-def _resolve_files(data: dict[str, Any], folder: Path) -> None:
-    """Files named in an experiment, its sweep and its cases are in its folder, unless their path is absolute."""
-
-    def resolved(value: Any) -> Any:
-        named = isinstance(value, str) and (key != PROFILE_KEY or is_file(value))
-        return str((folder / value).resolve()) if named else value
-
-    sweeps, cases = _tables(data)
+def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy in which files named in the experiment, its sweep and its cases are in `folder`, unless absolute."""
+    result = copy.deepcopy(dict(data))
+    sweeps, cases = _tables(result)
     for key in file_keys(Experiment):
-        if lookup(data, key) is not MISSING:
-            assign(data, key, resolved(lookup(data, key)))
+
+        def resolved(named: str, value: Any, key: str = key) -> Any:
+            """The value of `named`, which is the key of a file or a section around it."""
+            table: dict[str, Any] = {}
+            assign(table, named, value)
+            path = lookup(table, key)
+            if isinstance(path, str) and (key != PROFILE_KEY or is_file(path)):
+                assign(table, key, str((folder / path).resolve()))
+            return lookup(table, named)
+
+        for table in (result, *cases):
+            table.update({name: resolved(name, value) for name, value in table.items() if _holds(name, key)})
         for sweep in sweeps:
-            if isinstance(sweep.get(key), list):
-                sweep[key] = [resolved(value) for value in sweep[key]]
-        for case in cases:
-            if key in case:
-                case[key] = resolved(case[key])
+            lists = {name: values for name, values in sweep.items() if _holds(name, key) and isinstance(values, list)}
+            sweep.update({name: [resolved(name, value) for value in values] for name, values in lists.items()})
+    return result
+
+
+def _holds(named: str, key: str) -> bool:
+    """Is it this key, or a section around it?"""
+    return f"{key}.".startswith(f"{named}.")
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

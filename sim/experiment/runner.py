@@ -35,7 +35,7 @@ from sim.experiment.predict import Prediction, predict
 from sim.machine import machine
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
-from sim.workloads.arrivals import Timeline, schedule
+from sim.workloads.arrivals import PUBLISH, Timeline, schedule
 
 RUNS_KEPT = "finished runs are kept: make room, and --resume goes on from there"
 ROW_BYTES = 256  # more than a message and its decision take
@@ -200,6 +200,16 @@ def late_faults(experiment: Experiment, timeline: Timeline) -> tuple[str, ...]:
     return (f"{note}; they can harm only what is still under way then",)
 
 
+def _shifted(experiment: Experiment, workload: Workload, timeline: Timeline) -> tuple[str, ...]:
+    """A note that recorded events come later than recorded."""
+    published = timeline.time[timeline.kind == PUBLISH]
+    kept = experiment.arrivals.publishing is not None or workload.times is None or not len(published)
+    if kept or published[0] == workload.times[0]:  # type: ignore[index]
+        return ()
+    note = f"times in {experiment.workload.events_file} count from when the subscriptions have come and settled"
+    return (f"{note}, not from 0: subscriptions have no times (arrivals.settle)",)
+
+
 def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
     """What a setting cannot do in the engine that was chosen for this run."""
     chosen = experiment.model_copy(update={"run": experiment.run.model_copy(update={"engine": engine})})
@@ -288,8 +298,9 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
+    shifted = _shifted(experiment, workload, ready.timeline)
     idle_settings = (*_without_effect(experiment, engine), *_unused_weights(experiment, workload))
-    return tables, (*overlay.warnings, *workload.warnings, *idle_settings, *late)
+    return tables, (*overlay.warnings, *workload.warnings, *shifted, *idle_settings, *late)
 
 
 def _over_links(messages: pa.Table) -> int:

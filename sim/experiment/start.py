@@ -70,15 +70,15 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
 
     overlay = given.get("overlay")
     if overlay is not None and overlay not in OVERLAYS:
-        hint = did_you_mean(overlay, OVERLAYS)
-        put("overlay.file", _file("--overlay", overlay, folder, f" and no kind of overlay{hint}"))
+        kinds = f" and none of the kinds {', '.join(OVERLAYS)}{did_you_mean(overlay, OVERLAYS)}"
+        put("overlay.file", _file("--overlay", overlay, folder, kinds))
     else:
         put("overlay.kind", overlay)
     put("overlay.brokers", _count("--brokers", given.get("brokers")))
     for what in ("subscriptions", "events"):
         wanted = given.get(what)
         if wanted is not None and not wanted.isdecimal():
-            put(f"workload.{what}_file", _file(f"--{what}", wanted, folder, " and no number"))
+            put(f"workload.{what}_file", _file(f"--{what}", wanted, folder, " and no whole number"))
         else:
             put(f"workload.{what}", _count(f"--{what}", wanted))
     put("workload.kind", given.get("workload"))
@@ -165,7 +165,7 @@ def _count(flag: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise CoverlayError(f"{flag} is {quoted(text)}; it must be a whole number")
+        raise CoverlayError(f"{flag} is {quoted(text)}; it must be a whole number, 0 or more")
     return int(text)
 
 

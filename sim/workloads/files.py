@@ -33,6 +33,7 @@ from sim.workloads.tables import Table, finite, not_negative, number
 
 EXTRAS = ("score", "broker", "id", "time", "until")  # of subscriptions
 EVENT_EXTRAS = ("broker", "time")
+DRAWN = {"broker": "brokers", "time": "times"}  # columns that chance stands in for
 NEAR = ("near_lat", "near_lon", "alpha")
 PARTS = ("_lo", "_hi", "_weight")
 Called = Callable[[object], int]  # the broker of that name or number
@@ -71,7 +72,12 @@ def load_workload(
         homes=homes,
         ids=_ids(subscriptions),
         reranks=reranks if (reranks >= 0).any() else None,
-        warnings=(*empty, *_told_of_changes(subscriptions, len(changes), int((reranks >= 0).sum()))),
+        warnings=(
+            *empty,
+            *_told_of_changes(subscriptions, len(changes), int((reranks >= 0).sum())),
+            *_told_of_unbounded(subscriptions, asked),
+            *_told_of_gaps(subscriptions, events, schema),
+        ),
         **lives,
         **_events(events, schema, called),
     )
@@ -82,6 +88,32 @@ def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
     how = "each is a join and a leave at one moment, under the same id"
     ranks = f'; the {of_rank} that change only its rank are one request where matching.scope = "network"'
     return [f"{said}: {how}{ranks if of_rank else ''}"] if changes else []
+
+
+def _told_of_unbounded(table: Table, asked: Workload) -> list[str]:
+    """A change of score under a misspelt id is such a row."""
+    rows = np.flatnonzero(~asked.mentioned.any(axis=1))
+    first = f", first in {table.place(int(rows[0]))}" if len(rows) else ""
+    return (
+        [f"{table.path} has subscriptions without bounds, which match every event ({len(rows)}{first})"]
+        if first
+        else []
+    )
+
+
+def _told_of_gaps(subscriptions: Table, events: Table | None, schema: Schema) -> list[str]:
+    """What the files do not say, and what stands in for it."""
+    tables = {"subscriptions": subscriptions, **({"events": events} if events is not None else {})}
+    drawn = [f"{DRAWN[c]} of {what}" for what, table in tables.items() for c in DRAWN if c not in table.columns]
+    notes = [f"your files do not say, so drawn at random: {', '.join(drawn)}"] if drawn else []
+    if events is None or not len(events):
+        return notes
+    lacking = [name for name in schema.names if name not in events.columns]
+    if lacking:
+        notes.append(f"{events.path} has no column {', '.join(lacking)}: no event has a value there")
+    if "time" in events.columns and (np.diff(events.convert("time", not_negative, None)) < 0).any():
+        notes.append(f"{events.path} is not in order of time: events are numbered by time, not by line")
+    return notes
 
 
 def _emptiness(table: Table | None, consequence: str) -> list[str]:

@@ -20,6 +20,9 @@ import pyarrow.parquet as pq
 from coverlay import CoverlayError, quoted
 from sim.workloads.contract import Floats
 
+OTHER_SEPARATORS = ";\t|"  # that programs write for a comma
+PANDAS_INDEX = "__index_level_"  # a column that pandas adds for itself
+
 
 class Table:
     """A file as lists of cells by column; an empty cell is None. `lines` is where rows are in a text file."""
@@ -93,6 +96,8 @@ def _read_csv(path: str) -> Table:
         header = [name.strip() for name in next(rows, [])]
         if not header:
             raise CoverlayError(f"{path} is empty; its first line names the columns")
+        if len(header) == 1 and (other := next((mark for mark in OTHER_SEPARATORS if mark in header[0]), None)):
+            raise CoverlayError(f"{path} separates columns by {other!r}; it must be a comma (and a decimal point)")
         repeated = [name for name in header if header.count(name) > 1]
         if repeated:
             raise CoverlayError(f"{path} has column {quoted(repeated[0])} more than once")
@@ -114,7 +119,7 @@ def _read_parquet(path: str) -> Table:
     if not table.num_columns:
         raise CoverlayError(f"{path} has no columns")
     columns = {}
-    for name in table.column_names:
+    for name in (name for name in table.column_names if not name.startswith(PANDAS_INDEX)):
         cells = table.column(name).to_pylist()
         # pandas writes a missing number as NaN.
         columns[name] = [None if isinstance(c, float) and math.isnan(c) else c for c in cells]
@@ -139,8 +144,16 @@ def _read_json_lines(path: str) -> Table:
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise CoverlayError(f"{where} has a key more than once: {quoted(line.strip())}")
+        return dict(pairs)
+
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=once)
+    except CoverlayError:
+        raise
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.report.told import read_told
+from analysis.report.told import Loss, read_told
 from sim.experiment.plan import plan
 from sim.experiment.sweep import run_sweep
-from sim.tell.keep import keep
+from sim.tell.keep import MOST_BROKERS, keep
 
 CRASHES = {
     "name": "crashes",
@@ -42,3 +42,21 @@ def test_a_sweep_without_losses_has_none(tmp_path: Path) -> None:
     planned = plan(quiet)
     keep(planned, tmp_path, run_sweep(planned, tmp_path))
     assert read_told(tmp_path).losses == ()
+
+
+def test_shares_of_brokers_are_of_all_that_was_lost_not_of_what_those_named_lost():
+    many = tuple((f"b{i}", 10) for i in range(MOST_BROKERS))  # of a network in which 20 brokers lost as much each
+    loss = Loss("r", ((0.0, 500, 200),), many, ())
+    assert (
+        loss.where() == "Clients of b0 lost most (5.0 % of all that was lost), then those of b1 (5.0 %) and b2 (5.0 %)."
+    )
+    assert (
+        Loss("r", ((0.0, 5, 5),), (("b1", 5),), ()).where() == "Clients of b1 lost most (100.0 % of all that was lost)."
+    )
+    assert Loss("r", ((0.0, 5, 0),), (), ()).where() == ""
+
+
+def test_a_damaged_file_is_said_where_its_notes_would_be(tmp_path):
+    assert read_told(tmp_path).notes == ()
+    (tmp_path / "told.json").write_text("{")
+    assert "told.json is damaged" in read_told(tmp_path).notes[0]

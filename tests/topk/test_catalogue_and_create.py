@@ -55,6 +55,8 @@ def test_unknown_names_and_options_list_the_valid_ones() -> None:
         topk.create("btree", empty)
     with pytest.raises(CoverlayError, match="it has: b, buffer, combine"):
         topk.create("sopt-rtree", empty, fanout=3)
+    with pytest.raises(CoverlayError, match="built over a catalogue, not over array"):
+        topk.create("scan", np.zeros((3, 2)))
     with pytest.raises(CoverlayError, match="exact, relaxed"):
         topk.create("scan", empty, semantics="fuzzy")
     with pytest.raises(CoverlayError, match="shape"):

@@ -121,7 +121,8 @@ def test_from_which_rate_on_a_broker_is_full() -> None:
     ]
     within = "99 % of the deliveries arrive within 4.5 ms at 500 events/s and within 19.8 ms at 2,200"
     assert answer(Findings(sweep(*points))).sentences == (
-        f"{within}; from 2,200 events/s on a broker has more work than time, and its queue grows without end.",
+        f"{within}; at 2,200 events/s, not yet at 1,000, a broker has more work than time: "
+        "its queue never stops growing.",
     )
     below = answer(Findings(sweep(*[(p, {**v, "event_load": 0.25}) for p, v in points]))).sentences
     assert below == (f"{within}; the busiest broker has work for at most 25.0 % of the time.",)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.load import LONG, in_words, loads, measured
+from analysis.report.summary import Summary
 from tests.analysis.report.test_summary import make
 
 WIDTH = 10.0
@@ -31,13 +32,20 @@ def found(busy: dict[int, list[float]], events: bool = True) -> Any:
     return load
 
 
+def of_one_setting(busy: dict[int, list[float]]) -> Summary:
+    summary = make([({}, {})])
+    return replace(summary, times=times(summary.runs["run"].iloc[0], busy))
+
+
 def test_no_time_left_for_long_is_overload_with_a_name() -> None:
-    load = found({0: [1.0] * 6, 1: [0.0, *([10.0] * LONG), 2.0]})
+    busy = {0: [1.0] * 6, 1: [0.0, *([10.0] * LONG), 2.0]}
+    load = found(busy)
     assert load.overloaded == ("Rome",)
     assert load.sentence.startswith(
         "Rome is overloaded while events are published: it has no time left from 10 to 40 ms"
     )
     assert "0.8 messages waiting for 2 ms" in load.sentence
+    assert in_words([load], of_one_setting(busy)) == [load.sentence]
     assert "while control messages spread" in found({1: [10.0] * LONG}, events=False).sentence
 
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from coverlay import CoverlayError
 from sim.capacity.load import Load
 from sim.capacity.search import LOWEST, MOST, NARROW, Search
-from sim.capacity.words import hasty, row, sentence, sentences
+from sim.capacity.words import few, hasty, row, sentence, sentences
 
 LIMIT = 40.0
 
 
 def load(p99: float = 10.0, load: float = 0.5, **changes: Any) -> Load:
     known: dict[str, Any] = {"where": "b7", "shares": {}, "messages": 2.0, "took": 0.25, "dropped": 0, "period": 900.0}
+    known["deliveries"] = 5000
     return Load(p99 / 2, p99, load, **{**known, **changes})
 
 
@@ -106,3 +107,19 @@ def test_events_that_are_over_at_once_are_noted() -> None:
     search = searched(lambda rate, _: load(load=rate / 1000, period=2e5 / rate))
     assert "workload.events" in hasty({"{}": search})[0]
     assert not hasty({"{}": searched(lambda rate, _: load(load=rate / 1000, period=1e6 / rate))})
+
+
+def test_a_percentile_of_few_deliveries_is_noted() -> None:
+    """Three events of one's own hold half a million events per second, says a search that says no more."""
+    search = searched(lambda rate, _: load(load=rate / 1000, deliveries=3))
+    assert "delivers only 3 times" in few({"{}": search})[0]
+    assert not few({"{}": searched(lambda rate, _: load(load=rate / 1000))})
+
+
+def test_large_numbers_are_written_as_people_do_and_no_work_saturates_nobody() -> None:
+    fast = searched(lambda rate, _: load(load=rate / 2e6))
+    assert row("{}", fast)[1] == "1,980,000"
+    assert "1,980,000 events/s are held" in sentence(fast)
+    assert "57,090 % of the time" in load(load=570.9).why_not(LIMIT)
+    idle = searched(lambda rate, _: load(p99=LIMIT if rate > 1e6 else 10.0, load=0.0))
+    assert "nothing takes time" in sentence(idle)

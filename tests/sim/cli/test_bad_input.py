@@ -82,6 +82,14 @@ BAD_SETTINGS = [
     ("sweep of an unknown key", "sweep.routing.speed=[1]", "speed"),
     ("sweep of a bad value", "sweep.covering.epsilon=[0.1, -0.1]", "-0.1"),
     ("sweep of the name", "sweep.name=['a']", "name"),
+    ("a latency that is no table", "overlay.latency=5", "overlay.latency = 5: it should be a table of keys"),
+    ("a list that is none", "seeds=1", "seeds = 1: it should be a list"),
+    ("a name of no letters", "name=''", "name = '': it should not be empty"),
+    (
+        "a profile that is not there",
+        "broker.service={kind='work', profile='mine'}",
+        "tiny.toml: unknown profile 'mine'",
+    ),
     ("setting without a value", "covering.epsilon", "key=value"),
     ("setting inside a value", "overlay.kind.deep=1", "kind"),
 ]
@@ -122,7 +130,7 @@ def test_all_mistakes_are_reported_at_once(tiny, tmp_path, capsys):
     ("content", "mentions"),
     [
         (b"name = ", "not a TOML file"),
-        (b"\xff\xfe\x00", "not a TOML file"),
+        (b"\xff\xfe\x00", "not a TOML file: it is not UTF-8 text"),
         (b"name = 3", "name"),
         (b'name = "a"\n[overlay]\nkind = 4', "overlay.kind"),
         (b'name = "a"\noverlay = 3', "overlay"),
@@ -144,6 +152,9 @@ def test_bad_files(content, mentions, tmp_path, capsys):
         (["analyze", "no-such-folder"], "no-such-folder"),
         (["report", "no-such-folder"], "there is no folder no-such-folder"),
         (["explain", "no-such-folder", "--event", "1"], "no-such-folder"),
+        (["reproduce", "--compare", "none.json"], "none.json cannot be read: No such file or directory"),
+        (["calibrate", "--out", "here"], "--out 'here' must end with .toml"),
+        (["calibrate", "--out", "/dev/null/here.toml"], "cannot be written: File exists; nothing was measured"),
     ],
 )
 def test_things_that_are_not_there(arguments, mentions, tmp_path, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import signal
@@ -39,6 +40,14 @@ EXPERIMENT = {
         {"routing.strategy": "covering"},
         {"routing.strategy": "hierarchical", "routing.root": 99},
     ],
+}
+CAPACITY = {
+    "name": "tiny",
+    "seeds": [1, 2],
+    "overlay": {"kind": "line", "brokers": 3, "latency": {"kind": "constant", "value": 2.0}},
+    "workload": {"kind": "uniform", "attributes": 1, "subscriptions": 20},
+    "arrivals": {"kind": "preloaded"},
+    "broker": {"service": {"kind": "constant", "value": 0.5}},
 }
 PATIENCE = 120  # seconds for a JVM to start on a busy machine
 
@@ -173,6 +182,24 @@ def test_a_folder_is_analysed_on_the_cluster_as_it_is_here(cluster, tmp_path):
     here = results(tmp_path)
     assert coverlay("analyze", str(tmp_path), "--master", cluster.url).returncode == 0
     same(here, results(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_capacity_search_asks_for_the_same_rates_on_the_cluster_and_here(cluster, tmp_path):
+    """Each round of rates is a sweep of its own: the session of the first has to serve them all."""
+    experiment = tmp_path / "tiny.toml"
+    experiment.write_text(to_toml(CAPACITY))
+    answers = {}
+    for name, options in (("cluster", ["--spark", cluster.url]), ("here", ["--jobs", "1"])):
+        out = tmp_path / name
+        done = coverlay("capacity", str(experiment), "--p99", "20", "--out", str(out), *options)
+        assert done.returncode == 0, done.stderr
+        held = json.loads((out / "told.json").read_text())["held"]
+        answers[name] = held, {run.name: run.record["trace_hash"] for run in find_runs(out).runs}
+    assert answers["cluster"] == answers["here"]
+    assert len(answers["here"][1]) > 2 * 3, "several rounds, each with both seeds"
+    assert "are held" in str(answers["here"][0])
+    same(results(tmp_path / "cluster"), results(tmp_path / "here"))
 
 
 def same(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> None:

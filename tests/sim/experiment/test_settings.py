@@ -306,3 +306,22 @@ def test_what_is_odd_in_files_is_noted(mine):
 
 def test_defaults_are_not_given():
     assert idle(parse({"name": "empty"}, "here")) == []
+
+
+def test_a_file_is_beside_the_experiment_that_names_it_and_where_one_is_if_set(inputs, tmp_path, monkeypatch):
+    """`coverlay run strategies --set overlay.file=mine.edges` is about the user's folder, not the installed package."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "mine.edges").write_text("x y 1\n")
+    (here / "own.toml").write_text('base = "disk"\n')
+    monkeypatch.chdir(here)
+    mine = str(here / "mine.edges")
+    for key in ("overlay.file", "sweep.overlay.file"):
+        value = "mine.edges" if key == "overlay.file" else ["mine.edges"]
+        made = load("strategies", {key: value})
+        assert {run.experiment.overlay.file for run in made.runs} == {mine}
+    whole = load("strategies", {"broker.service": {"kind": "work", "profile": "own.toml"}})
+    assert {run.experiment.broker.service.profile for run in whole.runs} == {str(here / "own.toml")}
+    (inputs / "x.toml").write_text('[sweep]\noverlay = [{ file = "o.edges" }]\n')
+    assert load(str(inputs / "x.toml")).runs[0].experiment.overlay.file == str(inputs / "o.edges")
+    assert load(str(inputs / "x.toml"), {"overlay.file": "mine.edges"}).runs[0].experiment.overlay.file == mine

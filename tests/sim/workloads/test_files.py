@@ -114,6 +114,7 @@ MISTAKES = [
     ("price_lo,price_hi\n1\n", None, "line 2 has 1 cells for 2 columns"),
     ("", None, "is empty; its first line names the columns"),
     ('price_lo\n"1\n', None, "cannot be read"),
+    ("price_lo;price_hi\n1;2\n", None, "subs.csv separates columns by ';'; it must be a comma"),
     ("text\nprice <\n", None, "line 2, column text: column 8: expected a number"),
     ("text\nprice < 1 and price > 2\n", None, "line 2, column text: subscription 0 can never match"),
     ("text,price_lo\ntrue,1\n", None, "has a column 'price_lo'; there may be: text, score"),
@@ -155,3 +156,31 @@ def test_one_nanosecond_timestamp_is_a_range(load):
     now = 1_700_000_000_000_000_000
     ((low, high),) = load(f"at_lo,at_hi\n{now},{now}\n", f"at\n{now}\n", None).schema.domain
     assert low == now < high
+
+
+def test_what_files_do_not_say_is_said(load):
+    (drawn,) = load("price_lo\n1\n", "price,year,issue\n5,2000,IBM\n").warnings
+    assert drawn.endswith(
+        "drawn at random: brokers of subscriptions, times of subscriptions, brokers of events, times of events"
+    )
+    whole = "price_lo,broker,time\n1,0,0\n"
+    assert load(whole, "price,year,issue,broker,time\n5,2000,IBM,0,1\n6,,,0,2\n").warnings == ()
+    lacking, unordered = load(whole, "price,broker,time\n5,0,2\n6,0,1\n").warnings
+    assert lacking.endswith("events.csv has no column year, issue: no event has a value there")
+    assert unordered.endswith("is not in order of time: events are numbered by time, not by line")
+
+
+def test_a_change_of_score_under_a_misspelt_id_is_not_silently_a_subscription_to_everything(load):
+    rows = "id,time,price_lo,broker,score\nann,0,5,0,1\nann,100,,,2\nzoe,200,,0,3\n"
+    assert [note for note in load(rows).warnings if "match every event (1, first in line 4)" in note]
+
+
+def test_a_json_key_given_twice_is_refused(tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"price_lo": 1, "price_lo": 2}\n')
+    with pytest.raises(CoverlayError, match="line 1 has a key more than once"):
+        load_workload(str(tmp_path / "s.jsonl"), None)
+
+
+def test_the_index_of_a_pandas_frame_is_no_attribute(tmp_path):
+    pd.DataFrame({"price_lo": [1.0, 2.0]}, index=[5, 7]).to_parquet(tmp_path / "s.parquet")
+    assert load_workload(str(tmp_path / "s.parquet"), None).schema.names == ("price",)

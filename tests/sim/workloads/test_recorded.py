@@ -169,3 +169,12 @@ def test_one_that_asks_for_more_or_moves_joins_and_leaves_there_too(tmp_path):
     tables, _ = run(mine, **{"matching.scope": "network"})
     assert "rerank" not in set(tables["operations"]["kind"])
     assert tables["run"]["missed"][0] == 0
+
+
+def test_recorded_events_that_wait_for_untimed_subscriptions_are_told(tmp_path):
+    """Times of a file of faults, say, are not those of the file of events then."""
+    path = write(tmp_path)
+    for subscriptions, told in ((SUBSCRIPTIONS, False), ("price_lo,broker\n0,Wien\n", True)):
+        (tmp_path / "subs.csv").write_text(subscriptions)
+        _, notes = simulate(load(str(path)).runs[0])
+        assert any("not from 0: subscriptions have no times" in note for note in notes) is told
