@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,11 @@ IDS = (-(2**63), -(2**63) + 1, -(2**53) - 1, -1, 0, 1, 7, 2**31, 2**53, 2**53 + 
 
 QUICK, MANY = 40, 2000
 DRAWS = pytest.mark.parametrize("draws", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
+
+
+def cases(count: int, family: int) -> Iterator[tuple[int, np.random.Generator]]:
+    """The number of each case and the chance it is drawn with; every family of methods has its own."""
+    return ((draw, np.random.default_rng([draw, family])) for draw in range(count))
 
 
 def palette(rng: np.random.Generator) -> list[float]:

@@ -68,41 +68,49 @@ def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: W
 
 @kernel
 def jump_search(
-    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats, slots: Slots
-) -> int:
-    """A slot that dominates each of the queries (n, D), or −1, into `slots`; returns the rows visited."""
+    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats
+) -> tuple[int, int]:
+    """(slot or −1, rows visited)."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
-    dimensions = queries.shape[1]
+    dimensions = query.shape[0]
     width = rows.shape[1]
     codes = np.empty(dimensions, np.int64)
     corner, target = np.zeros(width, np.uint64), np.zeros(width, np.uint64)
+    mirror(query, offset, scale, bits, codes)
+    interleave(codes, bits, corner)
+    at, inside, visited = 0, 0, 0
+    while at < meta[0]:
+        block = order[at]
+        if inside == count[block]:
+            at, inside = at + 1, 0
+            continue
+        i = block * BLOCK + inside
+        visited += 1
+        found = next_inside(rows[i], corner, dimensions * bits, dimensions, target)
+        if found == _INSIDE:
+            slot = np.int64(rows[i, width - 1])
+            if dominates(points, slot, query):
+                return int(slot), visited
+            inside += 1
+        elif found == _JUMP:
+            at, inside = locate(arrays, target)
+        else:
+            break
+    return -1, visited
+
+
+@kernel
+def _find_many(
+    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
+) -> tuple[Slots, int]:
+    found = np.empty(queries.shape[0], np.int64)
     visited = 0
-    for q in range(queries.shape[0]):
-        mirror(queries[q], offset, scale, bits, codes)
-        interleave(codes, bits, corner)
-        slots[q] = -1
-        at, inside = 0, 0
-        while at < meta[0]:
-            block = order[at]
-            if inside == count[block]:
-                at, inside = at + 1, 0
-                continue
-            i = block * BLOCK + inside
-            visited += 1
-            found = next_inside(rows[i], corner, dimensions * bits, dimensions, target)
-            if found == _INSIDE:
-                slot = np.int64(rows[i, width - 1])
-                if dominates(points, slot, queries[q]):
-                    slots[q] = slot
-                    break
-                inside += 1
-            elif found == _JUMP:
-                at, inside = locate(arrays, target)
-            else:
-                break
-    return visited
+    for i in range(queries.shape[0]):
+        found[i], rows = jump_search(arrays, points, offset, scale, bits, queries[i])
+        visited += rows
+    return found, visited
 
 
 class BigminIndex(ExactCurveIndex):
     name = "bigmin"
-    find = staticmethod(jump_search)
+    find, find_many = staticmethod(jump_search), staticmethod(_find_many)

@@ -68,19 +68,24 @@ class CurveIndex(CoveringIndex):
 
 
 class ExactCurveIndex(CurveIndex):
-    """A curve method with an exact kernel, which answers queries (n, D) into slots and returns the probes it took."""
+    """A curve method with an exact kernel, for one query and for many: (slot or slots, probes)."""
 
-    find: ClassVar[Callable[..., int]]
+    find: ClassVar[Callable[..., tuple[int, int]]]
+    find_many: ClassVar[Callable[..., tuple[Slots, int]]]
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: Bits = None) -> None:
         super().__init__(domain, epsilon, bits)
 
     def _search(self, query: Floats) -> int:
-        return int(self._search_many(query.reshape(1, -1))[0])
+        q = self._quantiser
+        slot, probes = self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        self.stats.probes += probes
+        self.stats.volume += 1.0
+        return slot
 
     def _search_many(self, queries: Floats) -> Slots:
         q = self._quantiser
-        slots = np.empty(len(queries), np.int64)
-        self.stats.probes += self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries, slots)
+        slots, probes = self.find_many(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries)
+        self.stats.probes += probes
         self.stats.volume += len(queries)
         return slots

@@ -34,72 +34,77 @@ def _same_prefix(left: Words, right: Words, bits: int) -> bool:
 
 
 @kernel
-def _find(
-    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats, slots: Slots
-) -> int:
-    """A slot that dominates each of the queries (n, D), or −1, into `slots`; returns the probes."""
+def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats) -> tuple[int, int]:
+    """(slot or −1, probes)."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
-    dimensions, width = queries.shape[1], rows.shape[1]
+    dimensions, width = query.shape[0], rows.shape[1]
     codes = np.empty(dimensions, np.int64)
     corner = np.zeros(width, np.uint64)
+    mirror(query, offset, scale, bits, codes)
+    interleave(codes, bits, corner)
     depth = dimensions * bits
     # One pending node per depth at most (the 1-child beside the path), plus the current one.
     prefixes = np.zeros((depth + 2, width), np.uint64)
     lengths = np.empty(depth + 2, np.int64)
     free = np.empty(depth + 2, np.uint64)  # bit j: coordinate j is below the corner already
     one = np.uint64(1)
-    probes = 0
-    for q in range(queries.shape[0]):
-        mirror(queries[q], offset, scale, bits, codes)
-        interleave(codes, bits, corner)
-        for w in range(width):
-            prefixes[0, w] = np.uint64(0)
-        lengths[0], free[0] = 0, np.uint64(0)
-        slots[q], top = -1, 1
-        while top and slots[q] < 0:
-            top -= 1
-            t, loose, prefix = lengths[top], free[top], prefixes[top]
-            at, inside = locate(arrays, prefix)
+    lengths[0], free[0] = 0, np.uint64(0)
+    top, probes = 1, 0
+    while top:
+        top -= 1
+        t, loose, prefix = lengths[top], free[top], prefixes[top]
+        at, inside = locate(arrays, prefix)
+        probes += 1
+        looked = 0
+        more = True
+        while at < meta[0] and looked <= _FEW:
+            block = order[at]
+            if inside == count[block]:
+                at, inside = at + 1, 0
+                continue
+            row = rows[block * BLOCK + inside]
+            if not _same_prefix(row, prefix, t):
+                more = False
+                break
+            if looked == _FEW and t < depth:
+                break
+            slot = np.int64(row[width - 1])
             probes += 1
-            looked = 0
-            more = True
-            while at < meta[0] and looked <= _FEW:
-                block = order[at]
-                if inside == count[block]:
-                    at, inside = at + 1, 0
-                    continue
-                row = rows[block * BLOCK + inside]
-                if not _same_prefix(row, prefix, t):
-                    more = False
-                    break
-                if looked == _FEW and t < depth:
-                    break
-                slot = np.int64(row[width - 1])
-                probes += 1
-                if dominates(points, slot, queries[q]):
-                    slots[q] = slot
-                    break
-                inside += 1
-                if t < depth:
-                    looked += 1
-            if not more or at == meta[0] or slots[q] >= 0:
-                continue  # the whole stretch was compared, or it has a cover
-            word, shift, j = t >> 6, np.uint64(63 - (t & 63)), t % dimensions
-            flag = one << np.uint64(j)
-            c = (corner[word] >> shift) & one
-            upper = (loose & flag) != 0 or c == one  # may the child with bit 1 be entered?
-            if upper:
-                prefixes[top] = prefix
-                prefixes[top + 1] = prefix
-                prefixes[top, word] |= one << shift
-                lengths[top], free[top] = t + 1, loose
-                top += 1
-            lengths[top] = t + 1
-            free[top] = loose | flag if c == one else loose
+            if dominates(points, slot, query):
+                return int(slot), probes
+            inside += 1
+            if t < depth:
+                looked += 1
+        if not more or at == meta[0]:
+            continue  # the whole stretch was compared
+        word, shift, j = t >> 6, np.uint64(63 - (t & 63)), t % dimensions
+        flag = one << np.uint64(j)
+        c = (corner[word] >> shift) & one
+        upper = (loose & flag) != 0 or c == one  # may the child with bit 1 be entered?
+        if upper:
+            prefixes[top] = prefix
+            prefixes[top + 1] = prefix
+            prefixes[top, word] |= one << shift
+            lengths[top], free[top] = t + 1, loose
             top += 1
-    return probes
+        lengths[top] = t + 1
+        free[top] = loose | flag if c == one else loose
+        top += 1
+    return -1, probes
+
+
+@kernel
+def _find_many(
+    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
+) -> tuple[Slots, int]:
+    found = np.empty(queries.shape[0], np.int64)
+    probes = 0
+    for i in range(queries.shape[0]):
+        found[i], looked = _find(arrays, points, offset, scale, bits, queries[i])
+        probes += looked
+    return found, probes
 
 
 class QuadtreeIndex(ExactCurveIndex):
     name = "quadtree"
-    find = staticmethod(_find)
+    find, find_many = staticmethod(_find), staticmethod(_find_many)

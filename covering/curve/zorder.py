@@ -138,11 +138,10 @@ class ZorderIndex(CurveIndex):
 
     def _finish(self, query: Floats) -> int:
         """Search everything, exactly; on the Z curve by jumps."""
-        q, slots = self._quantiser, np.empty(1, np.int64)
-        self.stats.probes += jump_search(
-            self._array.arrays, self._points, q.offset, q.scale, q.bits, query.reshape(1, -1), slots
-        )
-        return int(slots[0])
+        q = self._quantiser
+        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
+        self.stats.probes += visited
+        return slot
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
         """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""

@@ -8,7 +8,7 @@ import pytest
 import covering
 from tests.covering.oracles import covered, covers
 from tests.covering.strategies import EXACT_OPTIONS
-from tests.extremes import DRAWS, distinct_ids, interval, palette, tell
+from tests.extremes import DRAWS, cases, distinct_ids, interval, palette, tell
 
 
 def boxes(rng: np.random.Generator, values: list[float], count: int, attributes: int) -> np.ndarray:
@@ -21,8 +21,7 @@ def boxes(rng: np.random.Generator, values: list[float], count: int, attributes:
 @pytest.mark.parametrize("name", covering.methods())
 def test_covers_of_extreme_boxes(name, draws, capsys):
     compared = hits = 0
-    for draw in range(draws):
-        rng = np.random.default_rng([draw, 1])
+    for draw, rng in cases(draws, 1):
         values, attributes = palette(rng), int(rng.integers(1, 4))
         low, high = min(values), max(values)
         epsilon = 0.1 if covering.METHODS[name].takes_epsilon and draw % 4 == 3 else 0.0

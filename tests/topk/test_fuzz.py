@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import topk
-from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
+from tests.extremes import DRAWS, cases, distinct_ids, interval, one, palette, tell
 from tests.topk import oracles
 from tests.topk.test_conformance import build, dimensions_of
 
@@ -44,8 +44,7 @@ def rows(catalogue: topk.Catalogue, which: list[int]) -> topk.Catalogue:
 @pytest.mark.parametrize("name", topk.methods())
 def test_matches_of_extreme_boxes(name, semantics, draws, capsys):
     compared = matched = 0
-    for draw in range(draws // 2):
-        rng = np.random.default_rng([draw, 2])
+    for draw, rng in cases(draws // 2, 2):
         d = one(rng, dimensions_of(name))
         values = palette(rng)
         ids = distinct_ids(rng, int(rng.integers(0, 25)))

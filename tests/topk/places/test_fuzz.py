@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 import topk
-from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
+from tests.extremes import DRAWS, cases, distinct_ids, interval, one, palette, tell
 from topk.places import METHODS, PlacedEvent, from_located
 from topk.places.contract import SEMANTICS
 
@@ -35,8 +34,7 @@ def psi(subscription, event, place, far, semantics):
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_similarities_of_extreme_subscriptions(method, draws, capsys):
     compared = matched = 0
-    for draw in range(draws):
-        rng = np.random.default_rng([draw, 4])
+    for draw, rng in cases(draws, 4):
         values, semantics = palette(rng), one(rng, SEMANTICS)
         spots, alphas, weights = rng.choice(PLACES, 3).tolist(), rng.choice(ALPHAS, 2), rng.choice(WEIGHTS, 3)
 

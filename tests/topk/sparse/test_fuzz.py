@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import topk
-from tests.extremes import DRAWS, distinct_ids, interval, one, palette, tell
+from tests.extremes import DRAWS, cases, distinct_ids, interval, one, palette, tell
 from tests.topk.sparse import oracles, strategies
 from topk.sparse import METHODS
 from topk.sparse.scores import SCORES
@@ -39,8 +39,7 @@ def expression(rng: np.random.Generator, values: list[float], attributes: list[i
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_matches_of_extreme_expressions(method, draws, capsys):
     compared = matched = 0
-    for draw in range(draws):
-        rng = np.random.default_rng([draw, 3])
+    for draw, rng in cases(draws, 3):
         values, (own, theirs) = palette(rng), one(rng, (TINY, TINY, HUGE))
         weights, event_weights = rng.choice(own, 3).tolist(), rng.choice(theirs, 2).tolist()
         attributes = rng.permutation(DIMENSIONS)[: one(rng, (2, 3, 6, 30))].tolist()
