@@ -15,6 +15,7 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/coverlay list >/dev/null  # compiles the sources and fills the cache of lists: the first one takes a second
 	@touch $@
 
 # Spark needs Java 17 or newer. Where we may not install it the libraries still work, so this never fails.

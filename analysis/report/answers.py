@@ -60,7 +60,7 @@ def after_failures(findings: Findings) -> Answer | None:
         _lost(findings),
         span(findings, "outage_mean", "From a failure until everything is whole again it takes, on average"),
         span(findings, "repair_mean", "Repair itself, from the restart or the mended link on, takes"),
-        *(loss.where() for loss in told[:1]),
+        *(loss.where(_title(findings, loss.run) if len(told) > 1 else "") for loss in told[:1]),
     )
     over_time = {
         "kind": "times",

@@ -40,14 +40,16 @@ class Loss:
             if required
         ]
 
-    def where(self) -> str:
+    def where(self, setting: str = "") -> str:
+        """Whose clients lost most, in this setting if there are others."""
         total = sum(lost for _, _, lost in self.times)  # `brokers` are only those that lost most
         shares = [(name, number_text(lost / total, "share")) for name, lost in self.brokers[:3]] if total else []
         if not shares:
             return ""
         (name, share), *others = shares
         then = f", then those of {' and '.join(f'{name} ({share})' for name, share in others)}" if others else ""
-        return f"Clients of {name} lost most ({share} of all that was lost){then}."
+        clients = f"With {setting}, clients" if setting else "Clients"
+        return f"{clients} of {name} lost most ({share} of all that was lost){then}."
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from sim.experiment.reference import Setting
 Rows = list[tuple[str, str]]
 PACKAGES = ("analysis", "broker", "covering", "routing", "sim", "topk")
 SOURCES = (".py", ".toml")
+ROOT = Path(__file__).parents[2]
 
 
 def _described(registry: Mapping[str, Any]) -> Rows:
@@ -103,23 +104,23 @@ def settings() -> list[Setting]:
 
 def _kept(what: str, make: Callable[[], list[Any]]) -> list[Any]:
     """Rows of plain values, from the cache if no source file changed since they were kept."""
-    kept = user_cache() / "lists" / f"{what}-{_state_of_sources()}.json"
+    clone = f"{what}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"  # clones keep theirs beside each other
+    kept = user_cache() / "lists" / f"{clone}-{_state_of_sources(ROOT)}.json"
     with suppress(OSError, ValueError):
         found: list[Any] = json.loads(kept.read_text(encoding="utf-8"))
         return found
     rows = make()
     with suppress(OSError):  # a cache that cannot be written only costs time
         kept.parent.mkdir(parents=True, exist_ok=True)
-        for old in kept.parent.glob(f"{what}-*.json"):
+        for old in kept.parent.glob(f"{clone}-*.json"):
             old.unlink(missing_ok=True)
         kept.write_text(json.dumps(rows), encoding="utf-8")
     return rows
 
 
 @cache
-def _state_of_sources() -> str:
+def _state_of_sources(root: Path) -> str:
     """Names, sizes and times of all files that a list could come from."""
-    root = Path(__file__).parents[2]
     files = [file for package in PACKAGES for file in sorted((root / package).rglob("*")) if file.suffix in SOURCES]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]

@@ -211,7 +211,8 @@ def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     assert [row["y"] for row in picture["rows"]] == [0.1, 1.0], "a bin without events has no share"
     assert len({row["series"] for row in picture["rows"]}) == 1
     assert "state kept) = " in picture["rows"][0]["series"]
-    assert "clients of Paris (80.0 %), Rome (20.0 %)" in found.sentences[-1]
+    assert "With " in found.sentences[-1], "of which setting it is said"
+    assert "Paris lost most (80.0 % of all that was lost), then those of Rome (20.0 %)" in found.sentences[-1]
 
 
 @pytest.mark.parametrize(

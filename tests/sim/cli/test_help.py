@@ -76,14 +76,17 @@ def test_help_loads_nothing_and_what_was_listed_before_is_listed_without_loading
 
 def test_a_kept_list_is_made_again_when_a_source_changed(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(lists, "_state_of_sources", lambda: "before")
+    monkeypatch.setattr(lists, "_state_of_sources", lambda root: "before")
     monkeypatch.setitem(LISTS, "strategies", lambda: [("old", "a sentence")])
     assert lists.listed("strategies") == [("old", "a sentence")]
     monkeypatch.setitem(LISTS, "strategies", lambda: [("new", "a sentence")])
     assert lists.listed("strategies") == [("old", "a sentence")]
-    monkeypatch.setattr(lists, "_state_of_sources", lambda: "after")
+    monkeypatch.setattr(lists, "_state_of_sources", lambda root: "after")
     assert lists.listed("strategies") == [("new", "a sentence")]
     assert len(list((tmp_path / "coverlay" / "lists").iterdir())) == 1
+    monkeypatch.setattr(lists, "ROOT", tmp_path)  # another clone of the same user
+    assert lists.listed("strategies") == [("new", "a sentence")]
+    assert len(list((tmp_path / "coverlay" / "lists").iterdir())) == 2, "which makes nobody else load everything again"
 
 
 @pytest.mark.parametrize("what", sorted(LISTS))
