@@ -54,9 +54,3 @@ def test_shares_of_brokers_are_of_all_that_was_lost_not_of_what_those_named_lost
         Loss("r", ((0.0, 5, 5),), (("b1", 5),), ()).where() == "Clients of b1 lost most (100.0 % of all that was lost)."
     )
     assert Loss("r", ((0.0, 5, 0),), (), ()).where() == ""
-
-
-def test_a_damaged_file_is_said_where_its_notes_would_be(tmp_path):
-    assert read_told(tmp_path).notes == ()
-    (tmp_path / "told.json").write_text("{")
-    assert "told.json is damaged" in read_told(tmp_path).notes[0]

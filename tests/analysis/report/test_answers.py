@@ -241,12 +241,14 @@ def test_brokers_at_one_place_are_drawn_side_by_side() -> None:
     assert (at[[0, 3]] == [[0, 0], [10, 5]]).all(), "the first at a place stays there"
 
 
-def test_told_is_read_as_it_was_written_and_nonsense_is_nothing(tmp_path: Any) -> None:
+def test_told_is_read_as_it_was_written_and_nonsense_is_only_a_note(tmp_path: Any) -> None:
     from analysis.report.told import FILE, read_told
 
     assert read_told(tmp_path) == Told()
     (tmp_path / FILE).write_text("{")
-    assert read_told(tmp_path) == Told()
+    assert read_told(tmp_path) == Told(
+        (f"{tmp_path / FILE} is damaged: notes, stories and what was lost where are missing here",)
+    )
     loss = {"run": "r", "times": [[0.0, 2, 1]], "brokers": [["b", 1]], "marks": []}
     (tmp_path / FILE).write_text(json.dumps({"notes": ["n"], "stories": ["s"], "losses": [loss]}))
     assert read_told(tmp_path) == Told(("n",), ("s",), (Loss("r", ((0.0, 2, 1),), (("b", 1),), ()),))
