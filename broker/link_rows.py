@@ -147,7 +147,7 @@ def ask(address: int, event: Any) -> Any:
 
 @kernel(inner=True)
 def _ask(t: Any, event: Any) -> Any:
-    found, sliced, compared, blocks = any_match(t, event)
+    found, sliced, compared, blocks = any_match(t, event, t.residues)
     t.read += compared + blocks
     return found, sliced, compared, blocks
 
@@ -185,29 +185,34 @@ def ask_all(address: int, source: int, event: Any) -> Any:
 
 
 @kernel(inner=True)
-def any_match(t: Any, event: Any) -> Any:
-    """(does any entry match?, was a static part asked: 1 or 0, entries compared, blocks of 64 looked at)"""
+def any_match(t: Any, event: Any, residues: Any) -> Any:
+    """(does any entry match?, was a static part asked: 1 or 0, entries compared, blocks of 64 looked at)
+
+    `residues`: as in local_rows.find_best.
+    """
     sliced = compared = blocks = 0
     if t.built > 0:
         note_event(t.scratch, event)
-        found = _static_match(t, event)
+        found = _static_match(t, event, residues)
         sliced, compared, blocks = 1, t.scratch.work[0], t.scratch.work[1]
         if found:
             return True, sliced, compared, blocks
-    found, scanned = _relaxed_match(t, event) if t.relaxed else _tail_match(t, event)
+    if residues is not None and t.relaxed:
+        found, scanned = _relaxed_match(t, event)
+    else:
+        found, scanned = _tail_match(t, event, residues)
     return found, sliced, compared + scanned, blocks
 
 
 @kernel(inner=True)
-def _static_match(t: Any, event: Any) -> bool:
-    scratch, residues, ask = t.scratch, t.static_residue, np.int64(1)
+def _static_match(t: Any, event: Any, residues: Any) -> bool:
+    scratch, residue, ask = t.scratch, t.static_residue, np.int64(1)
     while True:
         room_for_ranks(scratch, ask)
         ranks = scratch.ranks
         found = exact(t.layout, scratch.point, ask, ranks, scratch.work, scratch.notes)
         for i in range(found):
-            residue = residues[ranks[i]]
-            if residue == PLAIN or admits(t.residues, residue, event):
+            if admits(residues, residue[ranks[i]], event):
                 return True
         if found < ask:
             return False
@@ -215,7 +220,7 @@ def _static_match(t: Any, event: Any) -> bool:
 
 
 @kernel(inner=True)
-def _tail_match(t: Any, event: Any) -> Any:
+def _tail_match(t: Any, event: Any, residues: Any) -> Any:
     """Scan up to the first entry of which all holds. NaN (missing) fails every comparison.
 
     No branch on a single comparison: which of them fail is unpredictable, and a wrong guess takes as long as an entry.
@@ -229,7 +234,7 @@ def _tail_match(t: Any, event: Any) -> Any:
                 break
             value = event[j]
             hit &= (lo[row, i] <= value) & (value <= hi[row, i])
-        if hit and (residue[row] == PLAIN or admits(t.residues, residue[row], event)):
+        if hit and admits(residues, residue[row], event):
             return True, row + 1
     return False, t.filled
 

@@ -204,7 +204,7 @@ def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
     and arrays that a kernel makes take Python longer to receive than to make.
     """
     t = local_at(address)
-    size, entries, blocks = find_best(t, event, len(ids))
+    size, entries, blocks = find_best(t, event, len(ids), t.residues)
     found, worth = t.scratch.ids, t.scratch.scores
     for i in range(size):
         ids[i], scores[i] = found[i], worth[i]
@@ -215,14 +215,17 @@ def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
 def serve(address: int, served: int, event: Any, k: int) -> Any:
     """The k best, all if k is negative, go to the served rows at an address; the same counts as those of `top`."""
     t = local_at(address)
-    size, entries, blocks = find_best(t, event, k)
+    size, entries, blocks = find_best(t, event, k, t.residues)
     add_best(served_at(served), t.scratch.ids, t.scratch.scores, size)
     return size, entries, blocks
 
 
 @kernel(inner=True)
-def find_best(t: Any, event: Any, k: int) -> Any:
-    """(number of answers, entries compared, blocks looked at); the answers are in the scratch, best first."""
+def find_best(t: Any, event: Any, k: int, residues: Any) -> Any:
+    """(number of answers, entries compared, blocks looked at); the answers are in the scratch, best first.
+
+    `residues`: those of the table; None where matching is exact and no row has one, which compiles only that.
+    """
     live, tail, scratch = t.used - t.dead, t.used - t.built, t.scratch
     k = live if k < 0 else min(k, live)
     if k == 0:
@@ -231,21 +234,21 @@ def find_best(t: Any, event: Any, k: int) -> Any:
     note_event(scratch, event)
     ids, scores, size = scratch.ids[:k], scratch.scores[:k], np.int64(0)
     if t.built > 0:
-        size = _static_top(t, event, ids, scores)
+        size = _static_top(t, event, ids, scores, residues)
     if tail > 0:
-        size = _tail_top(t, event, ids, scores, size)
+        size = _tail_top(t, event, ids, scores, size, residues)
     if tail > 0 or t.relaxed:
         in_order(scores, ids, size)
     return size, scratch.work[0] + tail, scratch.work[1]
 
 
 @kernel(inner=True)
-def _static_top(t: Any, event: Any, ids: Any, scores: Any) -> Any:
+def _static_top(t: Any, event: Any, ids: Any, scores: Any, residues: Any) -> Any:
     """The best of the static part; their number. A heap where more may come, else best first."""
     scratch = t.scratch
-    if t.relaxed:
+    if residues is not None and t.relaxed:
         return relaxed(t.layout, t.columns.ids, scratch.point, ids, scores, scratch.work)
-    size = _static_exact(t, event, ids, scores)
+    size = _static_exact(t, event, ids, scores, residues)
     if t.used > t.built:  # the worst first is a heap
         for i in range(size // 2):
             j = size - 1 - i
@@ -254,7 +257,7 @@ def _static_top(t: Any, event: Any, ids: Any, scores: Any) -> Any:
 
 
 @kernel(inner=True)
-def _static_exact(t: Any, event: Any, ids: Any, scores: Any) -> Any:
+def _static_exact(t: Any, event: Any, ids: Any, scores: Any, residues: Any) -> Any:
     columns, residue, scratch, k = t.columns, t.residue, t.scratch, len(ids)
     ask = min(k + (_SPARE if t.residual > 0 else 0), t.built)
     while True:
@@ -263,7 +266,7 @@ def _static_exact(t: Any, event: Any, ids: Any, scores: Any) -> Any:
         found = exact(t.layout, scratch.point, ask, ranks, scratch.work, scratch.notes)
         for i in range(found):
             rank = ranks[i]
-            if size < k and (residue[rank] == PLAIN or admits(t.residues, residue[rank], event)):
+            if size < k and admits(residues, residue[rank], event):
                 ids[size], scores[size] = columns.ids[rank], columns.scores[rank]
                 size += 1
         if size == k or found < ask or ask == t.built:
@@ -272,13 +275,13 @@ def _static_exact(t: Any, event: Any, ids: Any, scores: Any) -> Any:
 
 
 @kernel(inner=True)
-def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
+def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int, residues: Any) -> int:
     """Scan the tail, and offer what matches to a heap of `size`; its new size."""
     columns, residue, k = t.columns, t.residue, len(ids)
     mask, total, hits = t.scratch.mask, t.scratch.total, t.scratch.hits
     for start in range(t.built, t.used, BLOCK):
         stop = min(start + BLOCK, t.used)
-        if t.relaxed:
+        if residues is not None and t.relaxed:
             block_relaxed(columns, event, event, start, stop, mask, total)
         else:
             block_exact(columns, event, event, start, stop, mask)
@@ -288,10 +291,12 @@ def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int) -> int:
             found += mask[i]
         for at in range(found):
             i = hits[at]
-            place, score = start + i, total[i] if t.relaxed else columns.scores[start + i]
+            place, score = start + i, columns.scores[start + i]
+            if residues is not None and t.relaxed:
+                score = total[i]
             if size == k and score < scores[0]:
                 continue
-            if residue[place] != PLAIN:
+            if residues is not None and residue[place] != PLAIN:
                 score = _true_score(t, place, event, score)
             if score == score:
                 size = offer(scores, ids, size, score, columns.ids[place])

@@ -82,7 +82,11 @@ def is_in(r: Any, term: int, value: float) -> bool:
 
 @kernel(inner=True)
 def admits(r: Any, residue: int, event: Any) -> bool:
-    """Does an event satisfy a residue, all of whose attributes it has?"""
+    """Does an event satisfy a residue, all of whose attributes it has? None for `r`: there are no residues."""
+    if r is None:
+        return True
+    if residue == PLAIN:
+        return True
     for term in range(r.first[residue], r.first[residue + 1]):
         if is_in(r, term, event[r.attribute[term]]) != (r.listed[term] == 1):
             return False

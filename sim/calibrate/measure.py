@@ -200,7 +200,7 @@ def _ask_all(address: int, events: Any) -> Any:
     """Hold events against a neighbour's table: how many in slices, entries compared, blocks looked at."""
     rows, in_slices, entries, looked = link_rows.link_at(address), 0, 0, 0
     for e in range(len(events)):
-        _, sliced, compared, blocks = link_rows.any_match(rows, events[e])
+        _, sliced, compared, blocks = link_rows.any_match(rows, events[e], None)
         in_slices += sliced
         entries += compared
         looked += blocks
@@ -267,7 +267,7 @@ def _top_all(address: int, events: Any, k: int) -> Any:
     """Find the k best for events; entries compared, blocks looked at."""
     rows, entries, looked = local_rows.local_at(address), 0, 0
     for e in range(len(events)):
-        _, compared, blocks = local_rows.find_best(rows, events[e], k)
+        _, compared, blocks = local_rows.find_best(rows, events[e], k, None)
         entries += compared
         looked += blocks
     return entries, looked

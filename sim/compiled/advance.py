@@ -16,7 +16,7 @@ from sim.compiled.calendar import pop
 from sim.compiled.link_ledgers import make_nodes
 from sim.compiled.processing import arrive, client_acts, must_wait, process
 from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
-from sim.compiled.state import inlined
+from sim.compiled.state import inlined, inner
 from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
 
 # Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated; an event
@@ -25,7 +25,7 @@ DONE, DRAW, TAKE_TRACE, UPDATE, BUILD = 0, 1, 2, 3, 4
 BLOCK = 1 << 16  # rows of a table of the trace that are taken away at once: they are still in a cache
 
 
-@inlined
+@inner
 def _take_sample(w: Any) -> None:
     """The present size of every table: the clients' of each broker, then by wire, then what is pruned by wire."""
     run, brokers, wires = w.run[0], w.brokers, w.wires
@@ -72,14 +72,20 @@ def _sample_tables(w: Any) -> None:
 
 
 @kernel
-def advance(w: Any) -> int:
-    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD."""
+def advance(w: Any, residues: Any) -> int:
+    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD.
+
+    `residues`: those of the run; None if there are none and matching is exact, which compiles nothing else.
+    """
     run, wires = w.run[0], w.wires
     servers, clients = len(wires), len(wires) + len(w.brokers)
-    if run.held >= 0:
-        process(w, run.held, run.held_broker)
-        run.held = -1
+    m, broker = run.held, run.held_broker
+    run.held = -1
     while True:
+        if m >= 0:
+            process(w, m, broker, residues)
+            if run.update_first < run.update_last:
+                return UPDATE
         if run.begun >= 0:
             if run.service == EXPONENTIAL and w.brokers[run.begun].drawn == w.service_draws.shape[1]:
                 return DRAW
@@ -89,13 +95,13 @@ def advance(w: Any) -> int:
         if _trace_is_long(w):
             return TAKE_TRACE
         make_nodes(w, run.widest)
-        m, broker = -1, run.ended
+        m, broker, arrives = -1, run.ended, False
         if broker >= 0:
             run.ended = -1
             m = dequeue(w, broker)
         elif not _clients_wait(w):
             broker = w.timeline[run.position].broker
-            m = arrive(w, client_acts(w), broker)
+            m, arrives = client_acts(w), True
             run.clients = ACTING
         else:
             _sample_tables(w)
@@ -104,7 +110,7 @@ def advance(w: Any) -> int:
             run.now, what = w.calendar[0].time, w.calendar[0].what
             if what < servers:
                 broker = wires[what].target
-                m = arrive(w, take_off(w, what), broker)
+                m, arrives = take_off(w, what), True
             else:
                 run.calls = pop(w.calendar, run.calls)
                 if what < clients:
@@ -114,9 +120,7 @@ def advance(w: Any) -> int:
                 else:
                     _take_sample(w)
                     run.sampler = ACTING
-        if m >= 0:
-            if must_wait(w, m, broker):
-                return BUILD
-            process(w, m, broker)
-            if run.update_first < run.update_last:
-                return UPDATE
+        if arrives:
+            m = arrive(w, m, broker)
+        if m >= 0 and must_wait(w, m, broker):
+            return BUILD

@@ -42,7 +42,8 @@ def load(
     order, first, inputs = _order(routes)
     own = np.argsort(homes, kind="stable")
     own_first = np.searchsorted(homes[own], np.arange(brokers + 1))
-    _load(world, curve, extra, budget, np.ascontiguousarray(homes), order, first, inputs, own, own_first)
+    passed = np.zeros((len(routes), 2), np.int64)  # of each route: first and last of what it passed on
+    _load(world, curve, extra, budget, np.ascontiguousarray(homes), order, first, inputs, own, own_first, passed)
 
 
 def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
@@ -86,11 +87,11 @@ def _load(
     inputs: Any,
     own: Any,
     own_first: Any,
+    passed_first: Any,
 ) -> None:
     run = w.run[0]
     run.loading = True
     _enter_clients(w, homes)
-    passed_first = np.zeros((len(w.routes), 2), np.int64)  # of each route: first and last of what it passed on
     for at in range(len(order)):
         route = order[at]
         passed_first[route, 0] = run.passed
@@ -147,7 +148,8 @@ def _pass_on(
 ) -> None:
     """Decide about everything that reaches a route's source, in the order of operations: a merge by a heap."""
     run, source, heap, waiting = w.run[0], w.routes[route].source, np.empty(len(inputs), w.calendar.dtype), 0
-    places, cursor, last = np.empty_like(inputs), np.empty_like(inputs), np.empty_like(inputs)
+    count = len(inputs)
+    places, cursor, last = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(len(inputs)):
         places[i] = _place_among(w, route, inputs[i])
         if inputs[i] == CLIENTS:
@@ -194,7 +196,7 @@ def _take_in(w: Any, curve: Any, extra: Any, budget: Any, route: int, first: int
             for onward in range(w.learn_first[table.part], w.learn_first[table.part + 1]):
                 if w.routes[w.learn[onward]].target != table.source:
                     new_node(w, np.int64(w.nodes[node].subscription), w.learn[onward])
-        if run.prunes:
+        if extra is not None and run.prunes:
             w.wires[table.wire].known += 1
             run.update_kind, run.update_operation = SUBSCRIBE, w.passed[at].operation
             run.update_first, run.update_last = w.nodes[node].child, w.nodes[node].child + 1

@@ -39,7 +39,7 @@ _TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = (
 )
 
 
-@inlined
+@inner
 def points_of(w: Any, s: int) -> Any:
     """The dominance points of an index, by slot."""
     index = w.indexes[s]
@@ -51,26 +51,26 @@ def _words_in(region: Any, width: int, first: int, count: int) -> Any:
     return region[width * first : width * (first + count)].reshape((width, count))
 
 
-@inlined
+@inner
 def words_of(w: Any, s: int) -> Any:
     """The packed words of an index: (words per entry, slots)."""
     index = w.indexes[s]
     return _words_in(w.index_words, w.guards.shape[0], index.row, index.capacity)
 
 
-@inlined
+@inner
 def owners_of(w: Any, s: int) -> Any:
     index = w.indexes[s]
     return w.index_owners[index.row : index.row + index.capacity]
 
 
-@inlined
+@inner
 def tops_of(w: Any, s: int) -> Any:
     index = w.indexes[s]
     return w.index_tops[index.top : index.top + index.tops]
 
 
-@inlined
+@inner
 def _top_words_of(w: Any, s: int, nodes: int) -> Any:
     return _words_in(w.index_top_words, w.guards.shape[0], w.indexes[s].top, nodes)
 
@@ -286,18 +286,23 @@ def rebuild(w: Any, s: int) -> None:
     index, domain = w.indexes[s], w.domain
     held, in_tree = index.held, index.method == KDTREE
     points, owners, tops = points_of(w, s)[:held], owners_of(w, s), tops_of(w, s)
-    sizes = volumes(points, domain)
-    order = ascending(-sizes, np.empty(held, w.calendar.dtype))
+    keys = volumes(points, domain)
+    for slot in range(held):
+        keys[slot] = -keys[slot]  # the largest first
+    order = ascending(keys, np.empty(held, w.calendar.dtype))
     if in_tree:
-        rest = order[FRONT:].copy()
-        placed = bucket_order(_taken(points, rest), w.box)
+        placed = bucket_order(_taken(points, order[FRONT:]), w.box)
         for i in range(len(placed)):
-            order[FRONT + i] = rest[placed[i]]
+            placed[i] = order[FRONT + placed[i]]
+        for i in range(len(placed)):
+            order[FRONT + i] = placed[i]
     else:
         flat = tops.reshape(tops.size)
         for block in range(0, held, SCAN_BLOCK):
-            flat[block // SCAN_BLOCK] = sizes[order[block]]
-    there, who = _taken(points, order), owners[order]
+            flat[block // SCAN_BLOCK] = -keys[order[block]]
+    there, who = _taken(points, order), np.empty(held, np.int64)
+    for slot in range(held):
+        who[slot] = owners[order[slot]]
     for slot in range(held):
         for j in range(points.shape[1]):
             points[slot, j] = there[slot, j]
@@ -318,7 +323,7 @@ def rebuild(w: Any, s: int) -> None:
     pack_stored(tops, FIRST, nodes, fields_of(w), _top_words_of(w, s, nodes))
 
 
-@inlined
+@inner
 def _taken(points: Any, order: Any) -> Any:
     rows = np.empty((order.shape[0], points.shape[1]))
     for i in range(order.shape[0]):

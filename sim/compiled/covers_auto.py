@@ -7,7 +7,7 @@ from typing import Any
 from covering.auto import ATTRIBUTES, FEW, MANY, REVIEW, STAY
 from sim.compiled.covers import take_over
 from sim.compiled.records import KDTREE, PACKED
-from sim.compiled.state import inlined
+from sim.compiled.state import inlined, inner
 
 
 @inlined
@@ -18,7 +18,7 @@ def begin(w: Any, s: int, checks: int, hits: int) -> None:
     index.next_review = checks + REVIEW
 
 
-@inlined
+@inner
 def review(w: Any, s: int, checks: int, hits: int) -> None:
     """Decide again which method works, from what happened since the last time: AutoIndex._review."""
     index = w.indexes[s]

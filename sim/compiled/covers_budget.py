@@ -14,7 +14,7 @@ import numpy as np
 from covering.packed import find_largest_first, volume
 from covering.packed_words import SCAN_BLOCK, pack_stored
 from sim.compiled.covers import fields_of, owners_of, points_of, tops_of, words_of
-from sim.compiled.state import inlined, inner
+from sim.compiled.state import inner
 
 
 @inner
@@ -24,7 +24,7 @@ def _size(w: Any, point: Any) -> float:
     return np.inf if np.isnan(size) else size
 
 
-@inlined
+@inner
 def search_largest(w: Any, s: int, query: Any, budget: int) -> Any:
     """(slot or −1, probes, fraction searched, capped), as `covers.search`."""
     index, points = w.indexes[s], points_of(w, s)

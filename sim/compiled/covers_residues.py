@@ -1,6 +1,6 @@
 """Residues among the covering indexes (covers.py): `Residue.implied_by` of covering/residue.py on flat arrays.
 
-A run without residues and sieves passes None in their place and compiles none of this.
+A lazy run without residues passes None in their place and compiles none of this.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Engine:
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
         """Until nothing is under way any more; `tell` hears the simulated time now and then."""
         world = self.world
-        while (stopped := advance(world)) != DONE:
+        while (stopped := advance(world, self._residues)) != DONE:
             tell(self.now)
             if stopped == UPDATE:
                 update_ledgers(world, self._curve, self._extra, self._budget)
@@ -252,7 +252,8 @@ class Engine:
         subscriptions = np.zeros(count, r.SUBSCRIPTION)
         subscriptions["home"], subscriptions["node"] = self.homes, -1
         subscriptions["score"] = workload.scores
-        if self.settings.routing.semantics == "relaxed" and count:
+        relaxed = self.settings.routing.semantics == "relaxed"
+        if relaxed and count:
             subscriptions["group"] = _numbered(workload.mentioned)
         if self._run["strategy"][0] == r.IDENTITY and count:
             # Equal Filter.key and group; + 0.0 makes −0 and 0 the same, which they are not in a residue.
@@ -269,7 +270,9 @@ class Engine:
         for row, residue in workload.residues.items():
             subscriptions["residue"][row] = residues.number(residue)
         whole = np.zeros(d, np.bool_) if integral is None else np.array(integral, np.bool_)
-        self._extra = (residues.rows, whole) if workload.residues or self._run["prunes"][0] else None
+        self._residues = residues.rows if workload.residues or relaxed else None
+        retracts = self.settings.mode != "lazy"
+        self._extra = (residues.rows, whole) if workload.residues or retracts else None
         timeline = np.empty(len(line), r.ACT)
         timeline["time"], timeline["kind"], timeline["index"] = line.time, line.kind, line.index
         timeline["broker"] = line.broker

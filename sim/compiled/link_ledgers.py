@@ -141,12 +141,12 @@ def _record(
     row.pages, row.round_trips, row.took = pages, round_trips, took
 
 
-@inlined
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, extra: Any, budget: Any) -> None:
+@inner
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, curve: Any, extra: Any, budget: Any) -> None:
     """Take back what is sent but now covered; what it held back is held back by the coverer."""
     nodes = w.nodes
     for node in others:
-        unstore(w, node, budget)
+        unstore(w, node, curve, extra, budget)
         dependant = np.int64(nodes[node].first)
         nodes[node].first, nodes[node].last = -1, -1
         _suppress(w, node, coverer)
@@ -167,24 +167,25 @@ def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: An
         outcome = SUPPRESSED
         _suppress(w, node, witness)
     else:
-        active = run.active or is_sieve(w, node)
-        if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
-            others = covered_by(w, node, extra)
-        store(w, node, budget)
+        if extra is not None:
+            active = run.active or is_sieve(w, node)
+            if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
+                others = covered_by(w, node, extra)
+        store(w, node, curve, extra, budget)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
         _tell(w, node, SUBSCRIBE, operation, hop, extra)
-        if len(others):
-            _retract(w, others, node, operation, hop, extra, budget)
+        if extra is not None and len(others):
+            _retract(w, others, node, operation, hop, curve, extra, budget)
 
 
 @inlined
-def _leave(w: Any, node: int, budget: Any) -> bool:
+def _leave(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> bool:
     """A node leaves its route; False if it was held back, so that nothing has to be sent."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:
-        unstore(w, node, budget)
+        unstore(w, node, curve, extra, budget)
     else:
         _forget_dependant(w, node)
     nodes[node].coverer = ABSENT
@@ -197,7 +198,7 @@ def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
 
     `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
-    neither residues nor sieves, which compiles nothing for them.
+    neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
     `budget`: the boxes that `budget` looks at; None for other methods, which do not compile it.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
     """
@@ -207,7 +208,7 @@ def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
         at: Any = node
         following, outcome = NONE, FORWARDED
         if kind == UNSUBSCRIBE:
-            if not _leave(w, node, budget):
+            if not _leave(w, node, curve, extra, budget):
                 continue
             at, outcome = np.int64(nodes[node].first), EXPOSED
             nodes[node].first, nodes[node].last = -1, -1

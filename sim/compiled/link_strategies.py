@@ -98,7 +98,8 @@ def _search_chain(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any
                 link.hits += 1
             elif may_miss and run.ask_exact and any_at_all:
                 exact = 1
-            if (run.auto or sieve) and link.checks >= index.next_review:
+            is_due = (run.auto or sieve) and link.checks >= index.next_review
+            if (curve is None or extra is not None) and is_due:
                 covers_auto.review(w, s, link.checks, link.hits)
         s = index.next
     if asked != 1:
@@ -146,17 +147,24 @@ def _key_of(w: Any, node: int) -> int:
 
 
 @inlined
-def _enter(w: Any, s: int, node: int, budget: Any) -> None:
-    """Put a node into an index, which is rebuilt if that is due."""
-    add(w, s, node, w.points[w.nodes[node].subscription])
-    if budget is not None and w.indexes[s].method == BUDGET:
-        rank_last(w, s, budget)
-    elif needs_rebuild(w, s):
+def _rebuild_if_due(w: Any, s: int, curve: Any, extra: Any) -> None:
+    """After an addition or a removal. Under `zorder-emulated` only sieves have indexes with a static part."""
+    if (curve is None or extra is not None) and needs_rebuild(w, s):
         rebuild(w, s)
 
 
 @inlined
-def _withdraw(w: Any, s: int, node: int, budget: Any) -> None:
+def _enter(w: Any, s: int, node: int, curve: Any, extra: Any, budget: Any) -> None:
+    """Put a node into an index, which is rebuilt if that is due."""
+    add(w, s, node, w.points[w.nodes[node].subscription])
+    if budget is not None and w.indexes[s].method == BUDGET:
+        rank_last(w, s, budget)
+    else:
+        _rebuild_if_due(w, s, curve, extra)
+
+
+@inlined
+def _withdraw(w: Any, s: int, node: int, curve: Any, extra: Any, budget: Any) -> None:
     """Take a node out of an index, which is rebuilt if that is due and dropped if it is empty."""
     slot = np.int64(w.nodes[node].slot)
     if budget is not None and w.indexes[s].method == BUDGET:
@@ -165,12 +173,12 @@ def _withdraw(w: Any, s: int, node: int, budget: Any) -> None:
         remove(w, s, slot)
     if w.indexes[s].held == 0:
         drop_index(w, chain_of(w, node), s)
-    elif needs_rebuild(w, s):
-        rebuild(w, s)
+    else:
+        _rebuild_if_due(w, s, curve, extra)
 
 
 @inlined
-def store(w: Any, node: int, budget: Any) -> None:
+def store(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> None:
     """A node is sent from now on."""
     run, row = w.run[0], w.nodes[node]
     row.coverer = SENT
@@ -180,23 +188,23 @@ def store(w: Any, node: int, budget: Any) -> None:
             method = KDTREE if is_sieve(w, node) else run.first_method
             s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
             covers_auto.begin(w, s, link.checks, link.hits)
-        _enter(w, s, node, budget)
+        _enter(w, s, node, curve, extra, budget)
     elif run.strategy == IDENTITY:
         w.keys[node] = _key_of(w, node)
         put_ids(w.equal, w.keys, node, node + 1)
 
 
 @inlined
-def unstore(w: Any, node: int, budget: Any) -> None:
+def unstore(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> None:
     """A node is no longer sent."""
     run = w.run[0]
     if run.strategy == COVERING:
-        _withdraw(w, _index_of(w, node), node, budget)
+        _withdraw(w, _index_of(w, node), node, curve, extra, budget)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
 
 
-@inlined
+@inner
 def covered_by(w: Any, node: int, extra: Any) -> Any:
     """The nodes that are sent although `node` covers them, by ascending subscription."""
     subscription, first, held = np.int64(w.nodes[node].subscription), w.chains[chain_of(w, node)].first, 0

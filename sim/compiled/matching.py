@@ -124,12 +124,12 @@ def _fill(w: Any, route: int) -> None:
 
 
 @inlined
-def behind(w: Any, route: int, event: Any) -> Any:
-    """Does anything in the table of a route match? As LinkTable.ask answers."""
+def behind(w: Any, route: int, event: Any, residues: Any) -> Any:
+    """Does anything in the table of a route match? As LinkTable.ask answers; `residues`: see advance."""
     rows = link_at(w.link_rows[route])
     if rows.filled < w.routes[route].used - rows.built:
         _fill(w, route)
-    found, sliced, compared, blocks = any_match(rows, event)
+    found, sliced, compared, blocks = any_match(rows, event, residues)
     w.routes[route].read += compared + blocks
     return found, sliced, compared, blocks
 

@@ -91,7 +91,7 @@ def _control(w: Any, m: int, broker: int) -> None:
 
 
 @inner
-def _publication(w: Any, m: int, broker: int) -> None:
+def _publication(w: Any, m: int, broker: int, residues: Any) -> None:
     """A broker processes an event: serve its own clients, pass it on where anything matches: Broker._publication."""
     run, message = w.run[0], w.messages[m]
     event, hop, part, wire, parent = message.node, message.hop, message.part, message.wire, message.parent
@@ -99,7 +99,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
     release(w, m)
     values = w.events[event]
     own = local_at(w.local_rows[broker])
-    served, matcher_entries, matcher_nodes = find_best(own, values, run.k)
+    served, matcher_entries, matcher_nodes = find_best(own, values, run.k, residues)
     ids, scores = own.scratch.ids, own.scratch.scores
     for i in range(served):
         delivery = w.deliveries[run.deliveries]
@@ -117,7 +117,7 @@ def _publication(w: Any, m: int, broker: int) -> None:
             continue
         wanted = near.route == EVERYTHING
         if near.route >= 0 and w.routes[near.route].entries:
-            wanted, in_slices, entries, looked = behind(w, near.route, values)
+            wanted, in_slices, entries, looked = behind(w, near.route, values, residues)
             asked += 1
             sliced += in_slices
             compared += entries
@@ -153,9 +153,9 @@ def must_wait(w: Any, m: int, broker: int) -> bool:
 
 
 @inlined
-def process(w: Any, m: int, broker: int) -> None:
+def process(w: Any, m: int, broker: int, residues: Any) -> None:
     if w.messages[m].kind == PUBLISH:
-        _publication(w, m, broker)
+        _publication(w, m, broker, residues)
     else:
         _control(w, m, broker)
         if w.run[0].strategy == SIMPLE or w.run[0].update_first == w.run[0].update_last:

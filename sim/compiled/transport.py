@@ -227,7 +227,7 @@ def end_service(w: Any, broker: int) -> None:
     _finish(w, broker)
 
 
-@inlined
+@inner
 def _finish(w: Any, broker: int) -> None:
     """A message of an operation has been processed, and what it sends is under way."""
     server = w.brokers[broker]
