@@ -156,6 +156,7 @@ class _Judging:
         self._values = np.array(workload.events, dtype=np.float64)
         weights = workload.event_weights
         self._weights = np.ones((1, self._values.shape[1])) if weights is None else np.array(weights)
+        self._ranked = ranked
         faults = tables["faults"].to_pandas()
         self._everywhere = None
         if network and k is not None:
@@ -220,7 +221,7 @@ class _Judging:
             Served(served.first, s["broker"], s["subscription"], s["rank"]),
             numbers,
             self._values,
-            self._weights,
+            None if self._ranked else self._weights,
             self._happened,
             self._broken,
             self._k,

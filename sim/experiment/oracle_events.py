@@ -13,7 +13,7 @@ import numpy as np
 
 from broker.trace.schema import CLIENT
 from coverlay import kernel
-from sim.experiment.oracle_truth import BOXES, Floats, Ints, reached, score_of
+from sim.experiment.oracle_truth import Floats, Ints, reached, score_of
 
 # What is counted, by place in the array of counts.
 COUNTED = ("missed", "duplicates", "spurious", "strays", "missed_transient", "missed_dropped", "missed_fault")
@@ -79,7 +79,10 @@ def judge_events(
     broken: Any,
     k: int,
 ) -> Any:
-    """Counts as in COUNTED of events `numbers`; `values`, `weights`, `happened`: by event; `broken`: times, (n, 2)."""
+    """Counts as in COUNTED of events `numbers`; `values`, `weights`, `happened`: by event; `broken`: times, (n, 2).
+
+    `weights` is None where scores do not depend on the event, which compiles no scores.
+    """
     counts = np.zeros(len(COUNTED), np.int64)
     brokers = len(lives.first) - 1
     first_step, last_step = np.empty(brokers, np.int64), np.empty(brokers, np.int64)
@@ -91,7 +94,7 @@ def judge_events(
         if begin == end:
             continue  # never published in this run
         event = values[numbers[place]]
-        weight = weights[min(numbers[place], len(weights) - 1)]
+        weight = None if weights is None else weights[min(numbers[place], len(weights) - 1)]
         published, ended = hops.published[begin], hops.time[begin]
         first_step[:], last_step[:] = -1, -1
         for hop in range(begin, end):
@@ -155,20 +158,19 @@ def _by_broker(served: Any, place: int, starts: Any, ends: Any, order: Any) -> N
 def _ranked(
     terms: Any, lives: Any, rows: Any, step: int, event: Any, weight: Any, k: int, best: Any, scores: Any
 ) -> int:
-    """How many a broker must serve; their numbers go to `best`."""
+    """How many a broker must serve; their numbers go to `best`. `weight` is None where rows are sorted by rank."""
     found = 0
     first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
     came, left, number = lives.came, lives.left, lives.number
-    fixed = terms.kind == BOXES and not terms.relaxed
     for row in range(rows[0], rows[1]):
         if (came[row] < step) & (step < left[row]) & reached(first, predicates, lists, listed, relaxed, row, event):
             best[found] = number[row]
-            if not fixed:
+            if weight is not None:
                 scores[found] = -score_of(terms, row, event, weight)
             found += 1
-            if fixed and found == k:
+            if weight is None and found == k:
                 break
-    if not fixed:
+    if weight is not None:
         _sort(scores[:found], best[:found])
     return min(found, k)
 
