@@ -120,6 +120,11 @@ def counted(claims: Sequence[Claim]) -> dict[str, int]:
     return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
 
 
+def numeral(value: float, digits: int) -> str:
+    """A number with so many digits, or all of those before its point; never as a power of ten unless it is tiny."""
+    return f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+
+
 def write_ledger(ledger: Ledger, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {

@@ -21,9 +21,11 @@ from analysis.report.claims import (
     SMALLER,
     TITLES,
     UNTESTABLE,
+    VERDICTS,
     Claim,
     Ledger,
     counted,
+    numeral,
     replace_text,
     write_ledger,
 )
@@ -67,6 +69,7 @@ def render(ledger: Ledger, out: Path) -> str:
         made=ledger.made,
         total=len(ledger.claims),
         figures=figures,
+        numeral=numeral,
         version=__version__,
         css=Markup(asset("report.css")),
         js=Markup(asset("theme.js")),
@@ -84,7 +87,7 @@ def _how(claim: Claim) -> str:
 
 def _why(claim: Claim) -> str:
     """The reason with the figures it rests on."""
-    measured = "; ".join(f"{name}: {value:,.4g}" for name, value in claim.evidence.items())
+    measured = "; ".join(f"{name}: {numeral(value, 3)}" for name, value in claim.evidence.items())
     return f"{claim.reason} [{measured}]" if claim.reason and measured else claim.reason
 
 
@@ -107,15 +110,22 @@ def _picture(claim: Claim, out: Path) -> str:
 _COLUMNS = ("id", "claim", "published", "ours", "verdict", "holds within", "seeds", "size", "reason")
 
 
+def verdict_table(ledger: Ledger) -> str:
+    """How many claims of each document have which verdict."""
+    rows = [["document", "claims", *VERDICTS], ["---"] * (2 + len(VERDICTS))]
+    for document, claims in ledger.documents().items():
+        rows.append([f"`{document}`", str(len(claims)), *(str(n or "–") for n in counted(claims).values())])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
 def markdown(ledger: Ledger) -> str:
     """One line per claim, a table per document, with how and when it was measured."""
     parts = [_counts(ledger.claims)]
     for document, claims in ledger.documents().items():
         parts += [f"### {document}: {TITLES.get(document, document)}", _counts(claims)]
         if made := ledger.made.get(document):
-            parts.append(
-                f"Measured until {made.date} on {made.machine} by `{made.command}`, {made.seconds:,.0f} s in all."
-            )
+            when = made.date[:16].replace("T", " ")
+            parts.append(f"Measured until {when} on {made.machine} by `{made.command}`, {made.seconds:,.0f} s in all.")
         rows = ["| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
         rows += ["| " + " | ".join(_escaped(cell) for cell in _cells(claim)) + " |" for claim in claims]
         parts.append("\n".join(rows))

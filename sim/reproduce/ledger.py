@@ -17,7 +17,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_ledger, replace_text, write_ledger
-from analysis.report.claims_page import markdown
+from analysis.report.claims_page import markdown, verdict_table
 from coverlay import CoverlayError
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS, POINTS
@@ -27,6 +27,7 @@ from sim.reproduce.tables import declared
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
 PAGE = "reproduction.md"
 _BEGINS = "<!-- Below this line `coverlay reproduce all --ledger docs` writes. -->\n"
+_COUNTS = "<!-- The next lines, too: -->\n"  # up to an empty line
 
 
 def reproduce(
@@ -85,11 +86,15 @@ def measured_in(out: Path) -> list[str]:
 def ship(ledger: Ledger, docs: Path) -> None:
     """Write `claims.json` and the tables of the page that explains it; what was not run now stays as it was there."""
     page = docs / PAGE
-    if not page.exists() or _BEGINS not in page.read_text(encoding="utf-8"):
-        raise CoverlayError(f"{page} has no line {_BEGINS.strip()!r}, below which the claims are written")
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    for line in (_COUNTS, _BEGINS):
+        if line not in text:
+            raise CoverlayError(f"{page} has no line {line.strip()!r}, below which the claims are written")
     ledger = _over(read_ledger(docs / LEDGER), ledger) if (docs / LEDGER).exists() else ledger
     write_ledger(ledger, docs / LEDGER)
-    replace_text(page, page.read_text(encoding="utf-8").split(_BEGINS)[0] + _BEGINS + "\n" + markdown(ledger))
+    before, rest = text.split(_BEGINS)[0].split(_COUNTS)
+    after = rest.split("\n\n", 1)[1]
+    replace_text(page, f"{before}{_COUNTS}{verdict_table(ledger)}\n{after}{_BEGINS}\n{markdown(ledger)}")
 
 
 def _over(old: Ledger, new: Ledger) -> Ledger:

@@ -43,8 +43,9 @@ class Pictures:
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
-        figure, all_axes = pyplot.subplots(1, len(panels), figsize=(6.5 * len(panels), 4.5), squeeze=False)
-        for axes, (y, series) in zip(all_axes[0], panels.items(), strict=True):
+        # One below the other: side by side they are too small for a telephone.
+        figure, all_axes = pyplot.subplots(len(panels), 1, figsize=(6.5, 4.2 * len(panels)), squeeze=False)
+        for axes, (y, series) in zip(all_axes[:, 0], panels.items(), strict=True):
             for label, points in series.items():
                 at = sorted(points)
                 axes.plot(at, [points[p] for p in at], marker="o", label=label)

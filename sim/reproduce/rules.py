@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.report.claims import FAILS, HOLDS, MORE, SMALLER
+from analysis.report.claims import FAILS, HOLDS, MORE, SMALLER, numeral
 from coverlay import CoverlayError
 
 # What a verdict can rest on.
@@ -42,7 +42,7 @@ class Rule(ABC):
         """The verdict."""
 
     def show(self, value: float) -> str:
-        return f"{value:,.3g}{self.unit}" if abs(value) < 1000 else f"{value:,.0f}{self.unit}"
+        return f"{numeral(value, 3)}{self.unit}"
 
 
 def _in_band(low: float, high: float, nothing: float, band: tuple[float, float]) -> str:

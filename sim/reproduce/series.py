@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sim.reproduce.rules import COUNTS, TIME
+
 Series = Mapping[str, Mapping[float, float]]  # method → x → amount per event
 
 
@@ -20,6 +22,16 @@ class Swept:
     def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
         """What a function makes of each seed's series, by each way of measuring."""
         return {basis: [float(value(series)) for series in seeds] for basis, seeds in self.by.items()}
+
+    def work(self, *names: str) -> tuple[str, dict[str, float]]:
+        """A reason and what it rests on: operations per event at both ends of the figure, and what one takes."""
+        counts, millis = self.mean(COUNTS), self.mean(TIME)
+        found = {}
+        for name in names:
+            for x in (min(counts[name]), max(counts[name])):
+                found[f"{name} at {x:g}"] = counts[name][x]
+                found[f"{name} at {x:g}, ns each"] = 1e6 * millis[name][x] / counts[name][x]
+        return "operations per event in our data, and what one takes", found
 
     def mean(self, basis: str) -> Series:
         seeds = self.by[basis]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading
+from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading, numeral
 from broker.trace.disk import replaced_file
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
@@ -238,4 +238,4 @@ def _shown(told: Told, seeds: Sequence[float]) -> str:
 
 
 def _overhead(micros: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.2g} µs" for name, value in micros.items())
+    return ", ".join(f"{name} {numeral(value, 2)} µs" for name, value in micros.items())

@@ -145,16 +145,17 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
     """The figure and its verdicts."""
     figure = sweep.figure
     sheet.draw(f"{figure}-{d}", f"{sweep.x}, {d}", sweep.x, swept, _ALPHAS if sweep.field == "alpha" else None)
-    counted = swept.mean(COUNTS)
-    ends = {f"{name} at {x:g}": counted[name][x] for name in counted for x in (min(counted[RI]), max(counted[RI]))}
 
     def judge(id: str, value: Callable[[Series], float]) -> None:
-        # Places are a mixture of cities instead of tweets: a reason says what was counted.
-        cause = Cause("in our data, operations per event are", ends)
+        # Places are a mixture of cities instead of tweets: a reason says what was counted in our data.
+        cause = Cause(*swept.work(SCAN, TAS, RT, RI))
         values = swept.each(lambda s: value({name: points for name, points in s.items() if name != OURS}))
         sheet.judge(id, values, cause, figure=f"{figure}-{d}", overhead=swept.overhead)
 
-    if figure in FACTORS:
+    if figure == "fig-7":
+        judge(f"fig-7-{d}", lambda s: next_best({name: s[name] for name in (RT, RI)}, RI))
+        judge(f"fig-7-slower-{d}", lambda s: min(growth(s, name) for name in (RT, RI)))
+    elif figure in FACTORS:
         judge(f"{figure}-{d}", lambda s: next_best(s, RI))
     if figure == "fig-5":
         judge(f"fig-5-smooth-{d}", lambda s: growth(s, RI) / min(growth(s, name) for name in s if name != RI))

@@ -178,3 +178,17 @@ def test_capacities_are_those_of_table_2a(probability, expected):
 def test_a_capacity_that_is_none_is_refused(capacity):
     with pytest.raises(CoverlayError, match="capacity must be auto, table or a whole number from 1 on, not"):
         topk.create("be-tree", begen(Begen(subscriptions=5, events=1)).catalogue, capacity=capacity)
+
+
+def test_rows_below_p_nodes_are_those_whose_path_goes_through_one():
+    index = BETree(begen(Begen(subscriptions=3000, events=1, dimensions=30)).catalogue, capacity=5)
+    tree, count = index._tree, int(index._tree.meta[PNODES])
+    for chosen in (np.arange(0), np.arange(count), np.arange(count)[::7], np.array([count // 2])):
+        expected = []
+        for row in sorted(index._store.row_of.values()):
+            p = int(tree.bucket[tree.home[row]].pnode)
+            while p >= 0 and p not in chosen:
+                p = int(tree.bucket[tree.pnode[p].owner].pnode)
+            if p >= 0:
+                expected.append(row)
+        assert index._below(chosen).tolist() == expected

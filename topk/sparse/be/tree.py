@@ -216,7 +216,7 @@ class BETree(SparseIndex):
         ranks = self.ranks()
         bad = np.flatnonzero(ranks < 0.0)
         self._tree.pnode.rank[: len(ranks)] = np.where(np.isnan(ranks), 0.0, ranks)
-        rows = self._below(bad.tolist())
+        rows = self._below(bad)
         for row in rows.tolist():
             self._take_out(row)
         self._tree.pnode.loss = self._tree.pnode.seen = 0.0
@@ -225,17 +225,21 @@ class BETree(SparseIndex):
         self.recycled += len(rows)
         return len(rows)
 
-    def _below(self, pnodes: list[int]) -> np.ndarray:
+    def _below(self, pnodes: Ints) -> Ints:
         """Rows whose path goes through one of the p-nodes."""
-        t, wanted = self._tree, set(pnodes)
-        found = []
-        for row in self._store.row_of.values() if wanted else ():
-            p = int(t.bucket[t.home[row]].pnode)
-            while p >= 0 and p not in wanted:
-                p = int(t.bucket[t.pnode[p].owner].pnode)
-            if p >= 0:
-                found.append(row)
-        return np.array(sorted(found), dtype=np.int64)
+        t, count = self._tree, int(self._tree.meta[PNODES])
+        if not len(pnodes):
+            return np.empty(0, np.int64)
+        owner = t.pnode.owner[:count]
+        above = np.where(owner >= 0, t.bucket.pnode[owner], -1)  # -1: none, the place behind all others
+        through = np.zeros(count + 1, np.bool_)
+        through[pnodes] = True
+        before = 0
+        while (now := int(through.sum())) > before:  # one level deeper at a time
+            before = now
+            through[:count] |= through[above]
+        rows = np.sort(np.fromiter(self._store.row_of.values(), np.int64, len(self._store.row_of)))
+        return rows[through[t.bucket.pnode[t.home[rows]]]]
 
     @property
     def overhead(self) -> int:
