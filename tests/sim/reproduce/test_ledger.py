@@ -281,4 +281,4 @@ def test_the_command_compares_with_an_earlier_ledger(
     assert main(["reproduce", *out]) == 2
     assert "name a document" in capsys.readouterr().err
     assert main(["reproduce", *out, "--compare", str(tmp_path / "none.json")]) == 2
-    assert "is not a claims file" in capsys.readouterr().err
+    assert "cannot be read" in capsys.readouterr().err
