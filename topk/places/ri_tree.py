@@ -22,6 +22,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.hashing import lookup
 from topk.kernels.heaps import offer, pop, push
+from topk.kernels.rows import floats, ints, longer
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, row_nearness, similarity
 from topk.places.forest import COUNT, HI, LO, START, WEIGHT
@@ -87,9 +88,9 @@ def search(
     f, numbers = t.forest, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     slots, groups, group, entry, child, summary = f.keys, f.values, f.group, f.entry, f.child, f.summary
-    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
+    ids, scores, size = ints(k), floats(k), 0
     stack = np.empty((64, 2), np.int64)
-    keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
+    keys, items, waiting = floats(256), ints(256), 1
     later = 1 if refined == AT_THE_TOP else 0
     keys[0], items[0] = -np.inf, 2 * t.meta[ROOT] + later  # odd: to be refined; keys are negated bounds
     while waiting:
@@ -127,8 +128,7 @@ def search(
                         counts[QUEUED] += 1
             continue
         if waiting + count > len(keys):
-            keys = np.concatenate((keys, np.empty(len(keys))))
-            items = np.concatenate((items, np.empty(len(items), np.int64)))
+            keys, items = longer(keys, floats(2 * len(keys))), longer(items, ints(2 * len(items)))
         for i in range(count):
             c = children[n, i]
             text = total[c]

@@ -20,6 +20,7 @@ import numpy as np
 
 from coverlay import kernel, unknown_name
 from topk.kernels.heaps import offer
+from topk.kernels.rows import floats, ints, longer
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, similarity
 from topk.places.ri_tree import FROM_PARENT, OWN_TOKENS, search, upper_bound
@@ -42,8 +43,8 @@ def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Worksp
     numbers = placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     slots, groups, group, entry, child = f.keys, f.values, f.group, f.entry, f.child
-    ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
-    stack, bounds, depth = np.empty(1024, np.int64), np.empty(1024), 1
+    ids, scores, size = ints(k), floats(k), 0
+    stack, bounds, depth = ints(1024), floats(1024), 1
     stack[0], bounds[0] = t.meta[ROOT], np.inf
     while depth:
         depth -= 1
@@ -64,8 +65,7 @@ def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Worksp
                     counts[QUEUED] += 1
             continue
         if depth + count > len(stack):
-            stack = np.concatenate((stack, np.empty(len(stack), np.int64)))
-            bounds = np.concatenate((bounds, np.empty(len(bounds))))
+            stack, bounds = longer(stack, ints(2 * len(stack))), longer(bounds, floats(2 * len(bounds)))
         # The parent's forest repeats the token sets of its children: one pass bounds them all.
         spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         first = depth

@@ -137,12 +137,12 @@ class RTreeIndex(PlacedIndex):
 
     def _insert(self, row: int) -> None:
         self._reserve()
-        insert(self._tree, self.placed, row, self.token)
+        insert(self._tree, self.placed, row, self.token or None)
 
     def _delete(self, row: int) -> None:
         self._reserve()
         again = np.empty(FAN + 1, np.int64)
-        count = remove(self._tree, self.placed, row, self.token, again)
+        count = remove(self._tree, self.placed, row, self.token or None, again)
         for other in again[:count].tolist():
             self._insert(other)
 

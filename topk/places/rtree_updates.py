@@ -4,7 +4,7 @@ Insertion goes where the extents grow least, an overflowing node is split along 
 halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a dimension of its own unless the tree is
 one of places only, as published (`rtree.DIVIDED`). A leaf that falls below that is dissolved and its subscriptions
 inserted again; inner nodes may run low but not empty. An update costs O(fan · height), and with `token` what it changes
-in the forests on the way up.
+in the forests on the way up. `token` is True or None: for a tree without forests nothing is compiled that changes them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def spans(t: RTree) -> Any:
 
 
 @kernel
-def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
+def insert(t: RTree, placed: Placed, row: int, token: Any) -> None:
     n, one = t.meta[ROOT], np.empty(2 * len(AXES))
     for axis, (low, high) in enumerate(AXES):
         one[low] = one[high] = placed.place[row, axis]
@@ -78,7 +78,7 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
             copy(one, t.rect[up])
         grow_rect(t.rect[up], one)
         up = t.node[up, PARENT]
-    if token:
+    if token is not None:
         set_row(t, placed, n, row)
         rows = placed.rows
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
@@ -92,11 +92,11 @@ def insert(t: RTree, placed: Placed, row: int, token: bool) -> None:
 def insert_all(t: RTree, placed: Placed, count: int) -> None:
     """Insert the first rows into a tree without forests."""
     for row in range(count):
-        insert(t, placed, row, False)
+        insert(t, placed, row, None)
 
 
 @kernel(inner=True)
-def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
+def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
     size = t.node[n, SIZE]
     rects = np.empty((size, 2 * len(AXES)))
@@ -132,10 +132,10 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
         root = new_node(t, -1, 0)
         t.meta[ROOT] = root
         attach(t, placed, root, n)
-        if token:
+        if token is not None:
             show(t, n)
     up = t.node[n, PARENT]
-    if token:
+    if token is not None:
         hide(t, n)
         clear_node(t.forest, n)
     children = t.child[n, :size].copy()
@@ -146,20 +146,20 @@ def split(t: RTree, placed: Placed, n: int, token: bool) -> None:
     attach(t, placed, up, sibling)
     for part in (n, sibling):
         measure(t, part)
-        if token:
+        if token is not None:
             fill_forest(t, placed, part)
             show(t, part)
     measure(t, up)
 
 
 @kernel
-def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
+def remove(t: RTree, placed: Placed, row: int, token: Any, again: Any) -> int:
     """Take a row out; rows that must be inserted again are left in `again`, their number is returned."""
     n = t.home[row]
     detach(t, n, row)
     t.home[row] = -1
     rows = placed.rows
-    if token:
+    if token is not None:
         for p in range(rows.start[row], rows.start[row] + rows.length[row]):
             drop_child(t.forest, n, rows.attribute[p], row)
             lift(t, n, rows.attribute[p])
@@ -177,7 +177,7 @@ def remove(t: RTree, placed: Placed, row: int, token: bool, again: Any) -> int:
     while not t.node[root, LEAF] and t.node[root, SIZE] == 1:
         t.meta[ROOT] = t.child[root, 0]
         t.node[t.meta[ROOT], PARENT] = -1
-        if token:
+        if token is not None:
             clear_node(t.forest, root)
         free_node(t, root)
         root = t.meta[ROOT]
@@ -196,11 +196,11 @@ def detach(t: RTree, n: int, child: int) -> None:
 
 
 @kernel(inner=True)
-def dissolve(t: RTree, n: int, token: bool) -> int:
+def dissolve(t: RTree, n: int, token: Any) -> int:
     """Remove a node, and ancestors that become empty; returns the lowest that stays."""
     while True:
         up = t.node[n, PARENT]
-        if token:
+        if token is not None:
             while t.forest.first[n] >= 0:
                 attribute = t.forest.group[t.forest.first[n], ATTRIBUTE]
                 g = t.forest.first[n]
