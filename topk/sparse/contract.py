@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from topk.contract import Batch, Found, Match
 from topk.sparse.catalogue import Floats, Ints, Predicate, SparseCatalogue, from_predicates
-from topk.sparse.event import Event, Events
+from topk.sparse.event import Event, Events, Extra
 from topk.sparse.scores import HELP, Score, score_of
 from topk.sparse.upkeep import COUNTED, StoredIndex
+
+_NOTHING: Extra = (np.empty((0, 4), np.int64), np.empty(0))
 
 
 class Workspace(NamedTuple):
@@ -54,6 +56,12 @@ class SparseIndex(StoredIndex[Scratch]):
         super().__init__(catalogue)
         self.score = score_of(score)  # keeps the compiled function of a custom score alive
         self._scoring = self.score.scoring
+
+    def _extra(self, event: Event | None = None) -> Extra | None:
+        """≠, ∉ and ∈ of an event, for kernels; None if no expression has any either."""
+        if event is not None and event.extra is not None:
+            return event.extra
+        return _NOTHING if self._store.exceptions else None
 
     @abstractmethod
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:

@@ -75,7 +75,7 @@ class Event:
     lo: Floats
     hi: Floats
     weights: Floats
-    extra: Extra | None = None  # None for most: kernels then compile nothing for it
+    extra: Extra | None = None  # None for most
 
     def __post_init__(self) -> None:
         ends = np.array([0, len(np.atleast_1d(self.attributes))])

@@ -200,13 +200,14 @@ class KIndex(SparseIndex):
         self._waiting = np.array(list(self._scanned), dtype=np.int64)
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        columns, rows = columns_of(event), self._store.rows
+        columns, extra, rows = columns_of(event), self._extra(event), self._store.rows
         space, score, size = scratch.workspace, self._scoring, 0
         spread(space.event, *columns)
         for number, run in enumerate(self._runs):
             part = (run.lists, self._run_of, number, run.largest)
-            size = conjunctions(rows, part, columns, event.extra, space, k, score, size)
-        size = scan_these(rows, self._waiting, event.extra, space, k, score, size)
+            size = conjunctions(rows, part, columns, extra, space, k, score, size)
+        if len(self._waiting):
+            size = scan_these(rows, self._waiting, extra, space, k, score, size)
         clear(space.event, columns[0])
         return in_order(space.scores, space.ids, size)
 

@@ -242,7 +242,7 @@ class Pivot(SparseIndex):
         return home, entries
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
-        return search(self._filed_arrays(), columns_of(event), event.extra, scratch.workspace, k, self._scoring)
+        return search(self._filed_arrays(), columns_of(event), self._extra(event), scratch.workspace, k, self._scoring)
 
     def _filed_arrays(self) -> tuple[Rows, Grid, Lists, Packed]:
         return self._store.rows, self._grid, self._postings.lists, self._codes.packed
@@ -256,11 +256,12 @@ class Pivot(SparseIndex):
         ids, scores = np.full((len(many), wanted), -1, np.int64), np.full((len(many), wanted), np.nan)
         found = np.zeros(len(many), np.int64)
         columns, filed = (many.attributes, many.lo, many.hi, many.weights), self._filed_arrays()
+        extra = self._extra()
 
         def part(which: int, scratch: Scratch) -> None:
             share = (which, WORKERS)
             search_many(
-                filed, many.offsets, columns, None, share, scratch.workspace, self._scoring, (ids, scores, found)
+                filed, many.offsets, columns, extra, share, scratch.workspace, self._scoring, (ids, scores, found)
             )
 
         self._on_all_cores(part)

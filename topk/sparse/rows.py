@@ -64,11 +64,14 @@ def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
 
 @kernel(inline="always")
 def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
-    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side; `extra`: of the event, None for none."""
-    if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
-        return False
+    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side.
+
+    `extra`: those of the event; None where no row has any either, which compiles nothing for them.
+    """
     if extra is None:
         return True
+    if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
+        return False
     return event_holds(rows, row, event, extra[0], extra[1])
 
 

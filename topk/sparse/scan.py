@@ -49,4 +49,5 @@ class SparseScan(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         store = self._store
         scratch.counts[ENTRIES] += store.used
-        return scan_rows(store.rows, store.used, columns_of(event), event.extra, scratch.workspace, k, self._scoring)
+        columns, extra = columns_of(event), self._extra(event)
+        return scan_rows(store.rows, store.used, columns, extra, scratch.workspace, k, self._scoring)

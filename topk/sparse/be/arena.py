@@ -47,7 +47,7 @@ ROW, BLOCK = range(2)
 # Entries of Tree.meta
 BUCKETS, PNODES, ENTRIES, FREE_BUCKET, FREE_PNODE, WORK, HASHED, LARGEST, FREE_ROOM = 0, 1, 2, 3, 4, 5, 6, 7, 16
 # Entries of Tree.knobs
-CAPACITY, ALPHA, BETA, RIGID, EXHAUSTIVE, USUAL, RECURSIVE, HISTOGRAM = range(8)
+CAPACITY, ALPHA, BETA, RIGID, USUAL, RECURSIVE = range(6)
 
 
 class Tree(NamedTuple):
@@ -105,7 +105,7 @@ def allocate(knobs: Floats, slots: int, domain: Floats, reference: Floats, at: I
 
 # What kernels that change the tree pass on among themselves (put_fields): one word instead of the tuple's many arrays;
 # fields as in Tree.
-_EXAMPLE = allocate(np.zeros(8), 1, np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
+_EXAMPLE = allocate(np.zeros(6), 1, np.zeros((1, 3)), np.zeros(1), np.zeros(1, np.int32), SCORES["sum"].scoring)
 TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
 
 

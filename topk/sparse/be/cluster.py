@@ -2,6 +2,9 @@
 
 An overflowing bucket that can be split is split before it is partitioned (§IV-C). Overflowing buckets wait in a work
 list, so nothing recurses and the arrays can grow between two of them.
+
+How a tree is cut is said by three arguments, each True or None; for None nothing is compiled: `rigid` (cells of the
+domain, BE-Tree), `roughly` (approximate splits of BE*-Tree), `histogram` (the rank of a new p-node).
 """
 
 from __future__ import annotations
@@ -17,12 +20,9 @@ from topk.sparse.be.arena import (
     ALL_LO,
     ALPHA,
     CAPACITY,
-    EXHAUSTIVE,
-    HISTOGRAM,
     LEVELS,
     OWN_HI,
     OWN_LO,
-    RIGID,
     ROW,
     WORK,
     give_room,
@@ -40,7 +40,7 @@ _THINNEST = 1e-150  # in place of the width of a histogram of one value
 
 
 @kernel(inner=True)
-def settle(t: Any, rows: Any) -> int:
+def settle(t: Any, rows: Any, rigid: Any, roughly: Any, histogram: Any) -> int:
     """Split and partition until nothing overflows. −1 when done, else the size of the bucket that needs room."""
     while t.meta[WORK]:
         b = t.work[t.meta[WORK] - 1]
@@ -52,9 +52,9 @@ def settle(t: Any, rows: Any) -> int:
         if size <= t.bucket[b].cap:
             continue
         if t.bucket[b].level > 0 and t.bucket[b].split == 0 and t.node[b].first < 0:
-            split(t, rows, b)
+            split(t, rows, b, rigid, roughly)
         if t.node[b].count > t.bucket[b].cap:
-            partition(t, rows, b)
+            partition(t, rows, b, histogram)
     return -1
 
 
@@ -68,7 +68,7 @@ def members_of(t: Any, b: int) -> Any:
 
 
 @kernel(inner=True)
-def split(t: Any, rows: Any, b: int) -> None:
+def split(t: Any, rows: Any, b: int, rigid: Any, roughly: Any) -> None:
     """Algorithm 5: the bucket keeps what overlaps; left and right get the rest. Atomic buckets stay whole."""
     k = t.bucket[b].level - 1
     size = np.int64(t.node[b].count)
@@ -79,7 +79,7 @@ def split(t: Any, rows: Any, b: int) -> None:
         p = position(rows, members[i], attribute)
         lo[i], hi[i] = rows.lo[p], rows.hi[p]
     label = ints(size)
-    if t.knobs[RIGID]:
+    if rigid is not None:
         cell_lo, cell_hi = t.box[b, ALL_LO, k], t.box[b, ALL_HI, k]
         if t.bucket[b].up < 0:
             cell_lo, cell_hi = t.domain[attribute, 0], t.domain[attribute, 1]
@@ -92,16 +92,15 @@ def split(t: Any, rows: Any, b: int) -> None:
     else:
         if t.box[b, OWN_LO, k] == t.box[b, OWN_HI, k]:
             return
-        done = (
-            exhaustive(lo, hi, t.knobs[ALPHA], label)
-            if t.knobs[EXHAUSTIVE]
-            else approximate(lo, hi, t.knobs[ALPHA], label)
-        )
+        if roughly is None:
+            done = exhaustive(lo, hi, t.knobs[ALPHA], label)
+        else:
+            done = approximate(lo, hi, t.knobs[ALPHA], label)
         if not done:
             halve(lo, hi, centre(lo, hi), label)
     left = new_bucket(t, b, t.bucket[b].pnode, k + 1)
     right = new_bucket(t, b, t.bucket[b].pnode, k + 1)
-    if t.knobs[RIGID]:
+    if rigid is not None:
         set_cells(t, b, left, right, k, cell_lo, middle, cell_hi)
     t.node[b].left, t.node[b].right, t.bucket[b].split = left, right, 1
     give_room(t, b)
@@ -131,7 +130,7 @@ def set_cells(t: Any, b: int, left: int, right: int, k: int, cell_lo: float, mid
 
 
 @kernel(inner=True)
-def partition(t: Any, rows: Any, b: int) -> None:
+def partition(t: Any, rows: Any, b: int, histogram: Any) -> None:
     """Algorithm 4: new p-nodes for the most popular unused attributes until the l-node fits."""
     attributes = ints(LEVELS)
     level = path(t, b, attributes)
@@ -147,7 +146,7 @@ def partition(t: Any, rows: Any, b: int) -> None:
         t.tally[attributes[k]] = 0
     remaining = size
     while remaining > t.bucket[b].cap:
-        best = most_popular(t, rows, members[:remaining])
+        best = most_popular(t, rows, members[:remaining], histogram)
         if best < 0 or t.tally[best] < 2:
             t.bucket[b].cap = 2 * remaining  # UpdateClusterCapacity: nothing separates these
             break
@@ -167,9 +166,9 @@ def partition(t: Any, rows: Any, b: int) -> None:
 
 
 @kernel(inner=True)
-def most_popular(t: Any, rows: Any, members: Any) -> int:
+def most_popular(t: Any, rows: Any, members: Any, histogram: Any) -> int:
     """The attribute of highest rank (§V-B) for a new p-node: its gain is the expressions that have it."""
-    if t.knobs[HISTOGRAM]:
+    if histogram is not None:
         return most_selective(t, rows, members)
     best, count = -1, 0
     if 8 * len(members) > len(t.tally):

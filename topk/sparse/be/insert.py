@@ -21,7 +21,6 @@ from topk.sparse.be.arena import (
     OWN_HI,
     OWN_LO,
     RECURSIVE,
-    RIGID,
     WORK,
     Tree,
     has_room,
@@ -35,33 +34,35 @@ from topk.sparse.rows import Rows
 
 
 @kernel
-def insert_rows(t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin: int) -> Any:
+def insert_rows(
+    t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin: int, rigid: Any, roughly: Any, histogram: Any
+) -> Any:
     """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
-    what: the size of a bucket that is to be cut, −1 for further rows.
+    what: the size of a bucket that is to be cut, −1 for further rows. `rigid`, `roughly`, `histogram`: see `cluster`.
     """
     put_fields(t, tree)
     put_fields(rows, columns)
     if t.meta[BUCKETS] == 0:
         new_bucket(t, -1, -1, 0)  # the root
-    needed = settle(t, rows)
+    needed = settle(t, rows, rigid, roughly, histogram)
     for i in range(begin, len(which)):
         if needed >= 0:
             return i, needed
         row = which[i]
         if not has_room(t, 4, 1, 4 * t.meta[LARGEST] + 64):
             return i, -1
-        b = choose_bucket(t, rows, row)
+        b = choose_bucket(t, rows, row, rigid)
         put_row(t, rows, b, row)
         widen(t, rows, b, row, 1)
         if t.node[b].count > t.bucket[b].cap:
             t.work[t.meta[WORK]] = b
             t.meta[WORK] += 1
-            needed = settle(t, rows)
+            needed = settle(t, rows, rigid, roughly, histogram)
     return len(which), needed
 
 
 @kernel(inner=True)
-def choose_bucket(t: Any, rows: Any, row: int) -> int:
+def choose_bucket(t: Any, rows: Any, row: int, rigid: Any) -> int:
     """Algorithm 1: follow the p-nodes of highest rank among the row's attributes; the bucket to insert into."""
     b = 0
     while True:
@@ -77,7 +78,7 @@ def choose_bucket(t: Any, rows: Any, row: int) -> int:
         if best < 0:
             return b
         at = position(rows, row, t.pnode[best].attr)
-        b = descend(t, best, rows.lo[at], rows.hi[at])
+        b = descend(t, best, rows.lo[at], rows.hi[at], rigid)
 
 
 @kernel(inline="always")
@@ -91,16 +92,15 @@ def rank_of(t: Any, p: int) -> Any:
 
 
 @kernel(inner=True)
-def descend(t: Any, p: int, lo: float, hi: float) -> int:
+def descend(t: Any, p: int, lo: float, hi: float, rigid: Any) -> int:
     """Algorithm 2 (InsertCDir): the bucket for [lo, hi] in the c-directory of p."""
     b = t.pnode[p].root
     k = t.bucket[b].level - 1
-    rigid = t.knobs[RIGID] != 0.0
     while True:
         left, right = t.node[b].left, t.node[b].right
         if t.bucket[b].split == 0 and t.node[b].first < 0:
             return b
-        if rigid:
+        if rigid is not None:
             if t.bucket[b].split == 0:
                 return b
             if t.box[left, OWN_LO, k] <= lo and hi <= t.box[left, OWN_HI, k]:

@@ -112,7 +112,8 @@ class BETree(SparseIndex):
         self._window, self._since = int(window), 0
         self.recycled = 0  # expressions that were inserted again because of what events taught
         ranked = RANKINGS.index(ranking)
-        knobs = np.array([size, alpha, beta, self.rigid, exhaustive, usual_bound, ranked > 0, ranked > 1], np.float64)
+        knobs = np.array([size, alpha, beta, self.rigid, usual_bound, ranked > 0], np.float64)
+        self._cutting = tuple(chosen or None for chosen in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
         shared = 1
         while shared < (slots or max(self.dimensions, 1)):
             shared *= 2
@@ -149,7 +150,7 @@ class BETree(SparseIndex):
     def _insert_all(self, which: np.ndarray) -> None:
         rows, done = self._store.rows, 0
         while True:
-            done, needed = insert_rows(TreeInHand(), RowsInHand(), self._tree, rows, which, done)
+            done, needed = insert_rows(TreeInHand(), RowsInHand(), self._tree, rows, which, done, *self._cutting)
             if needed >= 0:
                 fresh = min(needed, max(self.dimensions, 1)) + 1024
                 self._tree = grown(self._tree, fresh, fresh, 8 * needed + 4096)
@@ -181,7 +182,7 @@ class BETree(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
         rows, packed, columns = self._store.rows, self._codes.packed, columns_of(event)
-        return match(self._tree, rows, packed, columns, event.extra, scratch.workspace, k, self.prunes, learn)
+        return match(self._tree, rows, packed, columns, self._extra(event), scratch.workspace, k, self.prunes, learn)
 
     def _account(self, queries: int) -> None:
         super()._account(queries)
