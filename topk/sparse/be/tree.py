@@ -113,7 +113,7 @@ class BETree(SparseIndex):
         self.recycled = 0  # expressions that were inserted again because of what events taught
         ranked = RANKINGS.index(ranking)
         knobs = np.array([size, alpha, beta, self.rigid, usual_bound, ranked > 0], np.float64)
-        self._cutting = tuple(chosen or None for chosen in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
+        self._cutting = tuple(asked or None for asked in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
         shared = 1
         while shared < (slots or max(self.dimensions, 1)):
             shared *= 2
