@@ -9,7 +9,8 @@ Rules (docs/design.md), each enforced here and verified by check():
    is exposed is sent before the unsubscription (make before break): at no time does an interest lack a representative.
 3. The coverer is stored, never derived again: an approximate search may miss today what it found yesterday.
 4. Lazy mode leaves entries upstream that a later, wider subscription covers; active mode retracts them, and
-   what they suppressed is handed to the wider one (containment is transitive; hits are always verified).
+   what they suppressed is handed to the wider one (containment is transitive; hits are always verified). An entry
+   that holds something back together with others stays unless it can be shown that the wider one does so too.
 """
 
 from __future__ import annotations
@@ -168,16 +169,24 @@ class LinkLedger:
         self._structures_add(subscription, filter)
         self._record(subscription, outcome, search, exact)
         wider_first: Message = (Kind.SUBSCRIBE, subscription, filter)
-        return [wider_first, *(self._retract(other, subscription) for other in covered)]
+        needless = [other for other in covered if self._can_replace(other, subscription)]
+        return [wider_first, *(self._retract(other, subscription) for other in needless)]
+
+    def _can_replace(self, entry: int, coverer: int) -> bool:
+        """Can it be shown of everything that `entry` holds back with others that `coverer` does so in its place?"""
+        held = ((s, *self.suppressed[s]) for s in self._dependants.get(entry, ()))
+        return all(
+            len(coverers) == 1 or self._stand_for(_handed_over(coverers, entry, coverer), dependant, filter)
+            for dependant, filter, coverers in held
+        )
 
     def _retract(self, subscription: int, coverer: int) -> Message:
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
         self._suppress(subscription, filter, (coverer,))
         for dependant in list(self._dependants.get(subscription, ())):
-            coverers = self.suppressed[dependant][1]
-            handed_over = dict.fromkeys(coverer if c == subscription else c for c in coverers)
-            self._suppress(dependant, self._release(dependant), tuple(handed_over))
+            coverers = _handed_over(self.suppressed[dependant][1], subscription, coverer)
+            self._suppress(dependant, self._release(dependant), coverers)
         self._record(subscription, "retracted", Search(coverer, volume=0.0), None)
         return Kind.UNSUBSCRIBE, subscription, filter
 
@@ -250,3 +259,8 @@ class LinkLedger:
         stored = sum(len(coverers) for _, coverers in self.suppressed.values())
         assert listed == stored, "a dependant is listed that is not suppressed"
         self.strategy.check()
+
+
+def _handed_over(coverers: tuple[int, ...], entry: int, coverer: int) -> tuple[int, ...]:
+    """Who holds a subscription back once `coverer` has taken the place of `entry`."""
+    return tuple(dict.fromkeys(coverer if c == entry else c for c in coverers))

@@ -86,6 +86,19 @@ def test_a_wider_one_takes_the_place_of_what_it_retracts():
     ledger.check()
 
 
+def test_an_entry_stays_where_a_wider_one_cannot_be_shown_to_cover_in_its_place():
+    """Everything but 4, with 0 to 5, does contain 4 and more; subtracting boxes cannot show it."""
+    ledger = ledger_of(active=True)
+    ledger.subscribe(1, box((5, 100)))
+    ledger.subscribe(2, box((0, 5)))
+    assert said(ledger.subscribe(3, box((4, 100)))) == []
+    ledger.check()
+    assert said(ledger.subscribe(4, box((1, 200), residue=Residue(excluded=((0, (4.0,)),))))) == [(SUB, 4)]
+    ledger.check()
+    assert said(ledger.unsubscribe(2)) == [(SUB, 3), (UNSUB, 1), (UNSUB, 2)]
+    ledger.check()
+
+
 def test_what_leaves_an_attribute_out_is_not_covered_by_those_that_ask_for_it():
     """An event that lacks the attribute matches only the first."""
     ledger = ledger_of(2)
