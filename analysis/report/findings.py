@@ -107,13 +107,17 @@ def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS)
 
 def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
     """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
-    words = []
+    words, nearly = [], False
     for metric in metrics:
         known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
         if known and not differs(summary, metric):
             where = "" if len(known) == len(summary.order) else ", where it is known"
-            words.append(f"{CATALOGUE[metric].title} ({with_unit(known[0], metric)}{where})")
-    return f"The same in every setting: {', '.join(words)}." if words and len(summary.order) > 1 else ""
+            least, most = number_text(min(known), CATALOGUE[metric].unit), with_unit(max(known), metric)
+            ranges = with_unit(min(known), metric) != most
+            nearly |= ranges
+            words.append(f"{CATALOGUE[metric].title} ({f'{least} to ' * ranges}{most}{where})")
+    same = "The same, or nearly so," if nearly else "The same"
+    return f"{same} in every setting: {', '.join(words)}." if words and len(summary.order) > 1 else ""
 
 
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -98,6 +98,9 @@ class RunTrace:
 
 def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
     """Sentences, one per hop."""
+    for what, number in (("event", event), ("subscription", subscription)):
+        if number is not None and number < 0:  # the trace has -1 where a message is about none
+            raise CoverlayError(f"--{what} is {number}; {what}s are numbered from 0")
     trace = RunTrace(folder, run_id)
     hops = trace.read("publications")
     hops = hops[hops["event"] == event]
@@ -139,7 +142,7 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
         to = ", ".join(f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples())
         yield (
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}{_spent(hop)}: "
-            f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbours"
+            f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbour{'s' * (hop.forwarded != 1)}"
         )
     yield from _losses(trace, event)
 

@@ -271,6 +271,10 @@ def _down(faults: pd.DataFrame, at: float) -> tuple[int, ...]:
 def _planned(folder: Path, run_id: str) -> PlannedRun:
     """The run as the experiment in its folder has it. Its id depends on the content of input files too."""
     file = folder / EXPERIMENT
+    if not file.is_file():
+        raise CoverlayError(
+            f"{file} is missing: without it a run cannot be simulated again, and its trace lacks tables"
+        )
     for run in load(str(file)).runs:
         if run.run_id == run_id:
             return run

@@ -14,6 +14,7 @@ from analysis.report.answers import ANSWERS, answer, in_general
 from analysis.report.data import bounded, charts_that_differ
 from analysis.report.findings import Findings, differing, differs, same_everywhere
 from analysis.report.overlay_data import CLOSE, spread
+from analysis.report.sentences import about_latency
 from analysis.report.summary import Summary, table_metrics
 from analysis.report.told import Held, Loss, Told
 from tests.analysis.report.test_summary import make
@@ -213,6 +214,17 @@ def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     assert "state kept) = " in picture["rows"][0]["series"]
     assert "With " in found.sentences[-1], "of which setting it is said"
     assert "Paris lost most (80.0 % of all that was lost), then those of Rome (20.0 %)" in found.sentences[-1]
+
+
+def test_what_is_nearly_the_same_is_not_called_the_same() -> None:
+    """A table below shows 62.1 and 62.4 ms."""
+    points = [({STATE: state}, {"latency_p95": ms, "latency_p99": 70.0}) for state, ms in (("a", 62.4), ("b", 62.1))]
+    said = same_everywhere(sweep(*points), ("latency_p95", "latency_p99"))
+    assert said.startswith("The same, or nearly so, in every setting: ")
+    assert "(62.1 to 62.4 ms)" in said
+    assert "(70 ms)" in said
+    assert about_latency(sweep(*points[::-1])) == "95 % of the deliveries arrive within 62.4 ms, in every setting."
+    assert same_everywhere(sweep(*points), ("latency_p99",)).startswith("The same in every setting: ")
 
 
 @pytest.mark.parametrize(

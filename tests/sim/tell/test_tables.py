@@ -156,6 +156,9 @@ def test_a_run_whose_input_changed_is_not_told(tmp_path):
     (tmp_path / "net.gml").write_text(NET.replace("hub", "pub"))
     with pytest.raises(CoverlayError, match="it or an input file has changed"):
         find(tmp_path / "out", trace, None)
+    (tmp_path / "out" / "experiment.toml").unlink()
+    with pytest.raises(CoverlayError, match=r"experiment\.toml is missing: without it a run cannot be simulated again"):
+        find(tmp_path / "out", trace, None)
 
 
 NET = 'graph [ node [ id 0 label "hub" ] node [ id 1 label "leaf" ] node [ id 2 label "far" ] \
@@ -214,3 +217,11 @@ def test_what_is_not_there_is_one_sentence(words, said, tmp_path, capsys):
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(("event", "subscription"), [("-1", "0"), ("0", "-1")])
+def test_a_negative_number_is_no_event_and_no_subscription(event, subscription, tmp_path, capsys):
+    """Traces have -1 where a message is about none: the story of that one would be nonsense."""
+    kept(tmp_path)
+    assert main(["explain", str(tmp_path), "--event", event, "--subscription", subscription]) == 2
+    assert "is -1; " in capsys.readouterr().err
