@@ -117,7 +117,7 @@ def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
             nearly |= ranges
             words.append(f"{CATALOGUE[metric].title} ({f'{least} to ' * ranges}{most}{where})")
     same = "The same, or nearly so," if nearly else "The same"
-    return f"{same} in every setting: {', '.join(words)}." if words and len(summary.order) > 1 else ""
+    return f"{same} in every setting: {'; '.join(words)}." if words and len(summary.order) > 1 else ""
 
 
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,10 @@ def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) ->
     path = shipped().get(name_or_file, Path(name_or_file))
     if not isinstance(settings, Mapping):
         settings = dict(map(parse_setting, settings))
-    return plan(_read(path, name_or_file), where=name_or_file, settings=settings, folder=path.parent)
+    data = _read(path, name_or_file)
+    made = plan(data, where=name_or_file, settings=settings, folder=path.parent)
+    empty = f"{name_or_file} says nothing: every key that is not set has its default (coverlay keys)"
+    return made if data else replace(made, notes=(empty, *made.notes))
 
 
 def plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -38,6 +39,7 @@ from sim.workloads import Workload, generate, load_workload
 from sim.workloads.arrivals import PUBLISH, Timeline, schedule
 
 RUNS_KEPT = "finished runs are kept: make room, and --resume goes on from there"
+FINEST = 1e-5  # ms between two times that can be told apart; work takes microseconds
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
 
@@ -210,6 +212,17 @@ def _shifted(experiment: Experiment, workload: Workload, timeline: Timeline) -> 
     return (f"{note}, not from 0: subscriptions have no times (arrivals.settle)",)
 
 
+def _precision(finished: float) -> tuple[str, ...]:
+    """A note about how coarse times are at the end of a run; they are doubles, and recordings may count from 1970."""
+    if not math.isfinite(finished):
+        raise CoverlayError(
+            "simulated time went beyond the largest number, 1.8e308 ms: a rate is too low, or a time too high"
+        )
+    step = math.ulp(finished)
+    coarse = f"times reach {finished:.2g} ms, where they can differ by {step * 1000:.2g} µs and no less"
+    return () if step <= FINEST else (f"{coarse}: so coarse are latencies; let recorded times begin near 0",)
+
+
 def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:
     """What a setting cannot do in the engine that was chosen for this run."""
     chosen = experiment.model_copy(update={"run": experiment.run.model_copy(update={"engine": engine})})
@@ -251,6 +264,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     ready = ready_of(experiment, overlay, workload, stream)
     late, settings = late_faults(experiment, ready.timeline), ready.settings
     ran = ENGINES[engine](replace(ready, tell=tell))
+    coarse = _precision(ran.finished)
     tables = ran.tables
     matching = experiment.matching
     verdict = oracle.judge(
@@ -300,7 +314,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
     shifted = _shifted(experiment, workload, ready.timeline)
     idle_settings = (*_without_effect(experiment, engine), *_unused_weights(experiment, workload))
-    return tables, (*overlay.warnings, *workload.warnings, *shifted, *idle_settings, *late)
+    return tables, (*overlay.warnings, *workload.warnings, *shifted, *idle_settings, *late, *coarse)
 
 
 def _over_links(messages: pa.Table) -> int:

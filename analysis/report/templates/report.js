@@ -4,6 +4,8 @@
   const data = read("report-data");
   const specs = read("report-specs");
   const $ = (id) => document.getElementById(id);
+  // "latency (ms)", but "control messages" and "probes per check", which name their unit.
+  const withUnit = (title, unit) => title + (unit === "share" || title.includes(unit) ? "" : " (" + unit + ")");
 
   const root = document.documentElement;
   const MOST_NAMES = 16; // in a legend
@@ -163,7 +165,7 @@
     const unit = data.metrics[names[0]].unit;
     showData(id, [["series", "series"], ["xText", dimension.title], ["metric", "metric"], ["y", "mean"],
       ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]], rows);
-    const title = names.length > 1 ? unit : data.metrics[names[0]].title + (unit === "share" ? "" : " (" + unit + ")");
+    const title = names.length > 1 ? unit : withUnit(data.metrics[names[0]].title, unit);
     const spec = fill(specs.lines, { __x_title__: dimension.title, __y_title__: title });
     const positive = rows.map((r) => r.y).filter((y) => y > 0);
     const top = Math.max(0, ...rows.map((r) => r.high ?? r.y));
@@ -260,7 +262,7 @@
     });
     showData(id, [["setting", "setting"], ["y", "mean"], ["low", "95 % low"], ["high", "95 % high"], ["seeds", "seeds"]],
       rows);
-    const words = title + (unit === "share" || title.endsWith(unit) ? "" : " (" + unit + ")");
+    const words = withUnit(title, unit);
     const spec = fill(specs.rows, { __y_title__: unit === "share" ? "" : unit });
     spec.height = 40 * rows.length;
     paint(spec, coloursOfSettings(), new Set(rows.map((r) => r.setting)));
@@ -404,7 +406,7 @@
     });
     $("overlay-low").textContent = shown(0);
     $("overlay-high").textContent = shown(top) + " " + measure.title;
-    $("overlay-moved").textContent = net.moved ? " " + net.moved + " brokers share a place with another and are drawn beside it." : "";
+    $("overlay-moved").textContent = net.moved ? " " + net.moved + (net.moved === 1 ? " broker shares a place with another and is" : " brokers share a place with others and are") + " drawn beside it." : "";
     const first = rows.reduce((a, b) => (b[measure.key] > a[measure.key] ? b : a));
     showData("overlay", [["name", "broker"], ...data.measures.map((m) => [m.key, m.title])], rows);
     drawn("overlay", "The overlay, " + net.title + ", " + $("overlay-clock").textContent + ": " + rows.length +

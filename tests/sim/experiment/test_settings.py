@@ -308,6 +308,12 @@ def test_defaults_are_not_given():
     assert idle(parse({"name": "empty"}, "here")) == []
 
 
+def test_an_empty_file_is_an_experiment_of_defaults_and_says_so(tmp_path):
+    (tmp_path / "empty.toml").write_text("# nothing yet\n")
+    (note,) = load(str(tmp_path / "empty.toml"), {"overlay.brokers": 3}).notes
+    assert "empty.toml says nothing" in note
+
+
 def test_a_file_is_beside_the_experiment_that_names_it_and_where_one_is_if_set(inputs, tmp_path, monkeypatch):
     """`coverlay run strategies --set overlay.file=mine.edges` is about the user's folder, not the installed package."""
     here = tmp_path / "here"
@@ -325,3 +331,18 @@ def test_a_file_is_beside_the_experiment_that_names_it_and_where_one_is_if_set(i
     (inputs / "x.toml").write_text('[sweep]\noverlay = [{ file = "o.edges" }]\n')
     assert load(str(inputs / "x.toml")).runs[0].experiment.overlay.file == str(inputs / "o.edges")
     assert load(str(inputs / "x.toml"), {"overlay.file": "mine.edges"}).runs[0].experiment.overlay.file == mine
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_times_beyond_what_a_double_tells_apart_are_noted_and_beyond_all_numbers_refused(engine):
+    """Epoch milliseconds leave a quarter of a microsecond; a run that ended at infinity had no latencies at all."""
+
+    def told(**arrivals):
+        data = {**TINY, "arrivals": arrivals, "run": {"engine": engine}}
+        return [note for note in simulate(plan(data).runs[0])[1] if "so coarse are latencies" in note]
+
+    assert told(settle=1.7e12)
+    assert not told(settle=1e9)
+    for far in ({"settle": 1e308, "publish_rate": 1e-308}, {"publish_rate": 1e-308}):
+        with pytest.raises(CoverlayError, match="beyond the largest number"):
+            told(**far)
