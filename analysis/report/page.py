@@ -32,7 +32,7 @@ from analysis.report.overlay_data import overlays
 from analysis.report.replay import replays
 from analysis.report.sentences import about_truth, brief, judged_share, loss_words
 from analysis.report.study import Case, Price, Thresholds
-from analysis.report.study_grid import LEGEND, grid
+from analysis.report.study_grid import LEGEND, NEARLY, grid
 from analysis.report.study_words import (
     MANY,
     WHY_RECALL,
@@ -123,7 +123,10 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         names = [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]]
         data["replays"] = replays(runs[data["defaultOverlay"]], names)
     busy = loads(summary, names_of(runs), pictured)
-    data["loads"] = [{"title": load.title, "lines": load.lines} for load in busy]
+    drawn = busy
+    if len(busy) > chosen.MOST_PICTURES:
+        drawn = sorted(busy, key=lambda load: not load.overloaded)[: chosen.MOST_PICTURES]
+    data["loads"] = [{"title": load.title, "lines": load.lines} for load in drawn]
     data["loadMeasures"] = {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()}
     if any(net["geographic"] for net in nets):
         data["coast"] = json.loads(asset("coast.json"))["rings"]
@@ -138,8 +141,8 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": answer_charts(answered),
         "alike": alike,
-        "loads": busy,
-        "loads_left_out": chosen.left_out(summary, busy, "settings: these, and all in which a broker is overloaded"),
+        "loads": drawn,
+        "loads_left_out": chosen.left_out(summary, drawn, "settings, those with an overloaded broker first"),
         "long": LONG,
         "stories": "\n".join(told.stories),
         "replays": data.get("replays", []),
@@ -155,6 +158,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
         "grid": grid(cases) if many else None,
         "grid_legend": LEGEND,
+        "grid_nearly": NEARLY,
         "thresholds": cases[0].thresholds if cases else None,
         "places": [called(profile) for profile in cases[0].profiles] if cases else [],
         "sensitivity": sensitivity_rows(cases) if cases else [],

@@ -42,7 +42,7 @@ KDTREE_EPSILON = "kdtree-epsilon"  # how profiles call a k-d tree that works out
 CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
 IN_PROBES = "in probes"  # what costs are in where nothing takes time
 PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
-SIZE, ATTRIBUTES = "workload.subscriptions", "workload.attributes"
+ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
 
 Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
 
@@ -177,10 +177,19 @@ class Case:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """By what it is called, then by its numbers."""
-        rest = [(key, value) for key, value in sorted(self.fixed.items()) if not isinstance(value, str)]
+        """By what it is called, then by its numbers, those of attributes and subscriptions last."""
         words = [value for _, value in sorted(self.fixed.items()) if isinstance(value, str)]
-        return words, [(key, v if isinstance(v, int | float) else 0, value_text(v)) for key, v in rest]
+        others = sorted(k for k, v in self.fixed.items() if not isinstance(v, str) and k not in {ATTRIBUTES, SIZE})
+        return (
+            words,
+            [(key, *self._sorted_by(key)) for key in others],
+            self._sorted_by(ATTRIBUTES),
+            self._sorted_by(SIZE),
+        )
+
+    def _sorted_by(self, key: str) -> tuple[float, str]:
+        value = self.fixed.get(key)
+        return (value if isinstance(value, int | float) else 0.0, value_text(value))
 
 
 def _title(fixed: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from analysis.report.study_words import called, cost_text, share_text, with_half
 from analysis.report.summary import number_text
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
+NEARLY = 0.9  # of exact search's cost: what is dearer is hardly cheaper
 LEGEND = (
     "Cost of the cheapest approximation that keeps enough of the saving, as a multiple of exact search’s; none: none "
     "keeps enough; ·: hardly any covers; empty: not run."
@@ -22,7 +23,7 @@ LEGEND = (
 @dataclass(frozen=True)
 class Cell:
     text: str  # 0.58
-    tone: str  # pays, maybe, below (cheaper than exact), above, none, nothing
+    tone: str  # pays, maybe, below (costs at most NEARLY), above, none, nothing
     words: str  # what it stands for
     case: int | None  # its number in the study
 
@@ -65,10 +66,10 @@ def _cell(number: int, case: Case, place: int) -> Cell:
     if row is None:
         return Cell(NONE_KEEPS, "none", _closest(verdict), number)
     ratio = row.ratio[verdict.profile].mean
-    tone = {PAYS: "pays", MAYBE: "maybe"}.get(verdict.what, "below" if ratio < 1 else "above")
+    tone = {PAYS: "pays", MAYBE: "maybe"}.get(verdict.what, "below" if ratio <= NEARLY else "above")
     exact = f"{verdict.exact.method}'s {cost_text(case, verdict.exact, verdict.profile)}"
     words = f"{verdict.what}: {row.name} keeps {with_half(row.kept)} of the saving for {share_text(ratio)} of {exact}"
-    return Cell(number_text(ratio, ""), tone, words, number)
+    return Cell(f"{ratio:.2g}" if ratio < 10 else number_text(ratio, ""), tone, words, number)
 
 
 def _closest(verdict: Verdict) -> str:

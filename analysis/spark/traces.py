@@ -153,6 +153,7 @@ def open_run(folder: Path) -> Run:
     if missing:
         raise CoverlayError(f"{folder} is not a complete run: {missing[0]} is missing; {remedy(folder)}")
     run = read_record(folder)
+    said = {"run": pq.read_metadata(folder / "run.parquet").metadata or {}}
     for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
         if name in SPECIAL and not path.is_file():  # which only the record tells
@@ -160,8 +161,8 @@ def open_run(folder: Path) -> Run:
         # Before the footer is used for anything.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
             raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
-        _check_table(path, ALL[name])
-    if _check_marks(folder) and not run.digests:
+        said[name] = _check_table(path, ALL[name])
+    if _check_marks(folder, said) and not run.digests:
         raise CoverlayError(f"{folder / 'run.parquet'} is damaged (it has lost its digests); {remedy(folder)}")
     return run
 
@@ -170,7 +171,7 @@ def read_record(folder: Path) -> Run:
     """The run in this folder as its record has it; nothing is known about the other tables then."""
     path = folder / "run.parquet"
     _check_table(path, SCHEMAS["run"])
-    rows = _read_table(path).to_pylist()
+    rows = _read_table(path, threads=False).to_pylist()  # for one row
     if len(rows) != 1:
         raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {remedy(folder)}")
     record = rows[0]
@@ -188,21 +189,22 @@ def read_record(folder: Path) -> Run:
     )
 
 
-def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+def _read_table(path: Path, columns: list[str] | None = None, threads: bool = True) -> pa.Table:
     try:
-        return pq.read_table(path, partitioning=None, columns=columns, page_checksum_verification=True)
+        return pq.read_table(
+            path, partitioning=None, columns=columns, page_checksum_verification=True, use_threads=threads
+        )
     except _UNREADABLE as error:
         raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
 
 
-def _check_marks(folder: Path) -> bool:
+def _check_marks(folder: Path, said: Mapping[str, Mapping[bytes, bytes]]) -> bool:
     """Every file must belong to the trace that the run's record names: a swapped one would count for this run.
 
     Returns whether one of them says that it has checksums.
     """
-    said = {name: pq.read_schema(folder / f"{name}.parquet").metadata or {} for name in SCHEMAS}
-    for name, metadata in said.items():
-        path = folder / f"{name}.parquet"
+    for name in SCHEMAS:
+        path, metadata = folder / f"{name}.parquet", said[name]
         if MARK not in metadata:
             raise CoverlayError(f"{path} does not say which run it belongs to; {remedy(folder)}")
         if metadata[MARK] != said["run"].get(MARK):
@@ -210,9 +212,11 @@ def _check_marks(folder: Path) -> bool:
     return any(CHECKED in metadata for metadata in said.values())
 
 
-def _check_table(path: Path, expected: pa.Schema) -> None:
+def _check_table(path: Path, expected: pa.Schema) -> Mapping[bytes, bytes]:
+    """Refuse a file without the columns that a table must have; returns what its footer says besides."""
     try:
-        found = pq.read_metadata(path).schema.to_arrow_schema()
+        footer = pq.read_metadata(path)
+        found = footer.schema.to_arrow_schema()
     except _UNREADABLE as error:
         raise CoverlayError(
             f"{path} is not a readable Parquet file ({_first_line(error)}); {remedy(path.parent)}"
@@ -238,6 +242,7 @@ def _check_table(path: Path, expected: pa.Schema) -> None:
                 f"column {want.name!r} of {path} may have rows without a value, so another program wrote it; "
                 f"{remedy(path.parent)}"
             )
+    return footer.metadata or {}
 
 
 def _refuse_mixtures(runs: list[Run]) -> None:
