@@ -107,14 +107,16 @@ def new_place(t: Any, subscription: int, score: float, residue: int) -> int:
 
 
 @kernel
-def enter(t: Any, subscription: int, box: Any, weights: Any, mentioned: Any, score: float, residue: int) -> int:
-    """A client subscribes; the place of its row."""
-    place = new_place(t, subscription, score, residue)
-    columns = t.columns
-    for j in range(len(weights)):
-        columns.lo[j, place], columns.hi[j, place] = box[j, 0], box[j, 1]
-        columns.weights[j, place], columns.mentioned[j, place] = weights[j], mentioned[j]
-    return place
+def enter(t: Any, ids: Any, boxes: Any, weights: Any, mentioned: Any, scores: Any, residues: Any) -> int:
+    """Clients subscribe: rows at the end, in this order; the place of the first."""
+    first = t.used
+    for i in range(len(ids)):
+        place = new_place(t, ids[i], scores[i], residues[i])
+        columns = t.columns
+        for j in range(weights.shape[1]):
+            columns.lo[j, place], columns.hi[j, place] = boxes[i, j, 0], boxes[i, j, 1]
+            columns.weights[j, place], columns.mentioned[j, place] = weights[i, j], mentioned[i, j]
+    return first
 
 
 @kernel

@@ -43,25 +43,35 @@ class RowMatcher:
         self._rows = local_rows.new_rows(dimensions, known.residues, known.scratch, semantics, method)
         self._address = self._rows.address
         self._place: dict[int, int] = {}
+        self._joined: dict[int, Filter] = {}  # not yet in the rows: many are entered at a time
         self._changed = False  # since an event asked
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._place) + len(self._joined)
 
     def add(self, subscription: int, filter: Filter) -> None:
         self._changed = True
-        self._place[subscription] = local_rows.enter(
+        self._joined[subscription] = filter
+
+    def _enter(self) -> None:
+        if not self._joined:
+            return
+        ids, filters = list(self._joined), list(self._joined.values())
+        first = local_rows.enter(
             self._rows,
-            subscription,
-            filter.box,
-            filter.weights,
-            np.array(filter.mentioned),
-            filter.score,
-            self._residues.number(filter.residue),
+            np.array(ids, np.int64),
+            np.array([filter.box for filter in filters]),
+            np.array([filter.weights for filter in filters]),
+            np.array([filter.mentioned for filter in filters]),
+            np.array([filter.score for filter in filters], np.float64),
+            np.array([self._residues.number(filter.residue) for filter in filters], np.int64),
         )
+        self._place.update(zip(ids, range(first, first + len(ids)), strict=True))
+        self._joined.clear()
 
     def remove(self, subscription: int) -> None:
         self._changed = True
+        self._enter()
         place = self._place.pop(subscription)
         moved = local_rows.leave(self._rows, place)
         if moved >= 0:
@@ -69,6 +79,7 @@ class RowMatcher:
 
     def _catch_up(self) -> None:
         self._changed = False
+        self._enter()
         if local_rows.stale(self._rows):
             ids = local_rows.build(self._rows).tolist()
             self._place = dict(zip(ids, range(len(ids)), strict=True))
@@ -88,6 +99,7 @@ class RowMatcher:
         return (ids, scores, entries, nodes) if size == most else (ids[:size], scores[:size], entries, nodes)
 
     def check(self) -> None:
+        self._enter()
         local_rows.check(self._rows, self._place)
 
 

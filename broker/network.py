@@ -9,10 +9,11 @@ tables = network.recorder.tables()  # the trace
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +37,7 @@ from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
+from routing.ledger import Message as LedgerMessage
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 from routing.strategies import STRATEGIES
@@ -193,29 +195,42 @@ class Network:
         self._home[subscription] = (broker, filter)
         self._request(Kind.SUBSCRIBE, subscription, broker, filter)
 
-    def preload(self, broker: int, subscription: int, filter: Filter) -> None:
-        """Subscribe before time 0: it spreads through the network at once and completely, hop by hop but in no time.
+    def preload(self, homes: Sequence[int], filters: Sequence[Filter]) -> None:
+        """Subscriptions 0, 1, … that exist before time 0: each spreads at once and completely before the next.
 
-        The trace tells of the request and of how many messages it took; decisions and messages are not in it.
+        The trace tells of the requests and of how many messages they took; decisions and messages are not in it. It is
+        done link by link: what goes over a link depends only on what its broker hears, and in which order.
         """
-        if subscription in self._home:
-            raise CoverlayError(f"subscription {subscription} is subscribed already")
-        self._home[subscription] = (broker, filter)
-        operation = self.new_operation("preload", subscription, broker)
-        now, home = self.env.now, self.brokers[broker]
-        home.record_request(Control(Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, now, operation, 0, SHARED))
-        home.local.add(subscription, filter)
+        heard: list[list[tuple[int, LedgerMessage]]] = [[] for _ in self.brokers]  # from clients
+        for subscription, (broker, filter) in enumerate(zip(homes, filters, strict=True)):
+            self._home[subscription] = (broker, filter)
+            operation = self.new_operation("preload", subscription, broker)
+            request = Control(
+                Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, self.env.now, operation, 0, SHARED
+            )
+            self.brokers[broker].record_request(request)
+            self.brokers[broker].local.add(subscription, filter)
+            heard[broker].append((operation, (Kind.SUBSCRIBE, subscription, filter)))
         self.loading = True
-        waiting = deque((part, CLIENT, Kind.SUBSCRIBE, subscription, filter) for part in home.parts.values())
-        while waiting:
-            part, source, kind, identity, its_filter = waiting.popleft()
-            for neighbour, answers in part.told(source, kind, identity, its_filter):
-                self._operations[operation].messages += len(answers)
-                there, here = part.at(neighbour), part.broker.number
-                for answer in answers:
-                    there.takes_in(here, *answer)
-                    waiting.append((there, here, *answer))
+        for tree in self.trees.values():
+            self._load(tree, heard)
         self.loading = False
+
+    def _load(self, tree: Tree, heard: list[list[tuple[int, LedgerMessage]]]) -> None:
+        """Before time 0, towards the root of a tree and then away from it."""
+        at_once = self.settings.ranked is not None  # the compiled engine, where it can do a run, goes one by one
+        inbox = [{CLIENT: said} for said in heard]
+        upwards = sorted(tree.parent.items(), key=lambda link: -tree.level[link[0]])
+        for here, there in [*upwards, *((parent, child) for child, parent in reversed(upwards))]:
+            part, other = self.brokers[here].parts[tree.name], self.brokers[there].parts[tree.name]
+            if there not in part.ledgers:
+                continue
+            sources = (said for source, said in inbox[here].items() if source != there)
+            in_order = sorted(chain.from_iterable(sources), key=itemgetter(0))
+            inbox[there][here] = part.ledgers[there].load(in_order, at_once)
+            for operation, message in inbox[there][here]:
+                self._operations[operation].messages += 1
+                other.takes_in(here, *message)
 
     def unsubscribe(self, subscription: int) -> None:
         if subscription not in self._home:

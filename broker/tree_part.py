@@ -106,12 +106,7 @@ class TreePart:
         for neighbour, ledger in self.ledgers.items():
             if neighbour == source:
                 continue  # do not send it back to its source
-            if kind is Kind.SUBSCRIBE:
-                yield neighbour, ledger.subscribe(subscription, filter)
-            elif kind is Kind.RERANK:
-                yield neighbour, ledger.rerank(subscription, filter)
-            else:
-                yield neighbour, ledger.unsubscribe(subscription)
+            yield neighbour, ledger.tell(kind, subscription, filter)
 
     def advertisement(self, message: Control) -> None:
         """Pass an advertisement on, and let subscriptions follow it back to where it came from."""

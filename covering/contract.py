@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 NO_SLOT = -1
+BATCH = 128  # boxes that `add_uncovered` compares with each other: half a microsecond each
 _FIRST_CAPACITY = 16  # slots allocated for the first entry
 _GROWTH = 1.25  # capacity factor when full: the memory target, 1.5× the raw bounds, rules out doubling
 
@@ -56,6 +57,18 @@ def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
         if wrong != _FINE:
             return wrong, i
     return _FINE, 0
+
+
+@kernel
+def _dominated_before(points: Floats) -> Slots:
+    """For each point an earlier one that dominates it and that none before it dominates, or −1."""
+    found = np.full(len(points), -1)
+    for i in range(len(points)):
+        for j in range(i):
+            if found[j] < 0 and (points[j] >= points[i]).all():
+                found[i] = j
+                break
+    return found
 
 
 def checked_domain(domain: ArrayLike) -> Floats:
@@ -170,6 +183,24 @@ class CoveringIndex(ABC):
         self.stats.checks += len(slots)
         self.stats.hits += int((slots >= 0).sum())
         return self._ids.at_all(slots)
+
+    def add_uncovered(self, ids: Sequence[Id], boxes: Floats) -> list[Id | None]:
+        """Store, in order, each box that none stored before it contains; for each, who contains it.
+
+        As `find_cover` and `add` one by one, but some BATCH boxes in few calls; of several covers it may be another.
+        """
+        found: list[Id | None] = []
+        for start in range(0, len(ids), BATCH):
+            names, batch = ids[start : start + BATCH], boxes[start : start + BATCH]
+            covers = self.find_cover_many(batch)
+            rest = [i for i, cover in enumerate(covers) if cover is None]
+            before = _dominated_before(self._points_of(batch[rest])).tolist() if rest else []
+            for i, j in zip(rest, before, strict=True):
+                covers[i] = None if j < 0 else names[rest[j]]
+            fresh = [i for i, j in zip(rest, before, strict=True) if j < 0]
+            self.add_many([names[i] for i in fresh], batch[fresh])
+            found += covers
+        return found
 
     def overlapping(self, box: ArrayLike) -> tuple[list[Id], Floats]:
         """Ids and boxes (n, d, 2) of all stored boxes that share a value with `box`, in slot order."""

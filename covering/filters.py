@@ -71,6 +71,17 @@ class FilterIndex:
         self._groups.setdefault(group, parts)[residue] = part
         self._where[id] = (group, residue)
 
+    def add_uncovered(self, ids: Sequence[Id], boxes: Floats, group: Hashable) -> list[Id | None]:
+        """Store, in order, each box (without residue) that none stored before it covers; for each, who covers it."""
+        parts = self._groups.setdefault(group, {})
+        assert parts.keys() <= {EMPTY}, "what boxes do not say is not looked at"
+        if EMPTY not in parts:
+            parts[EMPTY] = covering.create(self.method, self.domain, self.epsilon, **self.options)
+            parts[EMPTY].share_stats(self.stats)
+        found = parts[EMPTY].add_uncovered(ids, boxes)
+        self._where.update((id, (group, EMPTY)) for id, cover in zip(ids, found, strict=True) if cover is None)
+        return found
+
     def remove(self, id: Id) -> None:
         """Forget a stored filter."""
         id = plain(id)
@@ -90,12 +101,13 @@ class FilterIndex:
         Counts as one check; its volume is the mean over the partitions searched, 1 if there was none.
         """
         self._fits(residue)
-        bounds = self._checked(box)
+        parts = self._groups.get(group, {})
+        bounds = box if len(parts) == 1 and EMPTY in parts else self._checked(box)  # the only one to ask checks it too
         stats = self.stats  # the partitions count into it
         checks, volume, capped = stats.checks, stats.volume, stats.capped
         self.asked = []
         asked, found = 0, None
-        for own, part in self._groups.get(group, {}).items():
+        for own, part in parts.items():
             if own is EMPTY or own.implied_by(bounds, residue, self.integral):
                 asked += 1
                 method, before = part.choice, stats.probes

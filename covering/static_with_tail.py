@@ -11,6 +11,7 @@ entry, spread over the insertions): t·0.16 ns = n·0.3 µs / t gives t ≈ 43 �
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
@@ -52,7 +53,7 @@ class StaticWithTail(CoveringIndex):
         """`_points`, `_words` or the extent of the static part changed: renew what kernels are given."""
 
     def tail_limit(self) -> int:
-        return max(TAIL_LEAST, int(TAIL_FACTOR * np.sqrt(self._built)))
+        return max(TAIL_LEAST, int(TAIL_FACTOR * math.sqrt(self._built)))
 
     def _insert(self, slot: int) -> None:
         self._widen()

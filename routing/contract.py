@@ -7,7 +7,7 @@ covers a new filter, and which entries a new filter covers. The ledger (ledger.p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -69,6 +69,13 @@ class LinkStrategy(ABC):
 
     @abstractmethod
     def add(self, subscription: int, filter: Filter) -> None: ...
+
+    def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> list[int | None] | None:
+        """Add, in order, each filter that none added before it covers; for each, who covers it.
+
+        As one by one, but faster; of several covers it may be another. None, and nothing is added: only one by one.
+        """
+        return None
 
     @abstractmethod
     def remove(self, subscription: int, filter: Filter) -> None: ...

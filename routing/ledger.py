@@ -15,7 +15,7 @@ Rules (docs/design.md), each enforced here and verified by check():
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -82,6 +82,34 @@ class LinkLedger:
             self._release(subscription)
             return []
         return self._remove_sent(subscription)
+
+    def tell(self, kind: Kind, subscription: int, filter: Filter) -> list[Message]:
+        """The messages to send, in order, now that the broker heard this."""
+        if kind is Kind.SUBSCRIBE:
+            return self.subscribe(subscription, filter)
+        return self.rerank(subscription, filter) if kind is Kind.RERANK else self.unsubscribe(subscription)
+
+    def load(self, heard: Sequence[tuple[int, Message]], at_once: bool) -> list[tuple[int, Message]]:
+        """What to send after all that a broker hears before time 0, each with the operation that it belongs to.
+
+        `at_once`: subscriptions of ascending number are looked for together, where that gives the same ones to send.
+        Who holds another back may be another one then.
+        """
+        covers = None
+        if at_once and not self.active and self.wanted is None:
+            ids = [subscription for _, (_, subscription, _) in heard]
+            covers = self.strategy.add_uncovered(ids, [self._shown(*message[1:]) for _, message in heard])
+        if covers is None:
+            return [(operation, answer) for operation, message in heard for answer in self.tell(*message)]
+        sent = []
+        for said, cover in zip(heard, covers, strict=True):
+            _, (_, subscription, filter) = said
+            if cover is None:
+                self.sent[subscription] = filter
+                sent.append(said)
+            else:
+                self._suppress(subscription, filter, (cover,))
+        return sent
 
     def rerank(self, subscription: int, filter: Filter) -> list[Message]:
         """The messages to send, in order, now that `subscription` asks for the same and ranks differently.
@@ -222,15 +250,21 @@ class LinkLedger:
             return None
         return self._find_cover(self.exact_twin, subscription, filter).witness is not None
 
+    def _shown(self, subscription: int, filter: Filter) -> Filter:
+        """A filter as the search has it."""
+        return filter
+
     def _structures_add(self, subscription: int, filter: Filter) -> None:
-        self.strategy.add(subscription, filter)
+        shown = self._shown(subscription, filter)
+        self.strategy.add(subscription, shown)
         if self.exact_twin is not None:
-            self.exact_twin.add(subscription, filter)
+            self.exact_twin.add(subscription, shown)
 
     def _structures_remove(self, subscription: int, filter: Filter) -> None:
-        self.strategy.remove(subscription, filter)
+        shown = self._shown(subscription, filter)
+        self.strategy.remove(subscription, shown)
         if self.exact_twin is not None:
-            self.exact_twin.remove(subscription, filter)
+            self.exact_twin.remove(subscription, shown)
 
     def _record(self, subscription: int, outcome: str, search: Search, exact: bool | None) -> None:
         if self.on_decision is not None:

@@ -17,7 +17,7 @@ region of a curve would be one cell wide in that coordinate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class Rank:
     relative: bool  # weights count relative to their sum (places)
     lowest: Floats  # the least and the largest value of each coordinate
     highest: Floats
+    _ranked: dict[int, tuple[Filter, Filter]] = field(default_factory=dict)  # subscription → its filter, with rows too
 
     @staticmethod
     def of(scores: Floats, weights: Floats, by_score: bool, relative: bool) -> Rank:
@@ -80,7 +81,13 @@ class Rank:
 
     def ranked(self, subscription: int, filter: Filter, above: bool = False) -> Filter:
         """A filter whose box has rows for the rank too; `above`: only what scores more contains it."""
-        low = -self.coordinates(subscription, filter)
         if above:
-            low = np.nextafter(low, -np.inf)
+            return self._with_rows(filter, np.nextafter(-self.coordinates(subscription, filter), -np.inf))
+        known, ranked = self._ranked.get(subscription, (None, filter))
+        if known is not filter:  # made once: every link asks for it
+            ranked = self._with_rows(filter, -self.coordinates(subscription, filter))
+            self._ranked[subscription] = filter, ranked
+        return ranked
+
+    def _with_rows(self, filter: Filter, low: Floats) -> Filter:
         return replace(filter, box=np.concatenate([filter.box, np.column_stack([low, -self.lowest])]))

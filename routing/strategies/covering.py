@@ -10,6 +10,8 @@ up means not covered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import covering
@@ -35,6 +37,19 @@ class Covering(LinkStrategy):
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.index.add(subscription, filter.box, filter.residue, group_of(self.options, filter))
+
+    def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> list[int | None] | None:
+        if self.approximate or self.options.cover == "union" or not all(filter.plain for filter in filters):
+            return None
+        groups: dict[object, list[int]] = {}
+        for place, filter in enumerate(filters):
+            groups.setdefault(group_of(self.options, filter), []).append(place)
+        covers: list[int | None] = [None] * len(filters)
+        for group, places in groups.items():
+            ids, boxes = [subscriptions[place] for place in places], np.array([filters[place].box for place in places])
+            for place, cover in zip(places, self.index.add_uncovered(ids, boxes, group), strict=True):
+                covers[place] = cover
+        return covers
 
     def remove(self, subscription: int, filter: Filter) -> None:
         self.index.remove(subscription)

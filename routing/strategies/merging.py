@@ -12,7 +12,7 @@ bounds. Otherwise what it suppressed is decided anew, sent, and only then is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -133,6 +133,9 @@ class Merging(Covering):
         self._labels = np.empty(16, dtype=np.int64)
         self._label_of: dict[object, int] = {}  # only filters of one residue and group can merge
         self.partners: list[tuple[str, int, int, int]] = []  # the searches for a partner, as Search.asked has them
+
+    def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> None:
+        return None  # a merger may come of each
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.add_filled(subscription, filter, volume(filter.box, self.options.domain))

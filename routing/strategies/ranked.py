@@ -64,14 +64,11 @@ class OutrankingLedger(LinkLedger):
 class RankedLedger(OutrankingLedger):
     """A subscription is held back by one that contains and outranks it."""
 
-    def _structures_add(self, subscription: int, filter: Filter) -> None:
-        super()._structures_add(subscription, self.rank.ranked(subscription, filter))
-
-    def _structures_remove(self, subscription: int, filter: Filter) -> None:
-        super()._structures_remove(subscription, self.rank.ranked(subscription, filter))
+    def _shown(self, subscription: int, filter: Filter) -> Filter:
+        return self.rank.ranked(subscription, filter)
 
     def _find_cover(self, strategy: LinkStrategy, subscription: int, filter: Filter) -> Search:
-        found = strategy.find_cover(subscription, self.rank.ranked(subscription, filter))
+        found = strategy.find_cover(subscription, self._shown(subscription, filter))
         if found.witness is None or self._outranks(found.witness, subscription, filter):
             return found
         again = strategy.find_cover(subscription, self.rank.ranked(subscription, filter, above=True))
@@ -85,5 +82,5 @@ class RankedLedger(OutrankingLedger):
         )
 
     def _find_covered(self, subscription: int, filter: Filter) -> list[int]:
-        inside = self.strategy.find_covered(self.rank.ranked(subscription, filter))
+        inside = self.strategy.find_covered(self._shown(subscription, filter))
         return [s for s in inside if self.rank.outranks(subscription, filter, s, self.sent[s])]

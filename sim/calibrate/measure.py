@@ -248,9 +248,9 @@ def _row_task(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Task
     """The rows that brokers of both engines match by."""
     store = FilterRows(d)
     rows = local_rows.new_rows(d, store.residues, store.scratch, "exact", name)
-    boxes, mentioned = np.stack([catalogue.lo, catalogue.hi], axis=2), np.ones(d, np.bool_)
-    for number, score in enumerate(catalogue.scores.tolist()):
-        local_rows.enter(rows, number, boxes[number], np.zeros(d), mentioned, score, PLAIN)
+    boxes, count = np.stack([catalogue.lo, catalogue.hi], axis=2), len(catalogue)
+    none, all_of_it, plain = np.zeros((count, d)), np.ones((count, d), np.bool_), np.full(count, PLAIN)
+    local_rows.enter(rows, np.arange(count), boxes, none, all_of_it, catalogue.scores, plain)
     if local_rows.stale(rows):
         local_rows.build(rows)
     entries, nodes = _top_all(rows.address, events, K)

@@ -1,6 +1,6 @@
 """Bulk loading: subscriptions that exist before time 0, one route at a time instead of one message at a time.
 
-They come in the order of their numbers, each spreading completely before the next (Network.preload does it hop by hop).
+They come in the order of their numbers, each spreading completely before the next (as in Network.preload).
 In a tree, what a route passes on depends only on what reaches its source from elsewhere, in that order; so routes are
 worked through from the leaves inwards and out again, each with the whole sequence at once: its source's own clients
 merged with what the other routes into its source passed on. The ledgers decide by the same code as in a run, so

@@ -130,8 +130,8 @@ def run_simpy(ready: Ready) -> Ran:
     network = Network(ready.overlay, ready.settings, ready.stream)
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
-    for subscription, broker in enumerate(timeline.preloaded.tolist()):
-        network.preload(broker, subscription, filter_of(workload, subscription))
+    homes = timeline.preloaded.tolist()
+    network.preload(homes, [filter_of(workload, row) for row in range(len(homes))])
     network.env.process(_clients(network, workload, timeline, ready.tell))
     faults = faults_of(experiment, ready.stream, network, timeline)
     check_faults(network, faults)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covering
+from covering import contract
 from coverlay import CoverlayError
 from tests.covering.oracles import covered, covers
 from tests.covering.strategies import DOMAIN, boxes, exact
@@ -46,6 +47,25 @@ def test_finds_a_cover_iff_there_is_one(name, data):
     assert index.stats.hits == 2 * sum(found is not None for found in many)
     assert index.stats.capped == 0
     assert 0 <= index.stats.volume <= index.stats.checks + 1e-9
+
+
+@pytest.mark.parametrize("name", METHODS)
+@FAST
+@given(st.data())
+def test_uncovered_ones_are_stored_in_order_as_one_by_one(name, data):
+    """Batches of three: covers are found among those stored before and among those of the same batch."""
+    held = np.array(data.draw(st.lists(boxes(2), min_size=1, max_size=14)))
+    index, one_by_one = exact(name, 2), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contract, "BATCH", 3)
+        found = index.add_uncovered(list(range(len(held))), held)
+    for i, box in enumerate(held):
+        truth = covers(one_by_one, box)
+        assert found[i] in truth if truth else found[i] is None
+        if not truth:
+            one_by_one[i] = box
+    assert sorted(index.ids()) == list(one_by_one)
+    index.check()
 
 
 @pytest.mark.parametrize("name", METHODS)

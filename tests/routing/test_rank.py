@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import covering
 from covering.residue import Residue
@@ -108,6 +110,31 @@ def test_where_scores_depend_on_the_event_every_weight_and_the_place_count():
     here = made((2.0, 3.0), 1.0, weights=[1.0, 1.0], near=(1.0, 1.0, 0.5))
     assert not held_back(one, here)
     assert held_back(made((0.0, 9.0), 1.0, weights=[2.0, 2.0], near=(1.0, 1.0, 0.5)), here)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("way", ["plain", "score", "weights"])
+def test_many_that_are_loaded_at_once_are_sent_as_one_by_one(way, data):
+    value = st.integers(0, 4)
+    filters = [
+        made((float(low), float(low + width)), float(score), weights=[float(score), 1.0])
+        for low, width, score in data.draw(st.lists(st.tuples(value, value, st.integers(0, 2)), max_size=20))
+    ]
+    heard = [(7 + number, (Kind.SUBSCRIBE, number, filter)) for number, filter in enumerate(filters)]
+    loaded = []
+    for at_once in (False, True):
+        if way == "plain":
+            ledger = make_ledger("covering", RoutingOptions(DOMAIN), None, lambda: -2)
+        else:
+            semantics = "exact" if way == "score" else "relaxed"
+            known = filters or [made(*NARROW)]
+            ledger = ledger_of(known, by_score=way == "score", semantics=semantics, method="auto")
+        loaded.append(ledger.load(heard, at_once))
+        ledger.check()
+        assert list(ledger.sent) == [number for _, (_, number, _) in loaded[-1]]
+        assert ledger.sent.keys() | ledger.suppressed.keys() == set(range(len(filters)))
+    assert loaded[0] == loaded[1]
 
 
 def said(messages):

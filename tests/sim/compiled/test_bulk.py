@@ -25,8 +25,8 @@ def built(data: dict[str, Any]) -> tuple[Engine, Network]:
     timeline.check()
     settings = settings_of(experiment, workload)
     network = Network(overlay, settings, stream)
-    for subscription, broker in enumerate(timeline.preloaded.tolist()):
-        network.preload(broker, subscription, filter_of(workload, subscription))
+    homes = timeline.preloaded.tolist()
+    network.preload(homes, [filter_of(workload, row) for row in range(len(homes))])
     network.check()
     return Engine(overlay, settings, workload, timeline, 0, stream), network
 
