@@ -3,7 +3,7 @@
 | kind       | an event reaches                                  | score                                             |
 |------------|---------------------------------------------------|---------------------------------------------------|
 | boxes      | exact: all predicates hold; relaxed: at least one | the subscription's; relaxed: Σ weights that hold  |
-| predicates | all predicates hold                               | Σ weight of the predicate × weight in the event   |
+| predicates | exact: all predicates hold; relaxed: at least one | Σ weight × weight in the event, of those that hold |
 | places     | exact: all predicates hold; relaxed: at least one | ψ of Hu et al. (SSTD 2015), Eq. 1–4               |
 
 Who is reached depends on the predicates alone, in all three, so routing and covering are the same whatever ranks.
@@ -39,10 +39,13 @@ Match = tuple[int, float]
 
 KINDS = ("boxes", "predicates", "places")
 BEST = {"boxes": topk.AUTO, "predicates": "pivot", "places": "ri-tree"}  # what "auto" means
+RELAXED_PREDICATES = "scan"  # the others leave an expression as soon as one predicate fails
 
 
-def at_work(kind: str, method: str) -> str:
+def at_work(kind: str, method: str, semantics: str) -> str:
     """The method that a name stands for."""
+    if method == topk.AUTO and (kind, semantics) == ("predicates", "relaxed"):
+        return RELAXED_PREDICATES
     return BEST[kind] if method == topk.AUTO else method
 
 
@@ -142,7 +145,8 @@ class PredicateRanking(Ranking):
 
     def new_index(self, filters: Mapping[int, Filter]) -> Any:
         rows = expressions_of(self.dimensions, filters, [filter.weights for filter in filters.values()])
-        return topk.create(self.method, rows, **self.options)
+        relaxed = {"semantics": self.semantics} if self.semantics == "relaxed" else {}
+        return topk.create(self.method, rows, **relaxed, **self.options)
 
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
         index.add_one(expressions_of(self.dimensions, {subscription: filter}, [filter.weights]))
@@ -152,10 +156,11 @@ class PredicateRanking(Ranking):
         return found
 
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
-        if not filter.matches(event):
+        held = [a for a in filter.named.tolist() if filter.holds(a, float(event[a]))]
+        if not held if self.semantics == "relaxed" else not filter.matches(event):
             return None
         total = 0.0
-        for a in filter.named.tolist():
+        for a in held:
             total += filter.weights[a] * (1.0 if weights is None else weights[a])
         return float(total)
 
@@ -216,8 +221,11 @@ def make_ranking(
     """The ranking of a network, checked: a matcher can be made. `max_distance` defaults to the largest on the map."""
     if kind not in RANKINGS:
         raise unknown_name("kind of matching", kind, KINDS)
-    if kind == "predicates" and semantics != "exact":
-        raise CoverlayError(f'matching by predicates is exact; semantics = "{semantics}" goes with boxes and places')
+    method = at_work(kind, method, semantics)
+    if (kind, semantics) == ("predicates", "relaxed") and method != RELAXED_PREDICATES:
+        raise CoverlayError(
+            f'{method} is exact; relaxed matching by predicates is done by method = "{RELAXED_PREDICATES}"'
+        )
     if kind != "places" and max_distance is not None:
         raise CoverlayError(f"max_distance goes with matching by places, not by {kind}")
     if kind == "places" and place is None:
@@ -230,8 +238,7 @@ def make_ranking(
     if not (math.isfinite(max_distance) and max_distance > 0):
         unit = UNITS[checked_metric(metric)]
         raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of {unit} above 0")
-    family, method = RANKINGS[kind], at_work(kind, method)
-    made = family(len(domain), method, semantics, dict(options or {}), place, max_distance, metric)
+    made = RANKINGS[kind](len(domain), method, semantics, dict(options or {}), place, max_distance, metric)
     made.new_index({})
     return made
 

@@ -100,7 +100,8 @@ class Experiment(Section):
             routing = self.routing
             method = EXACT_SCAN if self.network_wide and routing.rank == "skyband" else self.covering.method
             methods = searches_of(routing.strategy, routing.mode, method, routing.advertisements)
-            load_profile(profile).prices(methods, self.matching.kind, at_work(self.matching.kind, self.matching.method))
+            kind, matcher, semantics = self.matching.kind, self.matching.method, self.matching.semantics
+            load_profile(profile).prices(methods, kind, at_work(kind, matcher, semantics))
         return self
 
     @field_validator("seeds")

@@ -152,10 +152,9 @@ def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
     predicates, lists, listed = terms.predicates, terms.lists, terms.listed
     total = 0.0
     for predicate in range(terms.first[row], terms.first[row + 1]):
-        if terms.kind == PREDICATES:
-            total += predicates[predicate].weight * weights[predicates[predicate].attribute]
-        elif _holds(predicates, lists, listed, predicate, values):
-            total += predicates[predicate].weight
+        if _holds(predicates, lists, listed, predicate, values):
+            it = predicates[predicate]
+            total += it.weight * weights[it.attribute] if terms.kind == PREDICATES else it.weight
     if terms.kind != PLACES:
         return total
     # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; near nowhere: α = 0.

@@ -129,7 +129,11 @@ def test_brokers_and_clients_on_a_map() -> None:
         ({"method": "nonsense"}, SPARSE, "nonsense.*be-star.*ri-tree"),
         ({"kind": "nonsense"}, SPARSE, "kind of matching.*boxes, places, predicates"),
         ({"kind": "places", "method": "pivot"}, LOCATED, "pivot.*ri-tree"),
-        ({"method": "pivot", "semantics": "relaxed"}, SPARSE, "predicates is exact"),
+        (
+            {"method": "pivot", "semantics": "relaxed"},
+            SPARSE,
+            "pivot is exact; relaxed.*by method = .scan",
+        ),
         ({"method": "pivot", "max_distance": 3.0}, SPARSE, "max_distance.*no effect.*predicates"),
         ({"method": "pivot", "metric": "degrees"}, SPARSE, "metric.*no effect.*predicates"),
         ({"method": "ri-tree", "metric": "miles"}, LOCATED, "matching.metric.*great-circle"),

@@ -17,7 +17,7 @@ from topk.places.catalogue import NOWHERE, PlacedCatalogue, PlacedEvent, from_lo
 from topk.places.distance import coordinates, radius
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.contract import columns_of
-from topk.sparse.rows import Rows, exception_holds
+from topk.sparse.rows import Rows, exceptions_on
 from topk.sparse.upkeep import COUNTED, StoredIndex
 
 # Which subscriptions an event may reach at all; the paper ranks every one of them.
@@ -80,18 +80,6 @@ def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
     if need != NOTHING and not (held == rows.length[row] if need == ALL else held > 0):
         total = NOT_ELIGIBLE
     return total
-
-
-@kernel(inner=True)
-def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
-    """Whether what the row says beyond intervals about one attribute holds."""
-    at = rows.odd[row]
-    while True:
-        if rows.exceptions[at, 0] == attribute and not exception_holds(rows, at, event):
-            return False
-        if not rows.exceptions[at, 4]:
-            return True
-        at += 1
 
 
 @kernel(inline="always")

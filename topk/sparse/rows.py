@@ -100,17 +100,50 @@ def exception_holds(rows: Rows, at: int, event: Any) -> bool:
 
 
 @kernel(inner=True)
+def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+    """Whether what the row says beyond intervals about one attribute holds."""
+    at = rows.odd[row]
+    while True:
+        if rows.exceptions[at, 0] == attribute and not exception_holds(rows, at, event):
+            return False
+        if not rows.exceptions[at, 4]:
+            return True
+        at += 1
+
+
+@kernel(inner=True)
 def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
     """Whether the event's ≠, ∉ and ∈ leave a value that the row's predicate on the attribute accepts."""
+    begin = rows.start[row]
+    for p in range(begin, begin + rows.length[row]):  # noqa: SIM110 (kernels have no generators)
+        if not event_holds_on(rows, row, p, event, table, values):
+            return False
+    return True
+
+
+@kernel(inner=True)
+def event_holds_on(rows: Rows, row: int, p: int, event: Any, table: Any, values: Any) -> bool:
+    """The same for one predicate of the row."""
     for i in range(len(table)):
         a, excluded, first, count = table[i]
-        begin = rows.start[row]
-        for p in range(begin, begin + rows.length[row]):
-            if rows.attribute[p] == a:
-                own = values[first : first + count]
-                if not common_value(rows, row, a, rows.lo[p], rows.hi[p], event[0, a], event[1, a], excluded, own):
-                    return False
+        if rows.attribute[p] == a:
+            own = values[first : first + count]
+            if not common_value(rows, row, a, rows.lo[p], rows.hi[p], event[0, a], event[1, a], excluded, own):
+                return False
     return True
+
+
+@kernel(inline="always")
+def holds_alone(rows: Rows, row: int, p: int, event: Any, extra: Any) -> bool:
+    """Whether one predicate of the row meets the event exactly, whatever the others do."""
+    a = rows.attribute[p]
+    if not (rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]):
+        return False
+    if extra is None:
+        return True
+    if rows.odd[row] >= 0 and not exceptions_on(rows, row, a, event):
+        return False
+    return event_holds_on(rows, row, p, event, extra[0], extra[1])
 
 
 @kernel(inner=True)

@@ -1,20 +1,26 @@
 """SCAN: compare the event with every expression, leaving each at its first predicate that fails.
 
+Relaxed, an expression matches if one predicate holds, and those that hold make its score; none is left early.
+
 The yardstick of both papers. Rows lie in one CSR arena, so a scan reads the attributes as one stream; most rows
 fail at their first attribute. O(n) per event whatever k is; nothing to maintain.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from coverlay import kernel
+from coverlay import kernel, unknown_name
 from topk.kernels.heaps import in_order, offer
+from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event
-from topk.sparse.rows import Rows, clear, exactly, row_score, spread
-from topk.sparse.scores import Scoring
+from topk.sparse.rows import Rows, clear, exactly, holds_alone, row_score, spread
+from topk.sparse.scores import Score, Scoring, combine
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, QUEUED
+
+SEMANTICS_HELP = "exact: all predicates hold; relaxed: one does, and those that hold make the score"
 
 
 @kernel
@@ -41,13 +47,41 @@ def scan_rows(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace,
     return in_order(scores, found, size)
 
 
+@kernel
+def scan_relaxed(rows: Rows, used: int, columns: Any, extra: Any, space: Workspace, k: int, score: Scoring) -> int:
+    event, scores, found, size = space.event, space.scores[:k], space.ids[:k], 0
+    spread(event, *columns)
+    for row in range(used):
+        total, held, begin = score.start, 0, rows.start[row]
+        for p in range(begin, begin + rows.length[row]):
+            if holds_alone(rows, row, p, event, extra):
+                total = combine(score, total, rows.weight[p], event[2, rows.attribute[p]])
+                held += 1
+        space.counts[COMPARISONS] += max(rows.length[row], 0)
+        if held:
+            size = offer(scores, found, size, total, rows.ids[row])
+            space.counts[QUEUED] += 1
+    clear(event, columns[0])
+    return in_order(scores, found, size)
+
+
+SCANS = {"exact": scan_rows, "relaxed": scan_relaxed}
+
+
 class SparseScan(SparseIndex):
     """Every expression, every event."""
 
     name = "scan"
+    options: ClassVar[Mapping[str, str]] = {**SparseIndex.options, "semantics": SEMANTICS_HELP}
+
+    def __init__(self, catalogue: SparseCatalogue, score: str | Score = "sum", semantics: str = "exact") -> None:
+        super().__init__(catalogue, score)
+        if semantics not in SCANS:
+            raise unknown_name("semantics", semantics, SCANS)
+        self._scan = SCANS[semantics]
 
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         store = self._store
         scratch.counts[ENTRIES] += store.used
         columns, extra = columns_of(event), self._extra(event)
-        return scan_rows(store.rows, store.used, columns, extra, scratch.workspace, k, self._scoring)
+        return int(self._scan(store.rows, store.used, columns, extra, scratch.workspace, k, self._scoring))

@@ -36,7 +36,7 @@ def score(
         return None
     weight = {name: float(workload.weights[row, name]) for name in names}
     if kind == "predicates":
-        return sum((weight[name] * (1.0 if weights is None else weights[name]) for name in names), 0.0)
+        return sum((weight[name] * (1.0 if weights is None else weights[name]) for name in held), 0.0)
     if kind == "places":
         whole = sum(weight.values(), 0.0) or 1.0
         text = sum((weight[name] / whole for name in held), 0.0)

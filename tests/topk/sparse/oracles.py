@@ -45,14 +45,15 @@ def meet(one: Condition, other: Condition) -> bool:
 
 
 def top(
-    expressions: dict[int, Expression], event: Described, k: int | None, score: str = "sum"
+    expressions: dict[int, Expression], event: Described, k: int | None, score: str = "sum", relaxed: bool = False
 ) -> list[tuple[int, float]]:
     found = []
     step, start = SCORES[score]
     for id, expression in expressions.items():
-        if all(a in event and meet((op, v), event[a][:2]) for a, op, v, _ in expression):
+        held = [(a, w) for a, op, v, w in expression if a in event and meet((op, v), event[a][:2])]
+        if held if relaxed else len(held) == len(expression):
             total = start
-            for a, _, _, w in sorted(expression, key=lambda p: p[0]):
+            for a, w in sorted(held):
                 total = step(total, w, event[a][2])
             found.append((id, total))
     found.sort(key=lambda pair: (-pair[1], pair[0]))

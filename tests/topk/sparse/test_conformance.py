@@ -46,6 +46,28 @@ def test_same_answers_as_the_oracle(method, expressions, events, data):
         assert oracles.close(got, expected), (got, expected)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(strategies.expressions(), max_size=20), strategies.events(), st.data())
+def test_relaxed_one_predicate_is_enough_and_those_that_hold_make_the_score(expressions, event, data):
+    score, k = data.draw(st.sampled_from(sorted(oracles.SCORES))), data.draw(st.sampled_from([1, 5, None]))
+    catalogue = topk.Catalogue.from_predicates(expressions, dimensions=DIMENSIONS)
+    index = topk.create("scan", catalogue, score=CUSTOM if score == CUSTOM.name else score, semantics="relaxed")
+    gone = data.draw(st.sets(st.sampled_from(range(len(expressions) or 1)))) if expressions else set()
+    for id in gone:
+        index.remove(id)
+    known = {id: expression for id, expression in enumerate(expressions) if id not in gone}
+    expected, got = oracles.top(known, event, k, score, relaxed=True), index.top(oracles.as_predicates(event), k)
+    assert oracles.close(got, expected), (got, expected)
+
+
+def test_semantics_that_are_refused():
+    catalogue = topk.Catalogue.from_predicates([])
+    with pytest.raises(CoverlayError, match=r"unknown semantics 'similar'.*exact, relaxed"):
+        topk.create("scan", catalogue, semantics="similar")
+    with pytest.raises(CoverlayError, match="pivot has no option 'semantics'"):
+        topk.create("pivot", catalogue, semantics="relaxed")
+
+
 @every_method
 def test_stats_of_sparse_matchers_are_a_plain_value(method):
     """Work is counted when it is done, in one object; reading it changes nothing."""
