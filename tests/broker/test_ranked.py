@@ -21,7 +21,7 @@ from sim.random_streams import streams
 
 DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0], [0.0, 8.0]])
 PLACE = (0, 1)
-KINDS = [("boxes", "exact"), ("boxes", "relaxed"), ("predicates", "exact"), ("places", "exact"), ("places", "relaxed")]
+KINDS = [(kind, semantics) for kind in ("boxes", "predicates", "places") for semantics in ("exact", "relaxed")]
 # Strategy, rank, visit, threshold, mode.
 WAYS = [
     ("flooding", "none", "parallel", True, "lazy"),

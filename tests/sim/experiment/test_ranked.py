@@ -107,21 +107,22 @@ WEIGHTED = {"kind": "begen", "attributes": 12, "subscriptions": 200, "events": 4
     ("workload", "matching"),
     [
         ({}, {"semantics": "relaxed"}),
+        (WEIGHTED, {"kind": "predicates", "semantics": "relaxed"}),
         (LOCATED, {"kind": "places"}),
         (LOCATED, {"kind": "places", "semantics": "relaxed"}),
     ],
-    ids=["weights", "places", "places relaxed"],
+    ids=["weights", "predicates relaxed", "places", "places relaxed"],
 )
 def test_every_kind_of_matching_is_ranked_over_the_network(rank, workload, matching):
-    """Predicates with weights of events are in test_ranked_stories.py: those drawn here hardly match anything."""
+    """Exact predicates are in test_ranked_stories.py: those drawn here hardly match anything."""
     record, _ = run(routing={"rank": rank}, workload=workload, matching=matching)
     assert faultless(record)
     assert record["deliveries"] > 5
 
 
 def test_what_cannot_be_ranked_is_refused_and_what_does_not_count_is_said():
-    with pytest.raises(CoverlayError, match='matching by predicates is exact; semantics = "relaxed" goes with'):
-        run(workload=WEIGHTED, matching={"kind": "predicates", "method": "scan", "semantics": "relaxed"})
+    with pytest.raises(CoverlayError, match="k-index is exact; relaxed matching by predicates is done by"):
+        run(workload=WEIGHTED, matching={"method": "k-index", "semantics": "relaxed"})
     _, notes = simulate(plan({**DATA, "workload": WEIGHTED}).runs[0])
     assert any("weights of events have no effect: matching.kind = 'boxes'" in note for note in notes)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.language.schema import Schema
+from broker.language.schema import Schema, degrees
 from broker.trace import MUST_BE_ZERO
 from sim.experiment import oracle
 from sim.experiment.config import parse
@@ -21,18 +21,21 @@ from sim.workloads import Workload
 
 SIDE = 4.0
 MOST = 12.0  # ms between two things that a client does
+VISITS = ("parallel", "waves", "best-first")
 WAYS = [
     {"strategy": "flooding"},
     {"strategy": "covering", "mode": "prune"},
     {"strategy": "merging"},
     {"strategy": "simple", "rank": "cover"},
-    {"rank": "cover", "mode": "active"},
-    {"rank": "cover", "visit": "best-first"},
-    {"rank": "cover", "visit": "waves", "trees": "per-source"},
+    *({"rank": "cover", "mode": mode, "visit": visit} for mode in ("lazy", "active") for visit in VISITS),
     {"rank": "cover", "threshold": False},
     {"rank": "skyband"},
 ]
-KINDS = [{}, {"semantics": "relaxed"}, {"kind": "predicates", "method": "scan"}]
+KINDS = [
+    {"kind": kind, "method": "auto" if kind == "boxes" else "scan", "semantics": semantics}
+    for kind in ("boxes", "predicates", "places")
+    for semantics in ("exact", "relaxed")
+]
 
 
 @st.composite
@@ -56,7 +59,7 @@ def workloads(draw):
     shape = (len(rows), 2)
     weights = luck.integers(1, 4, shape).astype(float)
     return Workload(
-        Schema.uniform(2, 0.0, SIDE),
+        Schema((degrees("north", "latitude", 0.0, SIDE), degrees("east", "longitude", 0.0, SIDE))),
         low[rows],
         high[rows],
         np.ones(shape, dtype=bool),
@@ -68,10 +71,11 @@ def workloads(draw):
         times=np.sort(luck.random(events) * 6 * MOST),
         reranks=np.array(reranks),
         event_weights=luck.integers(0, 3, (events, 2)).astype(float),
+        near=np.column_stack([luck.integers(0, 2, shape), luck.choice([0.0, 0.5], len(rows))]).astype(float),
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("routing", WAYS, ids=str)
 def test_the_oracle_finds_nothing_wrong(routing, data):
@@ -81,7 +85,7 @@ def test_the_oracle_finds_nothing_wrong(routing, data):
     experiment = {
         "name": "a story",
         "overlay": {"kind": data.draw(st.sampled_from(["random-tree", "line", "star"])), "brokers": 5},
-        "routing": routing,
+        "routing": {**routing, "trees": data.draw(st.sampled_from(["spanning", "per-source"]))},
         "matching": {**matching, "k": k, "scope": "network"},
         "links": {"jitter": data.draw(st.sampled_from([0.0, 3.0]))},
         "broker": {"service": data.draw(st.sampled_from([{"kind": "none"}, {"kind": "constant", "value": 0.7}]))},
@@ -101,6 +105,8 @@ def test_the_oracle_finds_nothing_wrong(routing, data):
         parsed.matching.semantics,
         k,
         parsed.matching.kind,
+        ready.settings.ranking.max_distance,
+        ready.settings.metric,
         strategy=parsed.routing.strategy,
         instant=ready.settings.instant,
         network=True,
