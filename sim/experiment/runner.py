@@ -240,6 +240,14 @@ def _unused_weights(experiment: Experiment, workload: Workload) -> tuple[str, ..
     return (f"weights of events have no effect: matching.kind = {experiment.matching.kind!r}, not 'predicates'",)
 
 
+def _not_judged(verdict: oracle.Verdict) -> tuple[str, ...]:
+    """What the oracle says nothing about."""
+    if verdict.strays is not None:
+        return ()
+    spread = "subscriptions that exist before time 0 spread untraced, so the trace does not tell what tables hold"
+    return (f"stray events (sent where no table entry matches) are not judged: {spread}; all else is",)
+
+
 def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
     """The digests of the input files, which must be those of the time when the run got its name."""
     found = input_digests(run.experiment)
@@ -314,7 +322,8 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
     shifted = _shifted(experiment, workload, ready.timeline)
     idle_settings = (*_without_effect(experiment, engine), *_unused_weights(experiment, workload))
-    return tables, (*overlay.warnings, *workload.warnings, *shifted, *idle_settings, *late, *coarse)
+    told = (*shifted, *idle_settings, *late, *coarse, *_not_judged(verdict))
+    return tables, (*overlay.warnings, *workload.warnings, *told)
 
 
 def _over_links(messages: pa.Table) -> int:
