@@ -102,7 +102,8 @@ class FilterIndex:
         """
         self._fits(residue)
         parts = self._groups.get(group, {})
-        bounds = box if len(parts) == 1 and EMPTY in parts else self._checked(box)  # the only one to ask checks it too
+        # The only one to ask, where it has no residue, checks the box too.
+        bounds: Any = box if len(parts) == 1 and EMPTY in parts else self._checked(box)
         stats = self.stats  # the partitions count into it
         checks, volume, capped = stats.checks, stats.volume, stats.capped
         self.asked = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DO
 from coverlay import CoverlayError, quoted
 from routing.overlay.graph import Overlay, broker_called
 from routing.overlay.trees import SHARED, shortest_paths
+from sim.experiment.config import parse
+from sim.experiment.effects import input_digests
+from sim.experiment.plan import PlannedRun
 from sim.tell import explain_ranked
 
 # What happened to a lost copy of an event, in words.
@@ -125,12 +129,25 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
     elif k is not None and subscription is not None:
         home = _home(trace, subscription)
         yield f"subscription {subscription} lives at {trace.names[home]}"
+        place, why_not = _place(trace, event, subscription)
         asked = bool(((ranked["target"] == home) & (ranked["kind"] == "query")).any())
-        yield f"  {explain_ranked.verdict(trace.names, subscription, deliveries, k, asked)}"
+        words = "its broker was asked and named none better" if asked else f"its broker was not asked: {why_not}"
+        yield f"  {explain_ranked.verdict(trace.names, subscription, deliveries, k, place, words)}"
     elif subscription is None:
         yield from _walk_event(trace, event, hops, deliveries)
     else:
         yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
+
+
+def _place(trace: RunTrace, event: int, subscription: int) -> tuple[explain_ranked.Place, str]:
+    """Where a subscription is among those that match an event, and why its broker need not be asked."""
+    from sim.tell.story_ranked import NEED_NOT_ASK, RankedStory  # which reads traces, too
+
+    experiment = parse({"name": trace.record["experiment"], **trace.parameters}, f"run {trace.run_id}")
+    if input_digests(experiment) != json.loads(trace.record["inputs"]):
+        raise CoverlayError(f"an input file of run {trace.run_id} has changed since: who matched cannot be told")
+    story = RankedStory(PlannedRun(experiment, int(trace.record["seed"]), {}), trace)
+    return story.place(event, subscription), NEED_NOT_ASK[experiment.routing.rank]
 
 
 def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from broker.trace.schema import CLIENT
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a subscription is among those that match an event, by brute force."""
+
+    score: float | None  # None: it does not match
+    rank: int | None  # from 1; None: it was not in force
+    matching: int
 
 
 def winners(names: Mapping[int, str], deliveries: pd.DataFrame, k: int) -> Iterator[str]:
@@ -39,8 +49,10 @@ def _said(row: Any, source: str, target: str) -> str:
     return f"{source} asked {target}{known}{also}"
 
 
-def verdict(names: Mapping[int, str], subscription: int, deliveries: pd.DataFrame, k: int, asked: bool) -> str:
-    """One sentence about one subscription; `asked`: its broker was asked for its best."""
+def verdict(
+    names: Mapping[int, str], subscription: int, deliveries: pd.DataFrame, k: int, place: Place, asked: str
+) -> str:
+    """One sentence about one subscription; `asked`: was its broker asked for its best, in words."""
     best = deliveries.sort_values("rank")
     mine = best[best["subscription"] == subscription]
     if len(mine):
@@ -49,9 +61,15 @@ def verdict(names: Mapping[int, str], subscription: int, deliveries: pd.DataFram
             f"it is number {int(row['rank'])} of the {k} best of the whole network, with score {row.score:g}; its "
             f"broker was told and served it at {row.time:.3f} ms"
         )
-    if len(best) < k:
-        return f"only {len(best)} of {k} places were taken, so it does not match the event, or was not in force"
-    last = best.iloc[-1]
-    beaten = f"number {k}, {int(last.subscription)} at {names[int(last.broker)]}, has score {last.score:g}"
-    why = "its broker was asked and named none better" if asked else "its broker was not asked"
-    return f"it is not among the {k} best of the whole network ({beaten}), or does not match the event; {why}"
+    if place.score is None:
+        return "it does not match the event"
+    if place.rank is None:
+        return f"it matches the event with score {place.score:g}, and was not in force when the event was published"
+    standing = (
+        f"it matches the event with score {place.score:g}, number {place.rank:,} of {place.matching:,} that match"
+    )
+    if place.rank <= k:
+        return f"{standing}, and so among the {k} best; it was not served: a change, fault or full queue was in the way"
+    last = best.iloc[-1] if len(best) else None
+    beaten = "" if last is None else f", behind {int(last.subscription)} at {names[int(last.broker)]} ({last.score:g})"
+    return f"{standing}: not among the {k} best of the whole network{beaten}; {asked}"

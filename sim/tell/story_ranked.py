@@ -8,6 +8,7 @@ event for a winner, or behind links over which nobody asked, because no entry th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,12 +21,18 @@ from sim.experiment.oracle_versions import Versions
 from sim.experiment.plan import PlannedRun
 from sim.experiment.runner import settings_of
 from sim.tell.explain import RunTrace
+from sim.tell.explain_ranked import Place
 from sim.tell.story import Ints, Story
 
 WHY_NOT_ASKED = {
     "none": "where the event did not come",
     "cover": "behind links whose best entry does not beat that: nobody asked there",
     "skyband": "elsewhere: the publisher's broker has all possible winners in its tables and asked nobody",
+}
+NEED_NOT_ASK = {
+    "none": "the event did not come there",
+    "cover": "the best entry on the way to it does not beat that",
+    "skyband": "the publisher's broker has all possible winners in its tables",
 }
 
 
@@ -50,6 +57,16 @@ class RankedStory(Story):
     @cached_property
     def _published(self) -> list[int]:
         return sorted(set(self.deliveries["event"].tolist()))
+
+    def place(self, event: int, subscription: int) -> Place:
+        """Where a subscription is among those that match an event."""
+        matching = self.matching(event)
+        score = float(self._scores(event, np.array([subscription]))[0])
+        if math.isnan(score):
+            return Place(None, None, len(matching))
+        scores = self._scores(event, matching)
+        better = (scores > score) | ((scores == score) & (matching < subscription))
+        return Place(score, int(better.sum()) + 1 if subscription in matching else None, len(matching))
 
     def due(self, event: int) -> Iterator[tuple[int, int, int]]:
         matching = self.matching(event)
