@@ -46,6 +46,8 @@ def saving_kept(findings: Findings) -> str:
         if kept.mean == kept.mean:
             others = [key for key in findings.summary.swept if key in keys and key not in (*HOW, *WHICH)]
             settings = ", ".join(f"{key.rpartition('.')[2]} = {value_text(keys[key])}" for key in others)
+            if not settings and not findings.summary.labels(point)["epsilon"]:
+                settings = "exact search"
             found.setdefault(rank, {}).setdefault(settings, kept)
     words = [f"rank {rank} keeps {_range(kept)}" for rank, kept in found.items()]
     return f"Of what plain covering saves of the tables, {' and '.join(words)}." if words else ""

@@ -43,10 +43,14 @@ def _said(row: Any, source: str, target: str) -> str:
         return f"{source} answered {target}: {row.results} that may win"
     if row.kind == "award":
         with_event = ", with the event" if row.carries else ""
-        return f"{source} told {target} of {row.results} winners there or beyond{with_event}"
+        return f"{source} told {target} of {_winners(row.results)} there or beyond{with_event}"
     known = "" if row.limit != row.limit else f" for better than {row.limit:g}"
-    also = f", and told of {row.results} winners" if row.results else ""
+    also = f", and told of {_winners(row.results)}" if row.results else ""
     return f"{source} asked {target}{known}{also}"
+
+
+def _winners(count: int) -> str:
+    return "one winner" if count == 1 else f"{count} winners"
 
 
 def verdict(

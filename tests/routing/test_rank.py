@@ -153,6 +153,15 @@ def test_one_that_is_held_back_and_rises_is_sent(way):
     ledger.check()
 
 
+def test_one_that_fell_holds_nobody_back_who_comes_later():
+    filters = [made(*WIDE_HIGH), made(*NARROW)]
+    ledger = ledger_of([*filters, made(*WIDE_LOW)])
+    assert sent(ledger, filters[:1]) == [0]
+    ledger.rerank(0, made((0.0, 8.0), 1.0))
+    assert said(ledger.subscribe(1, filters[1])) == [(Kind.SUBSCRIBE, 1)]
+    ledger.check()
+
+
 def test_active_mode_retracts_a_fallen_one_when_all_that_it_exposes_are_there():
     """One, two and three ask for the same or less; when one falls, two takes its place, and three outranks both."""
     filters = [made((0.0, 9.0), 5.0), made((0.0, 9.0), 3.0), made((2.0, 3.0), 4.0)]
