@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from sim.reproduce.measure import WARM_UP, Bout, measure, net, operations
+from sim.reproduce.measure import LEAST, WARM_UP, Bout, measure, net, operations
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.series import Series, Swept, growth, next_best
 from sim.reproduce.sheet import Cause, Sheet
@@ -29,6 +29,7 @@ from topk.places.rtree_index import INSERTION
 SCAN, TAS, RT, RI, OURS = "SCAN", "TAS", "R^t-tree", "R^I-tree", "R^I-tree, ours"
 _MOST_OF_OURS = 2_000_000  # subscriptions: a second tree beside the published one, of more, does not fit into 16 GB
 _K = 5
+EXAMINED = "subscriptions examined"
 _UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean
 _ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", _UNIFORM_ALPHA: "U(0, 1)"}
 
@@ -94,7 +95,7 @@ SWEEPS = (  # those that vary neither subscriptions nor their attributes first: 
 
 
 def measured(sheet: Sheet, sweep: Sweep, base: Located) -> Swept:
-    by: dict[str, list[dict[str, dict[float, float]]]] = {TIME: [], COUNTS: []}
+    by: dict[str, list[dict[str, dict[float, float]]]] = {TIME: [], COUNTS: [], EXAMINED: []}
     overhead: dict[str, float] = {}
     for seed in sheet.seeds:
         for seeds in by.values():
@@ -102,9 +103,10 @@ def measured(sheet: Sheet, sweep: Sweep, base: Located) -> Swept:
         for point in sweep.points(replace(base, seed=seed), sheet.quick):
             found = sheet.kept(point.name, partial(_measure, point))
             overhead = overhead or {method: 1e6 * seconds for method, seconds in found["overhead"].items()}
-            for basis, methods, scale in ((TIME, net(found), 1e3), (COUNTS, found[COUNTS], 1.0)):
+            millis = {method: 1e3 * seconds for method, seconds in net(found).items()}
+            for basis, methods in ((TIME, millis), (COUNTS, found[COUNTS]), (EXAMINED, found[EXAMINED])):
                 for method, amount in methods.items():
-                    by[basis][-1].setdefault(method, {})[point.x] = scale * amount
+                    by[basis][-1].setdefault(method, {})[point.x] = amount
     return Swept(by, overhead)
 
 
@@ -114,7 +116,19 @@ def _measure(point: Point) -> dict[str, dict[str, float]]:
     full, empty = _indexes(subscriptions), built(replace(subscriptions, subscriptions=1))
     events = located_events(point.workload)
     work = {name: operations(index) for name, index in full.items()}
-    return measure(Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work))
+    bout = Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work)
+    return {**measure(bout), EXAMINED: _examined(full, bout)}
+
+
+def _examined(indexes: Mapping[str, PlacedIndex], bout: Bout) -> dict[str, float]:
+    """Subscriptions held against an event: what bounds are for. Operations have what the bounds take as well."""
+    found = {}
+    for name, index in indexes.items():
+        before, few = index.stats.entries, bout.warm_up[:LEAST]
+        for event in few:
+            bout.asks[name](event)
+        found[name] = (index.stats.entries - before) / len(few)
+    return found
 
 
 @lru_cache(maxsize=1)  # points that differ in events or k alone follow each other
