@@ -67,7 +67,7 @@ def _plain(findings: Findings, keys: Mapping[str, Any]) -> str | None:
 
 def _range(kept: Mapping[str, Interval]) -> str:
     least, most = (choose(kept, key=lambda settings: kept[settings].mean) for choose in (min, max))
-    if len(kept) == 1:
+    if kept[least].mean == kept[most].mean:
         return with_half(kept[least])
     return f"{with_half(kept[least])} ({least}) to {with_half(kept[most])} ({most})"
 
