@@ -10,7 +10,7 @@ import pytest
 from sim.bench import topk as bench
 from sim.bench import topk_aspects, topk_common
 from sim.bench.topk_peers import PEERS
-from sim.reproduce import ibm04, vldb08
+from sim.reproduce import ibm04, ibm04_indexes, ibm04_storage, vldb08
 from sim.reproduce.sheet import Sheet
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 
@@ -64,10 +64,10 @@ def test_storage_figure_of_ibm04(tmp_path: Path) -> None:
     assert {c.id for c in sheet.claims} >= {"fig5-clipping", "fig5-lci", "fig5-crossing", "fig5-best"}
     assert (tmp_path / "figure5.png").stat().st_size > 1000
     # The lists are counted by arithmetic: as many cells as a real index uses.
-    x, y = ibm04.predicates(300, 200, 40)
-    for name in ("sci", "lci"):
-        index = ibm04.make(name, x, y, 200, 8)
-        pieces = ibm04._pieces(index.shape, (y - x).astype(np.int64))
+    x, y = ibm04_indexes.predicates(300, 200, 40)
+    for label in ("SCI-BV(DT)", "LCI"):
+        index = ibm04_indexes.make(label, x, y, 200, 8)
+        pieces = ibm04_storage._pieces(index.shape, (y - x).astype(np.int64))
         assert index._lists.meta[0] == pieces
 
 
