@@ -275,7 +275,10 @@ def in_general(findings: Findings) -> Answer:
     if len(findings.points) == 1:
         only = findings.points[0]
         known = [metric for metric in USUAL if findings.mean(only, metric) == findings.mean(only, metric)]
-        alike = "; ".join(f"{CATALOGUE[m].title}: {findings.text(only, m)}" for m in known) + "."
+        # The unit is left out where the title ends with it: no "control messages: 7,229,291 messages".
+        amounts = {m: findings.text(only, m).removesuffix(CATALOGUE[m].title.split()[-1]).rstrip() for m in known}
+        listed = "; ".join(f"{CATALOGUE[m].title}: {amount}" for m, amount in amounts.items())
+        alike = f"{listed[:1].upper()}{listed[1:]}."
     return Answer(sentences(*words, alike), metrics or USUAL[:2], drawn(findings, metrics) if metrics else ())
 
 
