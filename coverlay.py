@@ -89,6 +89,7 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
         return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
+    _remember_calls()
     options |= {"nogil": True, "no_cfunc_wrapper": True}
     called = njit(no_cpython_wrapper=True, **options)(function)  # by kernels
     called.get_call_template = partial(_with_plain_integers, called.get_call_template)
@@ -170,6 +171,31 @@ def _flags() -> Any:
             return {name: value for name, value in self._values.items() if name not in self._who_calls}
 
     return KernelFlags
+
+
+@cache
+def _remember_calls() -> None:
+    """Let numba remember what a call of a function of its own means in a kernel.
+
+    Where a kernel adds two numbers numba tries its definitions of `+` one after the other, at every place and in every
+    pass. Nearly all calls are repeated with the same types; looking them up again took a third of the compiling.
+    """
+    from numba.core.targetconfig import ConfigStack
+    from numba.core.types.functions import BaseFunction
+
+    look_up, known = BaseFunction.get_call_type, dict[Any, Any]()
+
+    def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        flags = ConfigStack.top_or_none()
+        if not isinstance(flags, _flags()):  # not a kernel of ours: other flags, other code
+            return look_up(function, context, args, kws)
+        call = function, args, tuple(kws.items()), flags
+        found = known.get(call)
+        if found is None:
+            found = known[call] = look_up(function, context, args, kws)
+        return found
+
+    BaseFunction.get_call_type = get_call_type
 
 
 class _KernelCache:
