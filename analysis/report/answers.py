@@ -46,8 +46,8 @@ OFTEN = 0.01  # of the deliveries
 
 
 def answer(findings: Findings) -> Answer:
-    """The first of ANSWERS that applies."""
-    return next(found for kind in ANSWERS if (found := kind(findings)) is not None)
+    """The first of ANSWERS that applies and has something to say."""
+    return next(found for kind in ANSWERS if (found := kind(findings)) is not None and found.sentences)
 
 
 def after_failures(findings: Findings) -> Answer | None:
@@ -247,14 +247,12 @@ def _growth(findings: Findings, key: str, metric: str) -> str:
     grown = (
         findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
     )
-    times = f" ({number_text(grown, 'ratio')} times as many)" if grown == grown else ""
-    if CATALOGUE[metric].unit == "ms":
-        times = times.replace("as many", "as long")
-    title = CATALOGUE[metric].title.capitalize()
-    return (
-        f"{title}: {findings.text(first, metric)} at {name} {ends[0]}, {findings.text(final, metric)} at "
-        f"{ends[1]}{times}."
-    )
+    much = "long" if CATALOGUE[metric].unit in {"ms", "µs"} else "many"
+    times = f" ({number_text(grown, 'ratio')} times as {much})" if grown == grown else ""
+    beside = findings.beside(key, final)
+    title = f"{CATALOGUE[metric].title.capitalize()}{f' (with {beside})' if beside else ''}"
+    low, high = (findings.after_title(point, metric) for point in (first, final))
+    return f"{title}: {low} at {name} {ends[0]}, {high} at {ends[1]}{times}."
 
 
 def of_routing(findings: Findings) -> Answer | None:
@@ -275,9 +273,7 @@ def in_general(findings: Findings) -> Answer:
     if len(findings.points) == 1:
         only = findings.points[0]
         known = [metric for metric in USUAL if findings.mean(only, metric) == findings.mean(only, metric)]
-        # The unit is left out where the title ends with it: no "control messages: 7,229,291 messages".
-        amounts = {m: findings.text(only, m).removesuffix(CATALOGUE[m].title.split()[-1]).rstrip() for m in known}
-        listed = "; ".join(f"{CATALOGUE[m].title}: {amount}" for m, amount in amounts.items())
+        listed = "; ".join(f"{CATALOGUE[metric].title}: {findings.after_title(only, metric)}" for metric in known)
         alike = f"{listed[:1].upper()}{listed[1:]}."
     return Answer(sentences(*words, alike), metrics or USUAL[:2], drawn(findings, metrics) if metrics else ())
 

@@ -14,9 +14,9 @@ def facts(summary: Summary) -> str:
     """Sizes, settings, seeds."""
     runs = summary.runs
     words = []
-    for column, what in (("brokers", "brokers"), ("subscriptions", "subscriptions"), ("events", "events")):
-        low, high = int(runs[column].min()), int(runs[column].max())
-        words.append(f"{low:,} {what}" if low == high else f"{low:,} to {high:,} {what}")
+    for what in ("broker", "subscription", "event"):
+        low, high = int(runs[f"{what}s"].min()), int(runs[f"{what}s"].max())
+        words.append(f"{f'{low:,} to ' * (low != high)}{high:,} {what}{'s' * (high != 1)}")
     overlay = sorted({str(name) for name in runs["overlay"]} - {""})
     if overlay:
         words.append(f"overlay {', '.join(overlay)}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.report.sentences import SAME, extremes, mean, said
 from analysis.report.study import Case, Price, Thresholds, study
-from analysis.report.summary import Summary, number_text
+from analysis.report.summary import Summary, number_text, value_text
 from analysis.report.told import Told
 from analysis.spark.metrics import CATALOGUE
 
@@ -61,6 +61,18 @@ class Findings:
 
     def text(self, point: str, metric: str) -> str:
         return with_unit(self.mean(point, metric), metric)
+
+    def after_title(self, point: str, metric: str) -> str:
+        """As `text`, behind the metric's title: without a unit that the title has, as in control messages: 7,229."""
+        unit = CATALOGUE[metric].unit
+        return self.text(point, metric).removesuffix(unit if unit in CATALOGUE[metric].title.split() else "").rstrip()
+
+    def beside(self, key: str, point: str) -> str:
+        """What was swept beside a key, as it is in a point: strategy covering, brokers 20; empty if nothing was."""
+        values = json.loads(point)
+        given = {other: values[other] for other in self.summary.swept if other != key and other in values}
+        names = (f"{other.rpartition('.')[2].replace('_', ' ')} {value_text(value)}" for other, value in given.items())
+        return ", ".join(names)
 
     def happened(self, metric: str) -> bool:
         return any(self.mean(point, metric) > 0 for point in self.points)
@@ -149,12 +161,14 @@ def _longest(summary: Summary) -> str:
 
 
 def span(findings: Findings, metric: str, what: str) -> str:
-    """`what` from the least to the most, each with its setting."""
+    """`what` from the least to the most, each with its setting; once where all are alike."""
     # Flooding spreads nothing and keeps nothing: to be the least is no achievement.
     points = [point for point in findings.points if findings.summary.labels(point)["strategy"] != "flooding"]
     ends = extremes(findings.summary, metric, points)
     if ends is None:
-        return ""
+        known = [point for point in points if findings.mean(point, metric) == findings.mean(point, metric)]
+        where = ", in every setting" if len(known) == len(findings.points) > 1 else ""
+        return f"{what}: {findings.text(known[0], metric)}{where}." if known else ""
     low, high = (findings.text(point, metric) for point in ends)
     least, most = (said(findings.summary, point) for point in ends)
     return f"{what}: {low} with {least}, {high} with {most}."

@@ -64,12 +64,9 @@ def _curve(title: str, y: str, metrics: tuple[str, ...], marks: list[dict[str, A
 
 def _bends(findings: Findings) -> list[str]:
     """A sentence per setting, from its lowest rate to its highest."""
-    others = [key for key in findings.summary.swept if key != RATE]
     lines: dict[str, list[tuple[float, str]]] = {}
     for point in findings.points:
-        values = json.loads(point)
-        name = ", ".join(f"{key.rpartition('.')[2]} {value_text(values[key])}" for key in others if key in values)
-        lines.setdefault(name, []).append((SECOND * values[RATE], point))
+        lines.setdefault(findings.beside(RATE, point), []).append((SECOND * json.loads(point)[RATE], point))
     return [_bend(findings, name, sorted(line)) for name, line in list(lines.items())[:MOST_ROWS]]
 
 

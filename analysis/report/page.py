@@ -281,7 +281,9 @@ def _cards(summary: Summary) -> list[dict[str, str]]:
     saving = [(share, point) for share, point in saving if share == share]
     if saving:
         share, point = max(saving)
-        text = f"fewer table entries than simple routing, at best ({point_title(summary, point)})"
+        alike = len(saving) > 1 and min(saving)[0] == share
+        where = "in every setting" if alike else f"at best ({point_title(summary, point)})"
+        text = f"fewer table entries than simple routing, {where}"
         cards.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
     rough = [point for point in summary.order if may_miss(summary.labels(point))]
     recalls = [(recall, point) for point in rough if (recall := summary.value(point, "recall")["mean"]) == recall]
@@ -314,6 +316,8 @@ def _truth_card(summary: Summary) -> dict[str, str]:
         settled = "after repair" if summary.runs["missed_fault"].sum() > 0 else "once the network had settled"
         text = f"{checked}none doubled or spurious, none missed {settled}; {losses}"
         return {"figure": f"{lost:,} lost", "text": text, "tone": "warn"}
+    if not summary.runs["deliveries"].sum():
+        return {"figure": "No delivery", "text": "and nobody who asked for an event went without it", "tone": "warn"}
     return {"figure": "All correct", "text": f"{checked}none missed, doubled or spurious", "tone": "good"}
 
 

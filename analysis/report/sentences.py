@@ -185,7 +185,8 @@ def without_processing(summary: Summary) -> bool:
 
 def about_truth(summary: Summary) -> str:
     runs = summary.runs
-    made = f"{int(runs['deliveries'].sum()):,} deliveries"
+    deliveries = int(runs["deliveries"].sum())
+    made = f"{deliveries:,} deliveries"
     wrong = int(runs[list(MUST_BE_ZERO)].sum().sum())
     if wrong:
         return f"Do not trust this: of {made}, {wrong:,} were missing, doubled or wrong."
@@ -193,7 +194,7 @@ def about_truth(summary: Summary) -> str:
     if share == 0.0:
         return f"None of {made} was checked: run.sample_oracle chose no event."
     checked = f"All {made}" if share == 1.0 else f"Of {made} those of {100 * share:.3g} % of the events, a sample,"
-    sentence = f"{checked} were checked one by one: none is wrong or doubled"
+    sentence = f"{checked} were checked one by one: none is wrong or doubled" if deliveries else "Nothing was delivered"
     if losses := loss_words(summary):
         return f"{sentence}; {losses}."
     return f"{sentence}, and nobody who asked for an event went without it."

@@ -105,7 +105,8 @@ def _say_what_ran(result: Any, started: float, out: Path) -> None:
     kept = f", {result.kept} kept from before" if result.kept else ""
     for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
         say(f"engine {engine}: {why}")
-    OUT.print(f"{len(result.outcomes)} runs in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
+    count = f"{len(result.outcomes)} run{'s' * (len(result.outcomes) != 1)}"
+    OUT.print(f"{count} in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
 
 
 def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:

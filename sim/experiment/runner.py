@@ -219,8 +219,8 @@ def _precision(finished: float) -> tuple[str, ...]:
             "simulated time went beyond the largest number, 1.8e308 ms: a rate is too low, or a time too high"
         )
     step = math.ulp(finished)
-    coarse = f"times reach {finished:.2g} ms, where they can differ by {step * 1000:.2g} µs and no less"
-    return () if step <= FINEST else (f"{coarse}: so coarse are latencies; let recorded times begin near 0",)
+    coarse = f"times reach {finished:.2g} ms, where they go in steps of {step * 1000:.2g} µs"
+    return () if step <= FINEST else (f"{coarse}, and so do latencies; let recorded times begin near 0",)
 
 
 def _without_effect(experiment: Experiment, engine: str) -> tuple[str, ...]:

@@ -137,6 +137,28 @@ def test_from_which_rate_on_a_broker_is_full() -> None:
     ]
 
 
+def test_one_setting_or_several_that_are_alike_have_an_answer_too() -> None:
+    settled = "95 % of the subscriptions have settled within: 3 ms"
+    churn = {**CHURN, "convergence_p95": 3.0}
+    ways = [({"arrivals.kind": kind}, churn) for kind in ("churn", "bursty")]
+    assert answer(Findings(sweep(*ways))).sentences[0] == f"{settled}, in every setting."
+    assert answer(Findings(sweep(*ways[:1], active=1))).sentences[0] == f"{settled}."
+    overlays = [({"overlay.kind": kind}, {}) for kind in ("line", "star")]
+    assert answer(Findings(sweep(*overlays))).sentences[0].startswith("The same in every setting: ")
+
+
+def test_growth_is_told_with_the_setting_it_is_of_and_each_unit_once() -> None:
+    points = [
+        ({"routing.strategy": strategy, "overlay.brokers": n}, {"entries": n * factor, "latency_p99": 9.0})
+        for strategy, factor in (("simple", 4.0), ("covering", 2.0))
+        for n in (5, 10, 20)
+    ]
+    said = answer(Findings(sweep(*points))).sentences[0]
+    assert said == "Routing-table entries (with strategy covering): 10 at brokers 5, 40 at 20 (4 times as many)."
+    alone = answer(Findings(sweep(({}, {"probes_per_check": 43.6})))).sentences[0]
+    assert alone.endswith("event messages: 50; probes per check: 43.6.")
+
+
 def test_one_baseline_for_trees() -> None:
     summary = sweep(
         ({"routing.trees": "spanning", "routing.strategy": "simple"}, {"entries": 50.0, "hops": 4.0}),
@@ -172,7 +194,7 @@ def test_matchers_are_ranked_by_the_rate_they_hold_where_tables_are_largest_and_
 def test_growth_says_by_how_much() -> None:
     summary = sweep(*(({"overlay.brokers": n}, {"entries": 3.0 * n}) for n in (10, 20, 40)))
     assert answer(Findings(summary)).sentences[0] == (
-        "Routing-table entries: 30 entries at brokers 10, 120 entries at 40 (4 times as many)."
+        "Routing-table entries: 30 at brokers 10, 120 at 40 (4 times as many)."
     )
 
 

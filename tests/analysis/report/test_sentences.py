@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.report.page import _cards
 from analysis.report.sentences import brief
 from analysis.report.summary import Summary
 
@@ -40,3 +41,10 @@ def test_wrong_deliveries_come_with_a_warning(analysed: Summary) -> None:
     assert brief(wrong)[-1] == "Do not trust this: of 12 deliveries, 6 were missing, doubled or wrong."
     lost = replace(analysed, runs=analysed.runs.assign(missed_fault=2))
     assert brief(lost)[-1].endswith("none is wrong or doubled; 12 lost during faults.")
+
+
+def test_where_nothing_was_delivered_nothing_is_called_correct(analysed: Summary) -> None:
+    empty = replace(analysed, runs=analysed.runs.assign(deliveries=0))
+    assert brief(empty)[-1] == "Nothing was delivered, and nobody who asked for an event went without it."
+    assert [card["figure"] for card in _cards(empty)][-1] == "No delivery"
+    assert [card["figure"] for card in _cards(analysed)][-1] == "All correct"
