@@ -15,7 +15,7 @@ from analysis.report.study import Case
 from analysis.report.study_grid import FEW_COVERS, LEGEND, grid, size_of
 from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence
 from analysis.report.summary import Summary
-from broker.trace.disk import replaced_file
+from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError
 
 END = "<!-- end of study -->"
@@ -26,13 +26,14 @@ def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
     """Put the study's block in the place of the one that the text has."""
     name = str(summary.runs["experiment"].iloc[0])
     begin = f"<!-- study {name} -->"
-    text = path.read_text(encoding="utf-8")
-    if not cases:
-        raise CoverlayError(f"{summary.out} is no study of approximate covering: there is nothing to put into {path}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise CoverlayError(f"--into {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if text.count(begin) != 1 or END not in text.partition(begin)[2]:
         raise CoverlayError(f"{path} has no place for study {name}: a line {begin} and, after it, a line {END}")
     before, _, after = text.partition(begin)
-    with replaced_file(path) as unfinished:
+    with writing(path, "it is as it was"), replaced_file(path) as unfinished:
         unfinished.write_text(f"{before}{begin}\n{markdown(summary, cases)}{END}{after.partition(END)[2]}", "utf-8")
 
 

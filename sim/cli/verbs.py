@@ -188,11 +188,18 @@ def report(options: argparse.Namespace) -> int:
     write_missing_bounds(options.folder)
     searched = read_told(options.folder).held is not None  # for a rate: each setting has rates of its own
     asked = Asked(Thresholds(**given), profiles, () if searched else left_of(options.folder))
+    of_study = [name for name in ("keeps", "cheaper", "profiles", "into") if getattr(options, name, None) is not None]
+    summary = load(options.folder) if of_study else None
+    cases = study(summary, asked.thresholds, profiles) if summary is not None else []
+    if of_study and not cases:
+        raise CoverlayError(
+            f"--{of_study[0]} has no effect: {options.folder} is no study of approximate covering, where exact and "
+            f"approximate search are compared"
+        )
     say(f"report: {write_report(options.folder, asked)}")
-    if (text := getattr(options, "into", None)) is not None:
-        summary = load(options.folder)
-        write_into(text, summary, study(summary, asked.thresholds, profiles))
-        say(f"table and verdicts: {text}")
+    if summary is not None and options.into is not None:
+        write_into(options.into, summary, cases)
+        say(f"table and verdicts: {options.into}")
     return 0
 
 

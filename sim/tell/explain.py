@@ -23,13 +23,15 @@ from sim.experiment.effects import input_digests
 from sim.experiment.plan import PlannedRun
 from sim.tell import explain_ranked
 
-# What happened to a lost copy of an event, in words.
+# What happened to a lost copy of an event, in words; {neighbour} is who it was for, or came from.
 FAULTS = {
-    QUEUE_FULL: "dropped there: its queue was full",
-    LINK_DOWN: "lost: the link was down",
+    QUEUE_FULL: "dropped: its queue was full",
+    LINK_DOWN: "lost: the link to {neighbour} was down",
     CRASHED: "lost in the queue of a broker that crashed",
     PUBLISHER_DOWN: "never published: its broker was down",
 }
+# Where events are sent on whether a subscription asks for them or not.
+UNASKED = {"flooding": "as every event is", "hierarchical": "as every event is, towards the root"}
 
 
 class RunTrace:
@@ -41,7 +43,7 @@ class RunTrace:
             raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
         if run_id is not None and run_id not in runs:
             raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
-        self.run_id = run_id or runs[0]
+        self.folder, self.run_id = folder, run_id or runs[0]
         self.others = len(runs) - 1
         self._run = open_run(folder / "runs" / f"run={self.run_id}")
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
@@ -110,7 +112,7 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
     hops = hops[hops["event"] == event]
     if hops.empty:
         faults = _faults(trace, event)
-        why = f": {FAULTS[faults.iloc[0].kind]}" if len(faults) else ""
+        why = f": {_lost(trace, faults.iloc[0])}" if len(faults) else ""
         raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
     trace.refuse_left_out("deliveries", event)
     if subscription is not None:
@@ -165,8 +167,13 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
 
 
 def _losses(trace: RunTrace, event: int) -> Iterator[str]:
-    for time, broker, kind in _faults(trace, event)[["time", "broker", "kind"]].to_numpy().tolist():
-        yield f"  {time:10.3f} ms  {trace.names[broker]}: {FAULTS[kind]}"
+    faults: list[Any] = list(_faults(trace, event).itertuples())
+    for fault in faults:
+        yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: {_lost(trace, fault)}"
+
+
+def _lost(trace: RunTrace, fault: Any) -> str:
+    return FAULTS[fault.kind].format(neighbour=trace.names.get(fault.neighbour))
 
 
 def _home(trace: RunTrace, subscription: int) -> int:
@@ -192,10 +199,11 @@ def _walk_to_subscriber(
         raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
     home, published = int(mine.iloc[0].broker), float(hops.iloc[0].published)
     yield f"subscription {subscription} lives at {trace.names[home]}, since {mine.iloc[0].time:.3f} ms"
-    if len(mine) > 1:
-        yield f"  it left at {mine.iloc[1].time:.3f} ms"
+    for left in mine.loc[mine["kind"] == "unsubscribe", "time"]:
+        yield f"  it left at {left:.3f} ms"
     yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
     path = trace.path(int(hops.iloc[0].target), home)
+    untraced = _untraced(trace, subscription, mine)
     rows: list[Any] = list(hops.itertuples())
     reached = {int(hop.target): hop for hop in rows}
     decisions = trace.read("decisions")
@@ -206,12 +214,26 @@ def _walk_to_subscriber(
         hop = reached[here]
         if following is None:
             yield from _at_home(trace, subscription, home, hop, deliveries)
-        elif following in reached and reached[following].source == here:
-            why = _representative(decisions, following, here, subscription, hop.time)
-            yield f"  {hop.time:10.3f} ms  {trace.names[here]} → {trace.names[following]}: sent on, {why}"
+            continue
+        decision = _standing(decisions, following, here, subscription, hop.time)
+        if following in reached and reached[following].source == here:
+            arrow, why = "→", f"sent on, {_representative(decision, untraced)}"
         else:
-            why = _why_not(trace, decisions, following, here, subscription, hop.time, event)
-            yield f"  {hop.time:10.3f} ms  {trace.names[here]} ✗ {trace.names[following]}: not sent on, {why}"
+            arrow, why = "✗", _lost_between(trace, here, following, event)
+            why = why or f"not sent on, {_why_not(decision, untraced)}"
+        yield f"  {hop.time:10.3f} ms  {trace.names[here]} {arrow} {trace.names[following]}: {why}"
+
+
+def _untraced(trace: RunTrace, subscription: int, mine: pd.DataFrame) -> tuple[str, str]:
+    """Where the trace has no decision about it on a link: why an event was sent on there, and why not."""
+    routing = trace.parameters["routing"]["strategy"]
+    if mine.iloc[0].kind == "preload":  # spread before time 0, where traces begin
+        look = f"`coverlay tables {trace.folder} --subscription {subscription}` says who has it"
+        sent, not_sent = f"for it or for another; {look}", f"no entry there matched the event; {look}"
+    else:
+        sent = "for another subscription (this one was not known there)"
+        not_sent = "the subscription had not come this far yet, or was no longer there"
+    return UNASKED.get(routing, sent), not_sent
 
 
 def _at_home(trace: RunTrace, subscription: int, home: int, hop: Any, deliveries: pd.DataFrame) -> Iterator[str]:
@@ -238,10 +260,9 @@ def _standing(decisions: pd.DataFrame, broker: int, neighbour: int, subscription
     return None if rows.empty else rows.iloc[-1]
 
 
-def _representative(decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float) -> str:
-    decision = _standing(decisions, broker, neighbour, subscription, time)
+def _representative(decision: Any | None, untraced: tuple[str, str]) -> str:
     if decision is None:
-        return "for another subscription (this one was not known there)"
+        return untraced[0]
     if decision.witness != NOBODY:
         return f"for subscription {decision.witness}, which{_with_others(decision)} covers it"
     return f"for the subscription itself ({decision.outcome})"
@@ -251,17 +272,16 @@ def _with_others(decision: Any) -> str:
     return " with others" if decision.outcome == "united" else ""
 
 
-def _why_not(
-    trace: RunTrace, decisions: pd.DataFrame, behind: int, here: int, subscription: int, time: float, event: int
-) -> str:
-    faults = _faults(trace, event)
-    dropped = faults[faults["broker"].isin([here, behind]) & faults["neighbour"].isin([here, behind, CLIENT])]
-    if len(dropped):
-        fault = dropped.iloc[0]
-        return f"or rather {FAULTS[fault.kind]} at {fault.time:.3f} ms"
-    decision = _standing(decisions, behind, here, subscription, time)
+def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str:
+    """What befell the event on this link, or in a queue at either end; empty if nothing did."""
+    faults, ends = _faults(trace, event), [here, following]
+    dropped = faults[faults["broker"].isin(ends) & faults["neighbour"].isin([*ends, CLIENT])]
+    return f"{_lost(trace, dropped.iloc[0])}, at {dropped.iloc[0].time:.3f} ms" if len(dropped) else ""
+
+
+def _why_not(decision: Any | None, untraced: tuple[str, str]) -> str:
     if decision is None:
-        return "the subscription had not come this far yet, or was no longer there"
+        return untraced[1]
     if decision.outcome == "dormant":
         return "the subscription was dormant: nothing advertised behind the link overlapped it"
     if decision.witness != NOBODY:

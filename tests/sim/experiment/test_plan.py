@@ -156,6 +156,9 @@ def test_demo_ends_in_a_table_and_a_report(demo, capsys):
     table = capsys.readouterr().out
     assert table.count("covering") >= 4
     assert main(["report", str(demo)]) == 0
+    capsys.readouterr()
+    assert main(["report", str(demo), "--keeps", "0.5"]) == 2
+    assert "--keeps has no effect" in capsys.readouterr().err
     page = (demo / "report.html").read_text()
     assert "What do routing, covering and an approximate search" in page
 

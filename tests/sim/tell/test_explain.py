@@ -1,0 +1,50 @@
+"""What is told of an event is what happened: nothing is guessed where a trace is silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.experiment.plan import plan
+from sim.experiment.sweep import run_sweep
+from sim.tell.explain import RunTrace, explain
+
+BASE = {
+    "name": "small",
+    "overlay": {"kind": "line", "brokers": 4, "latency": {"kind": "constant", "value": 1.0}},
+    "workload": {"kind": "uniform", "width": "wide", "attributes": 1, "subscriptions": 30, "events": 40},
+}
+
+
+def ran(folder, **settings):
+    assert not run_sweep(plan(BASE, settings=settings), folder).failures
+    return RunTrace(folder, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"arrivals.kind": "preloaded"}, "for it or for another; `coverlay tables {folder} --subscription {number}`"),
+        ({"routing.strategy": "flooding"}, "as every event is"),
+        ({"routing.strategy": "simple"}, "for the subscription itself (forwarded)"),
+    ],
+)
+def test_why_a_delivered_event_was_sent_on(settings, why, tmp_path):
+    deliveries = ran(tmp_path, **settings).read("deliveries")
+    event, number = map(int, deliveries.loc[deliveries["hops"] == 3, ["event", "subscription"]].iloc[0])
+    words = list(explain(tmp_path, event, number))
+    assert sum(why.format(folder=tmp_path, number=number) in line for line in words) == 3, words
+    assert "delivered, rank" in words[-1]
+
+
+def test_who_comes_again_after_a_crash_has_not_left_and_a_loss_names_its_link(tmp_path):
+    settings = {"faults.crash_fraction": 0.25, "faults.downtime": 15.0, "faults.state": "lost"}
+    trace = ran(tmp_path, **settings)
+    operations, faults = trace.read("operations"), trace.read("faults")
+    again = int(operations.loc[operations["kind"] == "resubscribe", "subscription"].iloc[0])
+    event = int(trace.read("publications").iloc[0].event)
+    assert not any("it left" in line for line in explain(tmp_path, event, again))
+    lost = faults[faults["kind"] == "link-down"].iloc[0]
+    here, there = trace.names[lost.broker], trace.names[lost.neighbour]
+    assert any(
+        f"{here}: lost: the link to {there} was down" in line for line in explain(tmp_path, int(lost.event), None)
+    )
