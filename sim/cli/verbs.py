@@ -175,7 +175,7 @@ def analyze(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
-    from analysis.report.study import Price, Thresholds, study
+    from analysis.report.study import LEAST, Price, Thresholds, study
     from analysis.report.study_text import write_into
     from analysis.report.summary import load
     from analysis.report.told import read_told
@@ -193,8 +193,8 @@ def report(options: argparse.Namespace) -> int:
     cases = study(summary, asked.thresholds, profiles) if summary is not None else []
     if of_study and not cases:
         raise CoverlayError(
-            f"--{of_study[0]} has no effect: {options.folder} is no study of approximate covering, where exact and "
-            f"approximate search are compared"
+            f"--{of_study[0]} has no effect: {options.folder} is no study of approximate covering, which has at least "
+            f"{LEAST} approximations beside exact covering of the same workload"
         )
     say(f"report: {write_report(options.folder, asked)}")
     if summary is not None and options.into is not None:
