@@ -16,6 +16,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis.report.page import write_report
 from analysis.report.summary import Summary
 from analysis.spark.aggregate import analyze
@@ -36,9 +38,21 @@ def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> P
         if not settings:
             return experiment
         experiment = experiment.data
+    settings = plain(settings or {})
     if isinstance(experiment, Mapping):
-        return plans.plan(experiment, settings=settings)
-    return plans.load(str(experiment), settings or {})
+        return plans.plan(plain(experiment), settings=settings)
+    return plans.load(str(experiment), settings)
+
+
+def plain(value: Any) -> Any:
+    """As a file would have it: lists for tuples, ranges and arrays, numbers for numpy's, text for paths."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value) if isinstance(value, Path) else value
 
 
 def run(

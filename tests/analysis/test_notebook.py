@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -47,6 +48,15 @@ def test_an_experiment_is_a_name_a_dict_or_a_plan(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[overlay]\nkind = "star"\n')
     assert sim.load(file).runs[0].experiment.overlay.kind == "star"
+
+
+def test_numbers_and_lists_may_be_those_of_numpy_and_files_paths(tmp_path: Path) -> None:
+    subscriptions = tmp_path / "subs.csv"
+    subscriptions.write_text("price_lo,price_hi\n1,2\n")
+    own = {"workload": {"subscriptions_file": subscriptions}, "sweep": {"arrivals.publish_rate": np.array([0.5, 1.0])}}
+    plan = sim.load(own, {"overlay.brokers": np.int64(4), "seeds": range(3)})
+    assert plan.data["seeds"] == [0, 1, 2]
+    assert len(plan.runs) == 6
 
 
 def test_mistakes_are_sentences(tmp_path: Path) -> None:
