@@ -183,7 +183,8 @@ def _remember_calls() -> None:
     from numba.core.targetconfig import ConfigStack
     from numba.core.types.functions import BaseFunction
 
-    look_up, known = BaseFunction.get_call_type, dict[Any, Any]()
+    functions: Any = BaseFunction
+    look_up, known = functions.get_call_type, dict[Any, Any]()
 
     def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         flags = ConfigStack.top_or_none()
@@ -195,7 +196,7 @@ def _remember_calls() -> None:
             found = known[call] = look_up(function, context, args, kws)
         return found
 
-    BaseFunction.get_call_type = get_call_type
+    functions.get_call_type = get_call_type
 
 
 class _KernelCache:

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from html import escape
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.report import advisor, summary
+from analysis.report import advisor, chosen, summary
+from analysis.report.sentences import brief
 from analysis.report.summary import Summary
+from analysis.report.table import table as shown_table
 from analysis.spark import aggregate, metrics, traces
 from analysis.spark.session import session
 from broker.trace.schema import SCHEMAS
@@ -95,3 +98,17 @@ def _results(given: Results) -> Summary:
 
 def _folder(given: Results) -> Path:
     return given.out if isinstance(given, Summary) else Path(given)
+
+
+def as_html(results: Summary) -> str:
+    """What a notebook shows of results: the answer in words, the table, and where the page is."""
+    points = chosen.rows(results, ())
+    shown = shown_table(results, points=points)
+    head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
+    notes = [f"Note: {warning}." for warning in results.warnings]
+    words = " ".join([*brief(results), chosen.left_out(results, points), *notes])
+    page = results.out / "report.html"
+    where = f"page: {page}" if page.is_file() else f"`coverlay report {results.out}` writes the page"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<p>{escape(words)}</p><table><tr>{head}</tr>{body}</table><p>{escape(where)}</p>"

@@ -17,15 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from analysis.report.summary import (
-    Summary,
-    duration_text,
-    is_covering,
-    is_exact,
-    number_text,
-    other_keys,
-    search_name,
-)
+from analysis.report.numbers import duration_text, number_text
+from analysis.report.summary import Summary, is_covering, is_exact, other_keys, search_name
 
 TIME, PROBES, SIZE = "check_time", "probes_per_check", "entries"
 WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries

@@ -28,6 +28,7 @@ from analysis.report.findings import (
     span,
 )
 from analysis.report.load_answers import of_capacity, of_load, of_matchers
+from analysis.report.numbers import number_text, value_text
 from analysis.report.ranks import of_ranks
 from analysis.report.sentences import (
     about_latency,
@@ -39,7 +40,7 @@ from analysis.report.sentences import (
     said,
 )
 from analysis.report.study_words import by_size, called, overall, sensitivity_sentence, trade_rows
-from analysis.report.summary import is_covering, number_text, value_text
+from analysis.report.summary import is_covering
 from analysis.spark.metrics import CATALOGUE
 
 OFTEN = 0.01  # of the deliveries

@@ -13,11 +13,13 @@ from typing import Any
 from analysis.report.advisor import Advice
 from analysis.report.chosen import is_large
 from analysis.report.findings import Answer, differs, same_everywhere
+from analysis.report.numbers import value_text
 from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
 from analysis.report.study import MAYBE, PAYS, Case
 from analysis.report.study_words import bound_rows, columns, row_texts, sentence, shape
-from analysis.report.summary import Summary, is_covering, label_text, metric_text, value_text
+from analysis.report.summary import Summary, is_covering
+from analysis.report.table import label_text, metric_text
 from analysis.spark.metrics import CATALOGUE
 
 # The pictures every report has, in this order: heading, metrics, what to look for.

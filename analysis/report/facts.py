@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from analysis.report.numbers import duration_text
 from analysis.report.sentences import NO_PROCESSING, without_processing
-from analysis.report.summary import Summary, duration_text
+from analysis.report.summary import Summary
 
 DATE = "%Y-%m-%d"
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from analysis.report.numbers import number_text, value_text
 from analysis.report.sentences import SAME, extremes, mean, said
 from analysis.report.study import Case, Price, Thresholds, study
-from analysis.report.summary import Summary, number_text, value_text
+from analysis.report.summary import Summary
 from analysis.report.told import Told
 from analysis.spark.metrics import CATALOGUE
 

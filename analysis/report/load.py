@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.report.numbers import number_text
 from analysis.report.sentences import said
-from analysis.report.summary import Summary, number_text
+from analysis.report.summary import Summary
 from analysis.spark.traces import Run
 
 FULL = 0.95  # busy for this share of a bin, a broker has no time left for more

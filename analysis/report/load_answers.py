@@ -16,7 +16,7 @@ from analysis.report.findings import (
     sentences,
     span,
 )
-from analysis.report.summary import number_text, value_text
+from analysis.report.numbers import number_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
 RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in words and pictures

@@ -24,62 +24,24 @@ from analysis.report import chosen, plots
 from analysis.report.advisor import advise
 from analysis.report.answers import answer
 from analysis.report.assets import asset
+from analysis.report.cards import cards, truth_card
 from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
-from analysis.report.load import LONG, MEASURES, in_words, loads, may_be_overloaded, names_of
+from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
+from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
-from analysis.report.sentences import about_truth, brief, judged_share, loss_words
+from analysis.report.sentences import about_truth, brief
 from analysis.report.study import Case, Price, Thresholds
 from analysis.report.study_grid import LEGEND, NEARLY, grid
-from analysis.report.study_words import (
-    MANY,
-    WHY_RECALL,
-    by_size,
-    called,
-    columns,
-    overall,
-    row_texts,
-    sensitivity_rows,
-    sentence,
-    shape,
-)
-from analysis.report.summary import (
-    Summary,
-    Table,
-    load,
-    may_miss,
-    metric_text,
-    number_text,
-    point_title,
-    table,
-    table_metrics,
-)
+from analysis.report.study_words import MANY, WHY_RECALL, by_size, called, overall, sensitivity_rows
+from analysis.report.summary import Summary, load
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
 from broker.trace.disk import replaced_file, writing
-from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError, __version__
-
-DIFFERENCE_METRICS = (
-    "entries",
-    "control_messages",
-    "check_time",
-    "probes_per_check",
-    "convergence_p95",
-    "event_messages",
-    "latency_p95",
-)
-MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
-
-
-def _misses(summary: Summary) -> list[dict[str, Any]]:
-    """The missed covers that cost most, over all settings."""
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
-    return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
 
 
 @dataclass(frozen=True)
@@ -106,37 +68,26 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     asked = asked or Asked()
     findings = Findings(summary, read_told(summary.out), asked.thresholds, asked.profiles)
     told, cases, answered = findings.told, findings.cases, answer(findings)
-    large, listed = chosen.is_large(summary), chosen.rows(summary, cases)
+    large, many = chosen.is_large(summary), len(cases) > MANY
+    listed = chosen.rows(summary, cases)
     pictured = chosen.pictures(listed)
     runs, warnings = _runs(summary, pictured)
+    toml = _toml(summary.out)
+    notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
     advice = [] if large and cases else advise(summary)  # the study says more, workload by workload
     shown, alike = charts_that_differ(summary)
     nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
-    sample = runs[0] if runs else None
-    toml = _toml(summary.out)
-    notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
-    data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
-    many = len(cases) > MANY
-    if many:
-        data |= study_data(cases)
-    if nets:
-        names = [broker["name"] for broker in nets[data["defaultOverlay"]]["brokers"]]
-        data["replays"] = replays(runs[data["defaultOverlay"]], names)
     busy = loads(summary, names_of(runs), pictured)
-    drawn = busy
-    if len(busy) > chosen.MOST_PICTURES:
-        drawn = sorted(busy, key=lambda load: not load.overloaded)[: chosen.MOST_PICTURES]
-    data["loads"] = [{"title": load.title, "lines": load.lines} for load in drawn]
-    data["loadMeasures"] = {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()}
-    if any(net["geographic"] for net in nets):
-        data["coast"] = json.loads(asset("coast.json"))["rings"]
+    drawn = _loads_drawn(busy)
+    data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
+    data |= (study_data(cases) if many else {}) | _load_data(drawn) | _overlay_data(runs, nets, data["defaultOverlay"])
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": told.held.question if told.held is not None else _question(summary, _said(toml, "question", "")),
         "facts": facts(summary),
         "made": made(summary),
         # The smallest and the largest of many workloads say nothing about any of them.
-        "cards": [_truth_card(summary)] if many else _cards(summary),
+        "cards": [truth_card(summary)] if many else cards(summary),
         "brief": [words for words in _in_short(summary, many) if words not in answered.sentences],
         "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
         "answer_charts": answer_charts(answered),
@@ -151,10 +102,54 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "advice": advice,
         "warnings": list(dict.fromkeys(notes)),
         "large": len(summary.order) if large else 0,
-        "table": _table(summary, answered, listed),
+        "table": summary_table(summary, answered, listed),
         "rows_left_out": chosen.left_out(summary, listed),
         "points": bool(data["points"]),
-        "study": _study(cases),
+        "bounds": len(data["study"]),
+        "intervals": bool((summary.points["n"] > 1).any()),
+        "charts": data["charts"],
+        "overlays": nets,
+        "overlays_left_out": chosen.left_out(summary, nets),
+        "differences": difference_table(summary, listed),
+        "misses": missed_covers(summary),
+        "metrics": list(CATALOGUE.values()),
+        "data": embed(data),
+        **_study_section(cases, many),
+        **_repeating_section(summary, toml, runs[0] if runs else None),
+        **_machinery(),
+    }
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(asset("report.html.jinja")).render(content)
+
+
+def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
+    """As many as there are pictures for; overloaded brokers come first where that is not all."""
+    if len(busy) <= chosen.MOST_PICTURES:
+        return busy
+    return sorted(busy, key=lambda load: not load.overloaded)[: chosen.MOST_PICTURES]
+
+
+def _load_data(drawn: Sequence[Load]) -> dict[str, Any]:
+    return {
+        "loads": [{"title": load.title, "lines": load.lines} for load in drawn],
+        "loadMeasures": {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()},
+    }
+
+
+def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen_first: int) -> dict[str, Any]:
+    """What can be replayed on the overlay that is shown first, and the coastline where places are on a map."""
+    found: dict[str, Any] = {}
+    if nets:
+        found["replays"] = replays(runs[chosen_first], [broker["name"] for broker in nets[chosen_first]["brokers"]])
+    if any(net["geographic"] for net in nets):
+        found["coast"] = json.loads(asset("coast.json"))["rings"]
+    return found
+
+
+def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
+    """When approximation pays, workload by workload."""
+    return {
+        "study": study_tables(cases),
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
         "grid": grid(cases) if many else None,
         "grid_legend": LEGEND,
@@ -163,39 +158,31 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "places": [called(profile) for profile in cases[0].profiles] if cases else [],
         "sensitivity": sensitivity_rows(cases) if cases else [],
         "why_recall": WHY_RECALL,
-        "bounds": len(data["study"]),
-        "intervals": bool((summary.points["n"] > 1).any()),
-        "charts": data["charts"],
-        "overlays": nets,
-        "overlays_left_out": chosen.left_out(summary, nets),
-        "differences": _differences(summary, listed),
-        "misses": _misses(summary),
+    }
+
+
+def _repeating_section(summary: Summary, toml: str, sample: Run | None) -> dict[str, Any]:
+    """What it takes to repeat the experiment, and to see that the same came out."""
+    return {
         "toml": toml,
         "parameters": _pretty(sample.parameters if sample else {}),
         "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
         "runs": len(summary.runs),
-        "hashes": _hashes(summary) if len(summary.runs) <= chosen.MOST_RUNS else [],
-        "metrics": list(CATALOGUE.values()),
+        "hashes": trace_hashes(summary) if len(summary.runs) <= chosen.MOST_RUNS else [],
         "version": __version__,
-        "data": embed(data),
-        "specs": embed(
-            {
-                "lines": plots.lines(),
-                "front": plots.front(),
-                "bounds": plots.bounds(),
-                "rows": plots.rows(),
-                "times": plots.times(),
-                "trade": plots.trade(),
-                "curve": plots.curve(),
-            }
-        ),
+    }
+
+
+def _machinery() -> dict[str, Any]:
+    """Style, scripts and the drawing library, and the pictures without their data."""
+    pictures = (plots.lines, plots.front, plots.bounds, plots.rows, plots.times, plots.trade, plots.curve)
+    return {
+        "specs": embed({picture.__name__: picture() for picture in pictures}),
         "vega": Markup(_drawing_library()),
         "css": Markup(asset("report.css")),
         "theme": Markup(asset("theme.js")),
         "js": Markup(asset("overlay.js") + asset("report.js")),
     }
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(asset("report.html.jinja")).render(content)
 
 
 def said_first(summary: Summary) -> tuple[Findings, Answer, list[str]]:
@@ -257,10 +244,6 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
     return list(found.values()), notes
 
 
-def _hashes(summary: Summary) -> list[dict[str, Any]]:
-    return [{**row, "title": point_title(summary, row["point"])} for row in _records(summary.runs)]
-
-
 def _question(summary: Summary, asked: str) -> str:
     if asked:
         return asked
@@ -273,123 +256,6 @@ def _question(summary: Summary, asked: str) -> str:
 
 def _in_short(summary: Summary, many: bool) -> list[str]:
     return [about_truth(summary)] if many else brief(summary)
-
-
-def _cards(summary: Summary) -> list[dict[str, str]]:
-    cards = []
-    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _routes(summary, p)]
-    saving = [(share, point) for share, point in saving if share == share]
-    if saving:
-        share, point = max(saving)
-        alike = len(saving) > 1 and min(saving)[0] == share
-        where = "in every setting" if alike else f"at best ({point_title(summary, point)})"
-        text = f"fewer table entries than simple routing, {where}"
-        cards.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
-    rough = [point for point in summary.order if may_miss(summary.labels(point))]
-    recalls = [(recall, point) for point in rough if (recall := summary.value(point, "recall")["mean"]) == recall]
-    if recalls:
-        recall, point = min(recalls)
-        where = "" if len(recalls) == len(rough) else f" where it is known, in {len(recalls)} of {len(rough)} settings"
-        text = f"of the covers found, at worst{where} ({point_title(summary, point)})"
-        cards.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
-    slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
-    if slowest == slowest:
-        text = "within which 95 % of deliveries arrive, in the slowest setting"
-        cards.append({"figure": f"{number_text(slowest, 'ms')} ms", "text": text, "tone": ""})
-    return [*cards, _truth_card(summary)]
-
-
-def _truth_card(summary: Summary) -> dict[str, str]:
-    """What the oracle found, and what that covers: green only where nothing at all was lost."""
-    wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
-    share = judged_share(summary)
-    if share == 0.0:
-        return {"figure": "Not checked", "text": "run.sample_oracle chose no event for the oracle", "tone": "warn"}
-    which = "" if share == 1.0 else f", those of {100 * share:.3g} % of the events (run.sample_oracle),"
-    checked = f"{int(summary.runs['deliveries'].sum()):,} deliveries{which} checked against the oracle: "
-    if wrong:
-        titles = [CATALOGUE[name].title for name in MUST_BE_ZERO if summary.runs[name].sum() > 0]
-        return {"figure": f"{wrong:,} wrong", "text": checked + ", ".join(titles), "tone": "bad"}
-    losses = loss_words(summary)
-    if losses:
-        lost = int(summary.runs[list(LOSSES)].sum().sum())
-        settled = "after repair" if summary.runs["missed_fault"].sum() > 0 else "once the network had settled"
-        text = f"{checked}none doubled or spurious, none missed {settled}; {losses}"
-        return {"figure": f"{lost:,} lost", "text": text, "tone": "warn"}
-    if not summary.runs["deliveries"].sum():
-        return {"figure": "No delivery", "text": "and nobody who asked for an event went without it", "tone": "warn"}
-    return {"figure": "All correct", "text": f"{checked}none missed, doubled or spurious", "tone": "good"}
-
-
-def _routes(summary: Summary, point: str) -> bool:
-    """Flooding keeps no tables at all: saving them all is no achievement."""
-    return summary.labels(point)["strategy"] != "flooding"
-
-
-def _table(summary: Summary, answered: Answer, points: Sequence[str]) -> dict[str, Any]:
-    plain: Table = table(summary, table_metrics(summary, answered.metrics), points=points)
-    rows = []
-    for point, cells in zip(plain.points, plain.rows, strict=True):
-        row = []
-        for column, text in zip(plain.columns, cells, strict=True):
-            half, alarm = "", False
-            if column.metric:
-                value = summary.value(point, column.metric)
-                _, _, half = metric_text(value, column.metric, interval=True).partition(" ± ")
-                alarm = column.metric in MUST_BE_ZERO and value["mean"] > 0
-            row.append({"text": text, "half": half, "alarm": alarm, "numeric": column.numeric})
-        rows.append(row)
-    columns = [
-        {"title": c.title, "numeric": c.numeric, "note": CATALOGUE[c.metric].definition if c.metric else ""}
-        for c in plain.columns
-    ]
-    return {"columns": columns, "rows": rows}
-
-
-def _study(cases: list[Case]) -> list[dict[str, Any]]:
-    """Each workload's verdicts, shape and table."""
-    return [
-        {
-            "title": case.title,
-            "verdicts": [{"where": called(verdict.profile), "what": verdict.what} for verdict in case.verdicts],
-            "sentence": sentence(case),
-            "shape": shape(case),
-            "columns": [{"title": title, "note": note} for title, note in columns(case)],
-            "rows": [row_texts(case, row) for row in case.rows],
-        }
-        for case in cases
-    ]
-
-
-def _differences(summary: Summary, points: Sequence[str]) -> dict[str, Any]:
-    frame = summary.differences
-    frame = frame[frame["metric"].isin(DIFFERENCE_METRICS) & frame["differs"].notna()]
-    by_point = {point: {row["metric"]: row for row in _records(rows)} for point, rows in frame.groupby("point")}
-    rows = []
-    baselines = list(dict.fromkeys(frame["baseline"]))
-    for point in points:
-        if mine := by_point.get(point):
-            cells = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
-            rows.append({"title": point_title(summary, point), "cells": cells})
-    baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"
-    titles = [CATALOGUE[name].title for name in DIFFERENCE_METRICS]
-    return {"rows": rows, "baseline": baseline, "titles": titles}
-
-
-def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
-    if row is None or row["mean"] != row["mean"]:
-        return "–"
-    if not row["differs"]:
-        return "equal" if row["low"] == row["high"] else "not shown"
-    unit = CATALOGUE[name].unit
-    sign = "+" if row["mean"] > 0 else "−"
-    half = number_text(row["high"] - row["mean"], unit)
-    return f"{sign}{number_text(abs(row['mean']), unit)} ± {half}"
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = frame.to_dict("records")
-    return rows
 
 
 def _toml(out: Path) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.report.findings import Answer, Findings, differing, drawn, sentences, span
+from analysis.report.numbers import value_text
 from analysis.report.study import Interval
 from analysis.report.study_words import with_half
-from analysis.report.summary import value_text
 
 METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages", "reduction")
 WHICH = ("routing.strategy", "routing.rank")

@@ -9,17 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from analysis.report.summary import (
-    Summary,
-    duration_text,
-    family,
-    is_covering,
-    is_exact,
-    may_miss,
-    number_text,
-    other_keys,
-    value_text,
-)
+from analysis.report.numbers import duration_text, number_text, value_text
+from analysis.report.summary import Summary, family, is_covering, is_exact, may_miss, other_keys
 from broker.trace.schema import MUST_BE_ZERO
 
 NO_PROCESSING = "latencies contain no processing (broker.service is none)"

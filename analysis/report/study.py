@@ -30,7 +30,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.report.summary import Summary, family, is_exact, search_name, value_text
+from analysis.report.numbers import value_text
+from analysis.report.summary import Summary, family, is_exact, search_name
 from analysis.spark.t_quantile import MOST_DEGREES, quantile
 from coverlay import CoverlayError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from analysis.report.numbers import number_text
 from analysis.report.study import MAYBE, NOTHING, PAYS, SIZE, Case, Verdict
 from analysis.report.study_words import called, cost_text, share_text, with_half
-from analysis.report.summary import number_text
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
 NEARLY = 0.9  # of exact search's cost: what is dearer is hardly cheaper

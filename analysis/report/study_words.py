@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.report.numbers import UNKNOWN, duration_text, number_text
 from analysis.report.study import (
     ATTRIBUTES,
     CURVE_METHODS,
@@ -20,7 +21,6 @@ from analysis.report.study import (
     Verdict,
     sensitivity,
 )
-from analysis.report.summary import UNKNOWN, duration_text, number_text
 
 MANY = 12  # workloads from which on a grid shows more than a sentence each
 MOST_NAMES = 3  # of searches in a sentence

@@ -1,4 +1,4 @@
-"""The small frames that an analysis leaves behind, and the table people read first.
+"""The small frames that an analysis leaves behind, and what its points are called.
 
 Everything here fits in memory by construction: a row per run, per point and metric, per broker or per link
 of one run per point. `load` reads back what `analysis.spark.aggregate.analyze` wrote, for the report and for
@@ -8,19 +8,17 @@ notebooks.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from analysis.report.numbers import known, value_text
 from analysis.spark.metrics import CATALOGUE
-from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError
 
 # Column names of the labels that every result carries beside the point itself.
@@ -33,54 +31,7 @@ STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
 # A family is what is compared with each other: points that differ only in how they route.
 ROUTING_KEYS = ("routing.", "covering.")
-
-TABLE_METRICS = (
-    "entries",
-    "reduction",
-    "control_messages",
-    "recall",
-    "check_time",
-    "probes_per_check",
-    "convergence_p95",
-    "event_messages",
-    "latency_p95",
-    "latency_p99",
-    "missed",
-    "duplicates",
-)
 MISSING_OPTIONS = ("budget", "node_budget", "accept_missing")  # by which a search may miss, beside ε
-QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
-ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
-LOSS_METRICS = (*LOSSES, "repair_mean")
-_SHORT_TITLES = {
-    "missed_transient": "converging",
-    "missed_dropped": "dropped",
-    "missed_fault": "lost to faults",
-    "repair_mean": "repair ms",
-    "delivery_ratio": "delivered",
-    "entries": "table entries",
-    "reduction": "less than simple",
-    "control_messages": "control msgs",
-    "recall": "recall",
-    "check_time": "µs/check",
-    "probes_per_check": "probes/check",
-    "event_messages": "event msgs",
-    "latency_p95": "latency p95 ms",
-    "latency_p99": "p99 ms",
-    "latency_p50": "p50 ms",
-    "event_load": "load",
-    "convergence_p95": "settled p95 ms",
-    "unsubscribe_mean": "leaving ms",
-    "outage_mean": "outage ms",
-    "control_per_event": "control/event",
-    "missed": "missed",
-    "pruned": "pruned",
-    "duplicates": "dup.",
-}
-UNKNOWN = "–"
-NONE = "none"  # flooding keeps no tables and tells nobody of a subscription: no achievement
-LARGE = 1e9  # from here on powers of ten: nobody reads 17,709,270,733,157
-_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 @dataclass(frozen=True)
@@ -144,102 +95,15 @@ class Summary:
         return {labels["method"] for labels in self._labels.values() if labels["epsilon"] > 0}
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the answer in words, the table, and where the page is."""
-        from analysis.report import chosen
-        from analysis.report.sentences import brief
+        """As a notebook shows it."""
+        from analysis.notebook import as_html  # which loads summaries
 
-        points = chosen.rows(self, ())
-        shown = table(self, points=points)
-        head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
-        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
-        words = " ".join(
-            [*brief(self), chosen.left_out(self, points), *(f"Note: {warning}." for warning in self.warnings)]
-        )
-        page = self.out / "report.html"
-        where = f"page: {page}" if page.is_file() else f"`coverlay report {self.out}` writes the page"
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p>{escape(words)}</p><table><tr>{head}</tr>{body}</table><p>{escape(where)}</p>"
+        return as_html(self)
 
     @property
     def other_swept(self) -> list[str]:
         """The swept keys that the labels strategy and ε do not show already."""
         return [key for key in self.swept if key not in _LABEL_KEYS]
-
-
-@dataclass(frozen=True)
-class Column:
-    title: str
-    numeric: bool
-    metric: str | None = None  # its name in the catalogue; None for labels and swept keys
-
-
-@dataclass(frozen=True)
-class Table:
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    points: tuple[str, ...]  # the point that each row shows
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return tuple(column.title for column in self.columns)
-
-
-def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
-
-    def happened(name: str) -> bool:
-        return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
-
-    def known(name: str) -> bool:
-        return any(_known(summary.value(point, name)["mean"]) for point in summary.order)
-
-    alarms = [name for name in ALARM_METRICS if happened(name)]
-    losses = [name for name in LOSS_METRICS if happened(name)]
-    ratios = [summary.value(point, "delivery_ratio")["mean"] for point in summary.order]
-    some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios if _known(ratio))
-    usual = list(TABLE_METRICS)
-    if happened("pruned"):
-        usual.insert(usual.index("entries") + 1, "pruned")
-    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
-    return tuple(name for name in dict.fromkeys(wanted) if known(name))
-
-
-def table(
-    summary: Summary,
-    metrics: Sequence[str] | None = None,
-    intervals: Collection[str] = (),
-    points: Sequence[str] | None = None,
-) -> Table:
-    """One row per point: how it routes, its swept keys, then the metrics, those in `intervals` with ± half widths."""
-    points = summary.order if points is None else points
-    if metrics is None:
-        metrics = table_metrics(summary)
-    keys = summary.other_swept
-    labels = ["strategy"]
-    if any(is_covering(summary.labels(point)) for point in summary.order):
-        labels.append("epsilon")
-    columns = [Column({"epsilon": "ε"}.get(name, name), name == "epsilon") for name in labels]
-    columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
-    columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
-    rows = []
-    for point in points:
-        have, values = summary.labels(point), json.loads(point)
-        cells = [label_text(have, name) for name in labels]
-        cells += [value_text(values.get(key)) for key in keys]
-        cells += [
-            NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
-        ]
-        rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows), tuple(points))
-
-
-def _short(key: str) -> str:
-    """The keys of how to route are known by their last word; tables are wide enough."""
-    return key.partition(".")[2] if key.startswith(ROUTING_KEYS) else key
-
-
-def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
-    return labels["strategy"] == "flooding" and metric in {"entries", "reduction", "pruned", "convergence_p95"}
 
 
 def is_exact(labels: Mapping[str, Any]) -> bool:
@@ -256,29 +120,11 @@ def may_miss(labels: Mapping[str, Any]) -> bool:
     return is_covering(labels) and not is_exact(labels)
 
 
-def label_text(labels: Mapping[str, Any], name: str) -> str:
-    value = labels[name]
-    if name in {"epsilon", "method"} and not is_covering(labels):
-        return UNKNOWN
-    if name == "epsilon" and value == 0:
-        return "0 (exact)"
-    return value_text(value)
-
-
-def value_text(value: Any) -> str:
-    """A value from an experiment file as a table shows it."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return UNKNOWN
-    if isinstance(value, float):
-        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def point_title(summary: Summary, point: str) -> str:
     """A point in a few words, for legends and menus: `covering ε=0.05, overlay.brokers=50`."""
     labels = summary.labels(point)
     words = value_text(labels["strategy"])
-    if is_covering(labels) and _known(labels["epsilon"]):
+    if is_covering(labels) and known(labels["epsilon"]):
         words += " exact" if is_exact(labels) else f" ε={value_text(labels['epsilon'])}"
     return ", ".join([words, *other_keys(summary, point)])
 
@@ -287,44 +133,6 @@ def other_keys(summary: Summary, point: str) -> list[str]:
     """The point's swept keys beside strategy and ε, as `key=value`."""
     values = json.loads(point)
     return [f"{key}={value_text(values[key])}" for key in summary.other_swept if key in values]
-
-
-def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:
-    """A metric's mean as text, in its unit's usual form, with ± the half width of the interval if asked."""
-    unit = CATALOGUE[name].unit
-    text = number_text(value["mean"], unit)
-    half = value["high"] - value["mean"] if _known(value["high"]) else 0.0
-    if interval and text != UNKNOWN and half > 0:
-        text += f" ± {100 * half:.1f} points" if unit == "share" else f" ± {number_text(half, unit)}"
-    return text
-
-
-def number_text(number: Any, unit: str) -> str:
-    if not _known(number):
-        return UNKNOWN
-    if unit == "share":
-        return f"{100 * number:.1f} %"
-    if abs(number) >= LARGE:
-        digits, _, exponent = f"{number:.2e}".partition("e")
-        return f"{digits}×10{str(int(exponent)).translate(_RAISED)}"
-    if abs(number) >= 100 or number == round(number):
-        return f"{number:,.0f}"
-    return f"{number:.3g}"
-
-
-def duration_text(milliseconds: Any) -> str:
-    """In the unit one says it in: 0.27 µs, 91.5 ms, 2.1 hours."""
-    if not _known(milliseconds):
-        return UNKNOWN
-    largest_first = ((3.6e6, "hours"), (6e4, "minutes"), (1e3, "s"), (1.0, "ms"))
-    for size, unit in largest_first:
-        if milliseconds >= size:
-            return (
-                f"{milliseconds / size:,.3g} {unit}"
-                if milliseconds < 1000 * size
-                else f"{milliseconds / size:,.0f} {unit}"
-            )
-    return f"{1000 * milliseconds:.3g} µs"
 
 
 def search_name(summary: Summary, point: str) -> str:
@@ -395,15 +203,6 @@ def _sort_key(point: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any,
 
 def _ordered(value: Any) -> tuple[int, float, str]:
     """Numbers by size, then everything else by name: values of one key may mix both."""
-    if isinstance(value, int | float) and _known(value):
+    if isinstance(value, int | float) and known(value):
         return (0, float(value), "")
     return (1, 0.0, str(value))
-
-
-def _is_numeric(summary: Summary, key: str) -> bool:
-    values = [json.loads(point).get(key) for point in summary.order]
-    return all(isinstance(value, int | float | None) for value in values)
-
-
-def _known(number: Any) -> bool:
-    return number is not None and not math.isnan(number)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.report.summary import number_text
+from analysis.report.numbers import number_text
 
 FILE = "told.json"
 

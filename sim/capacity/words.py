@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from analysis.report.summary import number_text, value_text
+from analysis.report.numbers import number_text, value_text
 from coverlay import CoverlayError
 from sim.capacity.load import SHARES, Load
 from sim.capacity.search import LOWEST, Search

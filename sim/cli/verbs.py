@@ -210,7 +210,7 @@ def _print_summary(summary: Any) -> None:
     from analysis.report.sentences import NO_PROCESSING, without_processing
     from analysis.report.study_grid import in_text
     from analysis.report.study_words import MANY, sentence
-    from analysis.report.summary import QUOTED_METRICS, table, table_metrics
+    from analysis.report.table import QUOTED_METRICS, table, table_metrics
 
     findings, answered, sentences = said_first(summary)
     cases = findings.cases

@@ -15,7 +15,8 @@ from analysis.report.data import bounded, charts_that_differ
 from analysis.report.findings import Findings, differing, differs, same_everywhere
 from analysis.report.overlay_data import CLOSE, spread
 from analysis.report.sentences import about_latency
-from analysis.report.summary import Summary, table_metrics
+from analysis.report.summary import Summary
+from analysis.report.table import table_metrics
 from analysis.report.told import Held, Loss, Told
 from tests.analysis.report.test_summary import make
 

@@ -15,7 +15,8 @@ from analysis.report import chosen
 from analysis.report.page import render
 from analysis.report.study import study
 from analysis.report.study_text import END, write_into
-from analysis.report.summary import Summary, table
+from analysis.report.summary import Summary
+from analysis.report.table import table
 from coverlay import CoverlayError
 from tests.analysis.report.test_study import made, sweep
 from tests.analysis.report.test_summary import with_counts

@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from analysis.report.cards import cards, truth_card
 from analysis.report.findings import same_everywhere
-from analysis.report.page import _cards, _truth_card
+from analysis.report.numbers import number_text, value_text
 from analysis.report.sentences import brief
-from analysis.report.summary import FILES, Summary, load, number_text, point_title, table, value_text
+from analysis.report.summary import FILES, Summary, load, point_title
+from analysis.report.table import table
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError
@@ -138,7 +140,7 @@ def with_counts(summary: Summary, **counts: float) -> Summary:
 
 def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
     def card(**counts: float) -> tuple[str, str, str]:
-        found = _truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
+        found = truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
         return found["figure"], found["text"], found["tone"]
 
     checked = "200 deliveries checked against the oracle: "
@@ -155,7 +157,7 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
 
 def test_events_that_nobody_judged_are_not_called_correct() -> None:
     summary = with_counts(make([({}, {})]), judged_share=0.0)
-    assert _truth_card(summary)["figure"] == "Not checked"
+    assert truth_card(summary)["figure"] == "Not checked"
     assert brief(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
 
 
@@ -169,10 +171,10 @@ def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
     shown = table(summary)
     assert shown.headers.count("recall") == 1
     assert [row[shown.headers.index("recall")] for row in shown.rows] == ["100.0 %", "–", "–"]
-    assert not [card for card in _cards(summary) if "covers" in card["text"]]
+    assert not [card for card in cards(summary) if "covers" in card["text"]]
     assert same_everywhere(summary, ["recall"]).endswith("recall of covering (100.0 %, where it is known).")
     asked = with_counts(make([*points[:2], (points[2][0], {**rough, "recall": 0.7})]))
-    (card,) = [card for card in _cards(asked) if "covers" in card["text"]]
+    (card,) = [card for card in cards(asked) if "covers" in card["text"]]
     assert card["figure"] == "70.0 %"
     assert "at worst where it is known, in 1 of 2 settings" in card["text"]
 

@@ -1,0 +1,160 @@
+"""The table people read first: one row per point, its swept keys, and the metrics that say something.
+
+Terminal, page and notebook show the same one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.report.numbers import UNKNOWN, known, number_text, value_text
+from analysis.report.summary import ROUTING_KEYS, Summary, is_covering
+from analysis.spark.metrics import CATALOGUE
+from broker.trace.schema import LOSSES, MUST_BE_ZERO
+
+TABLE_METRICS = (
+    "entries",
+    "reduction",
+    "control_messages",
+    "recall",
+    "check_time",
+    "probes_per_check",
+    "convergence_p95",
+    "event_messages",
+    "latency_p95",
+    "latency_p99",
+    "missed",
+    "duplicates",
+)
+QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
+ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
+LOSS_METRICS = (*LOSSES, "repair_mean")
+_SHORT_TITLES = {
+    "missed_transient": "converging",
+    "missed_dropped": "dropped",
+    "missed_fault": "lost to faults",
+    "repair_mean": "repair ms",
+    "delivery_ratio": "delivered",
+    "entries": "table entries",
+    "reduction": "less than simple",
+    "control_messages": "control msgs",
+    "recall": "recall",
+    "check_time": "µs/check",
+    "probes_per_check": "probes/check",
+    "event_messages": "event msgs",
+    "latency_p95": "latency p95 ms",
+    "latency_p99": "p99 ms",
+    "latency_p50": "p50 ms",
+    "event_load": "load",
+    "convergence_p95": "settled p95 ms",
+    "unsubscribe_mean": "leaving ms",
+    "outage_mean": "outage ms",
+    "control_per_event": "control/event",
+    "missed": "missed",
+    "pruned": "pruned",
+    "duplicates": "dup.",
+}
+NONE = "none"  # flooding keeps no tables and tells nobody of a subscription: no achievement
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    numeric: bool
+    metric: str | None = None  # its name in the catalogue; None for labels and swept keys
+
+
+@dataclass(frozen=True)
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    points: tuple[str, ...]  # the point that each row shows
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return tuple(column.title for column in self.columns)
+
+
+def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
+    """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
+
+    def happened(name: str) -> bool:
+        return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
+
+    def measured(name: str) -> bool:
+        return any(known(summary.value(point, name)["mean"]) for point in summary.order)
+
+    alarms = [name for name in ALARM_METRICS if happened(name)]
+    losses = [name for name in LOSS_METRICS if happened(name)]
+    ratios = [summary.value(point, "delivery_ratio")["mean"] for point in summary.order]
+    some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios if known(ratio))
+    usual = list(TABLE_METRICS)
+    if happened("pruned"):
+        usual.insert(usual.index("entries") + 1, "pruned")
+    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
+    return tuple(name for name in dict.fromkeys(wanted) if measured(name))
+
+
+def table(
+    summary: Summary,
+    metrics: Sequence[str] | None = None,
+    intervals: Collection[str] = (),
+    points: Sequence[str] | None = None,
+) -> Table:
+    """One row per point: how it routes, its swept keys, then the metrics, those in `intervals` with ± half widths."""
+    points = summary.order if points is None else points
+    if metrics is None:
+        metrics = table_metrics(summary)
+    keys = summary.other_swept
+    labels = ["strategy"]
+    if any(is_covering(summary.labels(point)) for point in summary.order):
+        labels.append("epsilon")
+    columns = [Column({"epsilon": "ε"}.get(name, name), name == "epsilon") for name in labels]
+    columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
+    columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
+    rows = []
+    for point in points:
+        have, values = summary.labels(point), json.loads(point)
+        cells = [label_text(have, name) for name in labels]
+        cells += [value_text(values.get(key)) for key in keys]
+        cells += [
+            NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
+        ]
+        rows.append(tuple(cells))
+    return Table(tuple(columns), tuple(rows), tuple(points))
+
+
+def _short(key: str) -> str:
+    """The keys of how to route are known by their last word; tables are wide enough."""
+    return key.partition(".")[2] if key.startswith(ROUTING_KEYS) else key
+
+
+def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
+    return labels["strategy"] == "flooding" and metric in {"entries", "reduction", "pruned", "convergence_p95"}
+
+
+def label_text(labels: Mapping[str, Any], name: str) -> str:
+    value = labels[name]
+    if name in {"epsilon", "method"} and not is_covering(labels):
+        return UNKNOWN
+    if name == "epsilon" and value == 0:
+        return "0 (exact)"
+    return value_text(value)
+
+
+def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:
+    """A metric's mean as text, in its unit's usual form, with ± the half width of the interval if asked."""
+    unit = CATALOGUE[name].unit
+    text = number_text(value["mean"], unit)
+    half = value["high"] - value["mean"] if known(value["high"]) else 0.0
+    if interval and text != UNKNOWN and half > 0:
+        text += f" ± {100 * half:.1f} points" if unit == "share" else f" ± {number_text(half, unit)}"
+    return text
+
+
+def _is_numeric(summary: Summary, key: str) -> bool:
+    values = [json.loads(point).get(key) for point in summary.order]
+    return all(isinstance(value, int | float | None) for value in values)
