@@ -30,6 +30,7 @@ FAULTS = {
     CRASHED: "lost in the queue of a broker that crashed",
     PUBLISHER_DOWN: "never published: its broker was down",
 }
+MOST_NAMED = 10  # subscriptions of a broker that did not get an event
 # Where events are sent on whether a subscription asks for them or not.
 UNASKED = {"flooding": "as every event is", "hierarchical": "as every event is, towards the root"}
 
@@ -141,15 +142,46 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
 
 
+def _planned(trace: RunTrace) -> PlannedRun:
+    """The run of a trace, whose workload tells who matches what."""
+    experiment = parse({"name": trace.record["experiment"], **trace.parameters}, f"run {trace.run_id}")
+    if input_digests(experiment) != json.loads(trace.record["inputs"]):
+        raise CoverlayError(f"an input file of run {trace.run_id} has changed since: who matched cannot be told")
+    return PlannedRun(experiment, int(trace.record["seed"]), {})
+
+
 def _place(trace: RunTrace, event: int, subscription: int) -> tuple[explain_ranked.Place, str]:
     """Where a subscription is among those that match an event, and why its broker need not be asked."""
     from sim.tell.story_ranked import NEED_NOT_ASK, RankedStory  # which reads traces, too
 
-    experiment = parse({"name": trace.record["experiment"], **trace.parameters}, f"run {trace.run_id}")
-    if input_digests(experiment) != json.loads(trace.record["inputs"]):
-        raise CoverlayError(f"an input file of run {trace.run_id} has changed since: who matched cannot be told")
-    story = RankedStory(PlannedRun(experiment, int(trace.record["seed"]), {}), trace)
-    return story.place(event, subscription), NEED_NOT_ASK[experiment.routing.rank]
+    run = _planned(trace)
+    return RankedStory(run, trace).place(event, subscription), NEED_NOT_ASK[run.experiment.routing.rank]
+
+
+def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
+    """Who asked for the event and did not get it, broker by broker, and why."""
+    from sim.tell.story import Story  # which reads traces, too
+
+    story = Story(_planned(trace), trace)
+    matching = story.matching(event)
+    without = np.setdiff1d(matching, deliveries["subscription"])
+    yield f"{len(matching):,} subscriptions in force match it, {len(matching) - len(without):,} were served"
+    missed = 0
+    for broker, _, missing in story.due(event):
+        if not missing:
+            continue
+        missed += missing
+        mine = [number for number in without.tolist() if story.homes[number] == broker]
+        shown = ", ".join(map(str, mine[:MOST_NAMED])) + (", …" if len(mine) > MOST_NAMED else "")
+        which = f"of {len(mine)} " if len(mine) > missing else ""  # some would rank below the k best anyhow
+        why = (
+            "the event was there before they were" if broker in set(hops["target"]) else "the event did not come there"
+        )
+        yield f"  {missing} {which}at {trace.names[broker]} did not get it, {why}: {shown}"
+    if len(without) > missed:
+        yield f"  {len(without) - missed:,} rank below the {story.k} best of their broker"
+    if missed:
+        yield "  --subscription with one of these numbers follows the event towards it"
 
 
 def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
@@ -164,6 +196,7 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbour{'s' * (hop.forwarded != 1)}"
         )
     yield from _losses(trace, event)
+    yield from _unserved(trace, event, hops, deliveries)
 
 
 def _losses(trace: RunTrace, event: int) -> Iterator[str]:

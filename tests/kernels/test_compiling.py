@@ -29,4 +29,6 @@ def test_what_a_call_means_is_looked_up_once(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(ConcreteTemplate, "apply", counted)
     assert kernel(length)(3.0, 4.0) == 25.0
     assert kernel(area)(3.0, 4.0) == 24.0
-    assert [key for key, _ in tried].count(operator.mul) <= 1, tried  # not even once if another kernel multiplied before
+    assert [key for key, _ in tried].count(operator.mul) <= 1, (
+        tried
+    )  # not even once if another kernel multiplied before

@@ -48,3 +48,21 @@ def test_who_comes_again_after_a_crash_has_not_left_and_a_loss_names_its_link(tm
     assert any(
         f"{here}: lost: the link to {there} was down" in line for line in explain(tmp_path, int(lost.event), None)
     )
+
+
+def test_who_did_not_get_an_event_is_named_with_the_reason(tmp_path):
+    settings = {"faults.crash_fraction": 0.25, "faults.downtime": 15.0, "matching.k": 2}
+    trace = ran(tmp_path, **settings)
+    lost = trace.read("faults")
+    event = int(lost.loc[lost["kind"] == "link-down", "event"].iloc[0])
+    words = list(explain(tmp_path, event, None))
+    (counted,) = [line for line in words if "subscriptions in force match it" in line]
+    matching, served = (int(word.split()[0]) for word in counted.split(", "))
+    deliveries = trace.read("deliveries")
+    assert served == int((deliveries["event"] == event).sum())
+    missed = [line.split() for line in words if "did not get it, the event did not come there" in line]
+    below = [int(line.split()[0]) for line in words if "rank below the 2 best" in line]
+    assert missed
+    assert matching - served == sum(int(line[0]) for line in missed) + sum(below)
+    stranger = int(missed[0][-1])
+    assert any(" ✗ " in line for line in explain(tmp_path, event, stranger)), "it stopped on the way"
