@@ -136,13 +136,13 @@ class WorkloadSection(OpenSection):
 
 class ArrivalsSection(OpenSection):
     option_effects: ClassVar[dict[str, NoEffect | None]] = {
-        "home_skew": NoEffect(reasons.homes_in_file, unless=0.0),
-        "publisher_skew": NoEffect(reasons.publishers_in_file, unless=0.0),
+        "home_skew": NoEffect(reasons.homes_not_drawn, unless=0.0),
+        "publisher_skew": NoEffect(reasons.publishers_not_drawn, unless=0.0),
         "publish_rate": NoEffect(reasons.times_in_file),
         "publishing": None,
         "burst_factor": NoEffect(reasons.no_bursts),
         "burst_length": NoEffect(reasons.no_bursts),
-        "attach": None,
+        "attach": NoEffect(reasons.clients_in_files, unless=arrivals.RANDOM),
         "settle": NoEffect(reasons.all_timed),
         "": NoEffect(reasons.subscriptions_timed),
     }

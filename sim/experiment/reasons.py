@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import covering
 from routing.strategies import STRATEGIES
+from sim.workloads.arrivals import INTEREST
 from sim.workloads.publishing import BURSTY, SCALED
 from sim.workloads.tables import gives
 
@@ -124,6 +125,23 @@ def homes_in_file(e: Experiment) -> str | None:
 
 def publishers_in_file(e: Experiment) -> str | None:
     return gives(e.workload.events_file, "broker")
+
+
+def clients_in_files(e: Experiment) -> str | None:
+    return (publishers_in_file(e) if e.workload.events_file else "nothing is published") and homes_in_file(e)
+
+
+def homes_not_drawn(e: Experiment) -> str | None:
+    return homes_in_file(e) or _by_interest(e)
+
+
+def publishers_not_drawn(e: Experiment) -> str | None:
+    return publishers_in_file(e) or _by_interest(e)
+
+
+def _by_interest(e: Experiment) -> str | None:
+    by_interest = e.arrivals.options.get("attach") == INTEREST
+    return f'arrivals.attach = "{INTEREST}" says where every client is' if by_interest else None
 
 
 def times_in_file(e: Experiment) -> str | None:

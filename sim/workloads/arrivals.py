@@ -222,7 +222,7 @@ ARRIVALS: dict[str, type[Static | Storm | Growing]] = {
     "preloaded": Preloaded,
 }
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
-ATTACH = ("random", "nearest", "interest")
+RANDOM, NEAREST, INTEREST = ATTACH = ("random", "nearest", "interest")
 FIRST = 200  # interests that say what is much and what is little of an attribute
 PARTS = 64  # in which distances to all brokers are worked out: a million clients at once take gigabytes
 
@@ -244,7 +244,7 @@ def schedule(
     publisher_skew: Annotated[float, Key("the same for publishers")] = 0.0,
     attach: Annotated[
         str, Key("where clients are: random, nearest on the map, or interest (similar ones near)")
-    ] = "random",
+    ] = RANDOM,
     map: Floats | None = None,
     spots: Floats | None = None,
     reranks: bool = False,
@@ -266,9 +266,9 @@ def schedule(
     publishers = _places(stream, "publishers", events, brokers, skew)
     if attach not in ATTACH:
         raise unknown_name("arrivals.attach", attach, ATTACH)
-    if attach == "nearest" and count + events:
+    if attach == NEAREST and count + events:
         homes, publishers = _nearest(workload, map, homes, publishers)
-    if attach == "interest" and count:
+    if attach == INTEREST and count:
         homes, publishers = _by_interest(workload, np.zeros((brokers, 2)) if spots is None else spots)
     if workload.homes is not None:
         homes = _given("subscription", workload.homes, brokers)
