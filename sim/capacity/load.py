@@ -6,10 +6,11 @@ busiest broker is `event_load` of analysis/spark/metrics/service.py:
 
     load = time that its messages take ÷ time from the first publication to the last
 
-where the messages are all event messages, and the control messages sent while events were published. Both follow from
-simulated counts. A queue that gets work for more time than passes grows for as long as that goes on; one that gets less
-empties again and again. So a queue is said to grow without bound if its load is 1 or more. Links with a bandwidth have
-queues too; their messages take what their bytes do.
+where the messages are all that are about events (answers and awards too, where the k best of the whole network are
+served), and the control messages sent while events were published. All follow from simulated counts. A queue that gets
+work for more time than passes grows for as long as that goes on; one that gets less empties again and again. So a queue
+is said to grow without bound if its load is 1 or more. Links with a bandwidth have queues too; their messages take what
+their bytes do.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def load_of(folder: Path, attributes: int) -> Load:
     control = _columns(run, "control")
     meanwhile = (control["sent"] >= published.min()) & (control["sent"] <= published.max())
     control = {name: values[meanwhile] for name, values in control.items()}
+    ranked = _columns(run, "ranked")
+    replies = {name: values[~ranked["carries"]] for name, values in ranked.items()}  # the others are in `events`
     brokers = int(run.record["brokers"])
 
     def total(rows: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
@@ -83,9 +86,9 @@ def load_of(folder: Path, attributes: int) -> Load:
         units = in_units(np.nan_to_num(rows[name]), WORK_UNIT)
         return np.bincount(rows["target"], units.astype(np.float64), brokers) * WORK_UNIT
 
-    busy = total(events, "service") + total(control, "service")
+    busy = total(events, "service") + total(replies, "service") + total(control, "service")
     worst = int(busy.argmax())
-    served = sum(int((rows["target"] == worst).sum()) for rows in (events, control))
+    served = sum(int((rows["target"] == worst).sum()) for rows in (events, replies, control))
     spent = {"covering": total(control, "on_covering")[worst]}
     spent |= {name: total(events, f"on_{name}")[worst] for name in SHARES[1:]}
     names = run.read("brokers").column("name").to_pylist()
@@ -95,7 +98,8 @@ def load_of(folder: Path, attributes: int) -> Load:
         shares["serving"] = 1.0 - sum(shares.values())
     dropped = run.read("faults").column("kind").to_pylist().count(QUEUE_FULL)
     work, where = float(busy[worst]), str(names[worst])
-    on_link = _busiest_link(run, events, names, HEADER_BYTES + 8 * attributes)
+    size = np.full(len(published), HEADER_BYTES + 8 * attributes)
+    on_link = _busiest_link(run, ranked if len(ranked["event"]) else {**events, "bytes": size}, names)
     if on_link is not None and on_link[0] > work:
         (work, where, served), shares = on_link, {}
     per_event = served / len(np.unique(events["event"]))
@@ -106,8 +110,9 @@ def load_of(folder: Path, attributes: int) -> Load:
 
 def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
     found = run.read(table)
-    wanted = ("event", "source", "target", "sent", "published", "service", "on_covering", "on_tables", "on_matching")
-    return {name: found.column(name).to_numpy() for name in wanted if name in found.column_names}
+    about = ("event", "source", "target", "sent", "published", "carries", "bytes")
+    wanted = (*about, "service", "on_covering", "on_tables", "on_matching")
+    return {name: found.column(name).to_numpy(zero_copy_only=False) for name in wanted if name in found.column_names}
 
 
 def _delivered(run: Run) -> int:
@@ -124,16 +129,15 @@ def _percentile(run: Run, percent: int) -> float:
     return found
 
 
-def _busiest_link(
-    run: Run, events: dict[str, NDArray[Any]], names: list[str], size: int
-) -> tuple[float, str, int] | None:
-    """How long event messages occupy the link that has most of them, its name and their number, where they do."""
+def _busiest_link(run: Run, messages: dict[str, NDArray[Any]], names: list[str]) -> tuple[float, str, int] | None:
+    """How long messages about events occupy the link that they occupy most, its name and their number, if they do."""
     bandwidth = run.parameters["links"].get("bandwidth")
-    sent = events["source"] != CLIENT
+    sent = messages["source"] != CLIENT
     if bandwidth is None or not sent.any():
         return None
-    ends = np.stack([events["source"][sent], events["target"][sent]])
-    links, counts = np.unique(ends, axis=1, return_counts=True)
-    most = int(counts.argmax())
+    ends = np.stack([messages["source"][sent], messages["target"][sent]])
+    links, link, counts = np.unique(ends, axis=1, return_inverse=True, return_counts=True)
+    sizes = np.bincount(link.ravel(), messages["bytes"][sent])
+    most = int(sizes.argmax())
     source, target = (names[broker] for broker in links[:, most])
-    return float(counts[most] * size / bandwidth), f"the link from {source} to {target}", int(counts[most])
+    return float(sizes[most] / bandwidth), f"the link from {source} to {target}", int(counts[most])

@@ -29,6 +29,7 @@ COUNTS: dict[str, Count] = {
     for count in (
         counts.CONTROL,
         counts.PUBLICATIONS,
+        counts.REPLIES,
         counts.BROKERS,
         *convergence.COUNTS,
         covering.DECISIONS,

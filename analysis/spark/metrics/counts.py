@@ -166,6 +166,20 @@ def _publications(rows: Rows) -> pa.Table:
     })  # fmt: skip
 
 
+def without_event(rows: Rows) -> pa.Array:
+    """Which ranked messages are answers and awards alone: those that bring the event are publications too."""
+    return pc.invert(rows["carries"])
+
+
+def _replies(rows: Rows) -> pa.Table:
+    return pa.table({
+        "target": rows["target"],
+        "count": each(rows),
+        "waited": in_units(rows["waited"], TIME_UNIT),
+        "service": in_units(rows["service"], WORK_UNIT),
+    }).filter(without_event(rows))  # fmt: skip
+
+
 # The messages of each link, a client's to its broker included; `waited` in TIME_UNIT, the work in WORK_UNIT.
 CONTROL = Count(
     "control",
@@ -181,6 +195,8 @@ PUBLICATIONS = Count(
     least=("first",),
     most=("last",),
 )
+# Messages about events that do not bring them, where the k best of the whole network are served.
+REPLIES = Count("replies", ("target",), ("count", "waited", "service"), {"ranked": _replies})
 BROKERS = Count(
     "brokers",
     ("broker",),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, Columns, Counted, ratio, totals
+from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, REPLIES, Columns, Counted, ratio, totals
 from analysis.spark.metrics.definition import Job, Metric, Values
 
 
 def per_broker(run: Counted) -> Columns:
     """Messages that each broker processed, its clients' included: broker, processed."""
     brokers = np.sort(run[BROKERS]["broker"])
-    messages = ((rows["target"], rows["count"]) for rows in (run[CONTROL], run[PUBLICATIONS]))
+    messages = ((rows["target"], rows["count"]) for rows in (run[CONTROL], run[PUBLICATIONS], run[REPLIES]))
     return {"broker": brokers, "processed": totals(brokers, *messages)}
 
 
@@ -29,7 +29,7 @@ def load(run: Counted) -> Values:
     }
 
 
-_COLUMNS = ("control.target", "publications.target", "brokers.broker")
+_COLUMNS = ("control.target", "publications.target", "ranked.target", "brokers.broker")
 
 JOB = Job(
     "load",

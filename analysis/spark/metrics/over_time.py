@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, each, in_units, parameter
+from analysis.spark.metrics.counts import Columns, Count, Counted, each, in_units, parameter, without_event
 from broker.trace.buckets import TIME_UNIT
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ def _events(rows: Rows) -> pa.Table | None:
     return _messages(rows, each(rows))
 
 
+def _replies(rows: Rows) -> pa.Table | None:
+    found = _control(rows)
+    return None if found is None else found.filter(without_event(rows))
+
+
 def _messages(rows: Rows, events: pa.Array) -> pa.Table | None:
     if not (rows.drawn and takes_time(rows.run)):
         return None
@@ -53,7 +58,7 @@ TIMES = Count(
     "over_time",
     ("broker", "bin"),
     ("messages", "events", "waited", "service"),
-    {"control": _control, "publications": _events},
+    {"control": _control, "publications": _events, "ranked": _replies},
 )
 
 

@@ -3,16 +3,17 @@
 Only where `broker.service` takes time. The shares are known where it is `work` (see broker/work.py): searching covers,
 holding events against neighbours' tables, matching a broker's own subscriptions; what is left is messages and bytes.
 
-The load is what events ask of a broker, whenever it gets to it: the time it served them, and what control messages were
-sent meanwhile, against the time in which they were published. From 1 on it has more work than time, and its queue grows
-for as long as events come at that rate. sim/capacity/load.py has the same for a search that cannot wait for Spark.
+The load is what events ask of a broker, whenever it gets to it: the time it served them and the answers and awards
+about them, and what control messages were sent meanwhile, against the time in which they were published. From 1 on it
+has more work than time, and its queue grows for as long as events come at that rate. sim/capacity/load.py has the same
+for a search that cannot wait for Spark.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, Counted, ratio, totals
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, REPLIES, Counted, ratio, totals
 from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
@@ -21,15 +22,15 @@ SECOND = 1000.0  # in milliseconds
 
 
 def service(run: Counted) -> Values:
-    control, events = run[CONTROL], run[PUBLICATIONS]
-    brokers = np.unique(np.concatenate([control["target"], events["target"]]))
-    of_events = (events["target"], events["service"])
-    busy = totals(brokers, (control["target"], control["service"]), of_events) * WORK_UNIT
-    asked = totals(brokers, (control["target"], control["asked"]), of_events) * WORK_UNIT
-    on_events = totals(brokers, of_events).max(initial=0) * WORK_UNIT
+    control, events, replies = run[CONTROL], run[PUBLICATIONS], run[REPLIES]
+    brokers = np.unique(np.concatenate([rows["target"] for rows in (control, events, replies)]))
+    of_events = [(rows["target"], rows["service"]) for rows in (events, replies)]
+    busy = totals(brokers, (control["target"], control["service"]), *of_events) * WORK_UNIT
+    asked = totals(brokers, (control["target"], control["asked"]), *of_events) * WORK_UNIT
+    on_events = totals(brokers, *of_events).max(initial=0) * WORK_UNIT
     period = events["last"].max() - events["first"].min() if len(events["last"]) else None
     duration = run.run.record["finished"]
-    waited, count = (int(control[name].sum()) + int(events[name].sum()) for name in ("waited", "count"))
+    waited, count = (sum(int(rows[name].sum()) for rows in (control, events, replies)) for name in ("waited", "count"))
     spent = {"covering": control["on_covering"], "tables": events["on_tables"], "matching": events["on_matching"]}
     takes_time, by_kind = busy.any(), any(units.any() for units in spent.values())
     return {
@@ -45,7 +46,7 @@ def service(run: Counted) -> Values:
     }
 
 
-_SERVICE = ("control.service", "publications.service")
+_SERVICE = ("control.service", "publications.service", "ranked.service")
 _SHARE = "share"
 
 
@@ -81,8 +82,8 @@ JOB = Job(
             "events/s",
             "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
             "higher rate its queue grows without bound. It follows from the work that was counted.",
-            "events published ÷ max over brokers of Σ service of publications",
-            ("publications.service", "publications.source"),
+            "events published ÷ max over brokers of Σ service of publications and ranked messages without the event",
+            ("publications.service", "publications.source", "ranked.service", "ranked.carries"),
             "higher",
         ),
         Metric(
@@ -100,8 +101,8 @@ JOB = Job(
             "queueing delay",
             "ms",
             "Time that an average message waits before its service begins, transmission included.",
-            "mean of waited over control messages and publications",
-            ("control.waited", "publications.waited"),
+            "mean of waited over control messages, publications and ranked messages without the event",
+            ("control.waited", "publications.waited", "ranked.waited", "ranked.carries"),
         ),
         _share("covering", "searching covers", "control.on_covering"),
         _share("tables", "holding events against the tables of neighbours", "publications.on_tables"),

@@ -358,6 +358,9 @@ def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(coun
     found = over_time.per_broker(counted(control=control, publications=rows, run=[record]))
     assert list(found) == ["broker", "start", "width", "messages", "events", "waited", "busy"]
     assert rows_of(found) == [(1, 0.0, 10.0, 2, 1, 3.0, 4.5), (2, 390.0, 10.0, 1, 1, 0.0, 8.0)]
+    said = [{"target": 2, "time": 395.0, "service": 1.0}, {"target": 2, "time": 400.0, "carries": True}]
+    ranked_too = over_time.per_broker(counted(control=control, publications=rows, ranked=said, run=[record]))
+    assert rows_of(ranked_too)[1] == (2, 390.0, 10.0, 2, 1, 0.0, 9.0)
     at_once = counted(control=control, publications=rows, run=[handmade.record(finished=400.0)])
     assert rows_of(over_time.per_broker(at_once)) == []
 
@@ -383,6 +386,11 @@ def test_service_says_how_busy_brokers_are_and_with_what(counted: Make) -> None:
     found = service.service(counted(control=control, publications=events, run=run))
     # Broker 0 served 3 ms for events, published within 4 ms; its control message came before the first of them.
     expect(found, SERVICE, 0.7, 8.0 / 40, 2000.0 / 3.0, 3.0 / 4, 4.0 / 5, 2.0 / 8, 1.0 / 8, 0.5 / 8)
+    # An answer is work for an event; a query that brings the event is counted as a publication.
+    said = [{"target": 2, "service": 4.0, "waited": 1.0}, {"target": 2, "service": 9.0, "carries": True}]
+    ranked_too = counted(control=control, publications=events, ranked=said, run=run)
+    expect(service.service(ranked_too), SERVICE, 0.7, 0.3, 2000.0 / 4.0, 1.0, 5.0 / 6, 2.0 / 12, 1.0 / 12, 0.5 / 12)
+    assert rows_of(load.per_broker(ranked_too)) == [(0, 2), (1, 1), (2, 3)]
     control[1]["service"] = 6.0
     run[0]["trace_hash"] = "01"
     found = service.service(counted(control=control, publications=events, run=run))

@@ -113,8 +113,10 @@ def test_a_narrow_link_has_a_queue_too(tmp_path: Path) -> None:
     assert only.rate == pytest.approx(50.0 / 40 * 1000 * 3 / 2, rel=0.2), "40 bytes each; two of three events cross it"
 
 
-def test_the_load_is_what_a_slow_count_says(tmp_path: Path) -> None:
-    data = {**TINY, "broker": {"service": {"kind": "work"}}, "arrivals": {"kind": "storm", "publish_rate": 2.0}}
+@pytest.mark.parametrize("matching", [{}, {"k": 3, "scope": "network"}], ids=["broker", "network"])
+def test_the_load_is_what_a_slow_count_says(tmp_path: Path, matching: dict[str, Any]) -> None:
+    arrivals = {"kind": "storm", "publish_rate": 2.0}
+    data = {**TINY, "broker": {"service": {"kind": "work"}}, "arrivals": arrivals, "matching": matching}
     (run,) = plan(data).runs
     execute(run, tmp_path)
     (folder,) = run_folders(tmp_path)
@@ -123,10 +125,13 @@ def test_the_load_is_what_a_slow_count_says(tmp_path: Path) -> None:
     times = [row["published"] for row in events]
     control = [row for row in control if min(times) <= row["sent"] <= max(times)]
     assert control, "the storm comes while events are published"
-    busy = [sum(row["service"] for row in [*events, *control] if row["target"] == broker) for broker in range(3)]
+    replies = [row for row in trace.read("ranked").to_pylist() if not row["carries"]]
+    assert bool(replies) is bool(matching), "answers and awards take their time too"
+    messages = [*events, *replies, *control]
+    busy = [sum(row["service"] for row in messages if row["target"] == broker) for broker in range(3)]
     worst = busy.index(max(busy))
     # Every message counts in whole units, half a unit off at most.
-    rounding = WORK_UNIT / 2 * len([*events, *control])
+    rounding = WORK_UNIT / 2 * len(messages)
     period = max(times) - min(times)
     assert found.load == pytest.approx(max(busy) / period, abs=rounding / period)
     assert found.where == f"b{worst}"
