@@ -15,7 +15,7 @@ from broker.trace.schema import CLIENT
 
 # The control messages by what they are for; the kinds are those of the trace.
 KINDS = {
-    "subscribe_messages": ("subscribe",),
+    "subscribe_messages": ("subscribe", "rerank"),
     "unsubscribe_messages": ("unsubscribe",),
     "advertise_messages": ("advertise", "unadvertise"),
     "recovery_messages": ("start", "summary", "differs", "done"),
@@ -89,7 +89,10 @@ CONTROL_JOB = Job(
                 empty=0,
             )
             for name, what in (
-                ("subscribe_messages", "spread subscriptions, newly exposed ones and those before time 0 included"),
+                (
+                    "subscribe_messages",
+                    "spread subscriptions and changes of rank, newly exposed ones and those before time 0 included",
+                ),
                 ("unsubscribe_messages", "take subscriptions back"),
                 ("advertise_messages", "spread or take back advertisements"),
                 ("recovery_messages", "compare and repair tables after a failure"),

@@ -151,13 +151,14 @@ def test_control_traffic_leaves_out_the_clients(counted: Make) -> None:
         {"source": 1, "target": 0, "kind": "unsubscribe"},
         {"source": 1, "target": 0, "kind": "unadvertise"},
         {"source": 1, "target": 0, "kind": "summary"},
+        {"source": 1, "target": 0, "kind": "rerank"},
     ]
     names = "control_messages subscribe_messages unsubscribe_messages advertise_messages recovery_messages"
     asked = [{"kind": "subscribe", "messages": 4}]
-    expect(traffic.control_traffic(counted(control=rows, operations=asked)), names, 4.0, 1.0, 1.0, 1.0, 1.0)
+    expect(traffic.control_traffic(counted(control=rows, operations=asked)), names, 5.0, 2.0, 1.0, 1.0, 1.0)
     # What spread before time 0 left no rows but its number.
     asked.append({"kind": "preload", "messages": 7})
-    expect(traffic.control_traffic(counted(control=rows, operations=asked)), names, 11.0, 8.0, 1.0, 1.0, 1.0)
+    expect(traffic.control_traffic(counted(control=rows, operations=asked)), names, 12.0, 9.0, 1.0, 1.0, 1.0)
 
 
 PUBLICATIONS = [
