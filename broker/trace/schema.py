@@ -215,6 +215,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         subscriptions=pa.int64(),  # made
         active=pa.int64(),  # still subscribed at the end
         events=pa.int64(),
+        attributes=pa.int64(),  # of an event
         control_messages=pa.int64(),  # over links, client requests not counted
         event_messages=pa.int64(),
         deliveries=pa.int64(),
@@ -261,6 +262,7 @@ _LATER = (
     digests.COLUMN,
     "inputs",
     "geographic",
+    "attributes",
     "simple_entries",
     "strays",
     "wrong_times",

@@ -72,7 +72,7 @@ DUCKDB_JOBS = {
         stored as (select run, sum(entries) stored from final group by run)
         select run, coalesce(total, 0) entries, coalesce(total, 0) / brokers entries_per_broker,
         coalesce(largest, 0) entries_max, 1 - coalesce(total, 0) / nullif(simple_entries, 0) reduction,
-        stored * (16 * (parameters->>'$.workload.attributes')::int + 8) / brokers memory_per_broker
+        stored * (16 * attributes + 8) / brokers memory_per_broker
         from run left join totals using (run) left join stored using (run)""",
     "control": f"""select run, sum(count) control_messages,
         {", ".join(f"coalesce(sum(count) filter (kind in ({_words(of)})), 0) {name}" for name, of in KINDS.items())}

@@ -67,6 +67,7 @@ def record(point: Mapping[str, Any] | None = None, seed: int = 1, **values: Any)
         "links": 2,
         "subscriptions": 4,
         "active": 4,
+        "attributes": 2,
         "simple_entries": values.get("active", 4) * (values.get("brokers", 3) - 1),
         **values,
     }

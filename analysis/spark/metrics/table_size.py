@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, parameter, ratio
+from analysis.spark.metrics.counts import Count, Counted, ratio
 from analysis.spark.metrics.definition import Job, Metric, Values
 from broker.trace.schema import CLIENT
 
@@ -38,9 +38,9 @@ SIZES = Count("table_sizes", ("broker",), ("remote", "stored", "pruned"), {"tabl
 
 def table_size(run: Counted) -> Values:
     sizes, record = run[SIZES], run.run.record
-    entries, attributes = int(sizes["remote"].sum()), parameter(run.run, "workload", "attributes")
+    entries, attributes = int(sizes["remote"].sum()), record.get("attributes")
     stored = None
-    if isinstance(attributes, int):  # and not a list of them
+    if attributes is not None:  # older traces do not say
         stored = int(sizes["stored"].sum()) * (BYTES_PER_BOUND * attributes + BYTES_PER_ID)
     of_simple = ratio(entries, record.get("simple_entries"))
     return {
@@ -112,7 +112,7 @@ JOB = Job(
             "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
             "ids, without any index over them.",
             f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
-            ("tables.entries", "tables.pruned", "tables.final", "run.parameters", "run.brokers"),
+            ("tables.entries", "tables.pruned", "tables.final", "run.attributes", "run.brokers"),
         ),
     ),
 )

@@ -55,6 +55,9 @@ def test_table_size_counts_remote_entries_of_the_final_sample_only(counted: Make
     run = counted(tables=handmade.final(1, 3, 2, 1), run=[handmade.record(active=4, brokers=3)])
     # Broker 1 has 3 + 2; simple routing would have 4 × 2.
     expect(table_size.table_size(run), SIZES, 7.0, 7 / 3, 5.0, 1 - 7 / 8, 2.0, 15 * 40 / 3)
+    # Of how many attributes a file has, only the record tells; the experiment says the default.
+    wide = table_size.table_size(counted(tables=handmade.final(1, 3, 2, 1), run=[handmade.record(attributes=5)]))
+    assert wide["memory_per_broker"] == 15 * 88 / 3
     nothing = counted(run=[handmade.record(active=0)])
     expect(table_size.table_size(nothing), SIZES, 0.0, 0.0, 0.0, None, 0.0, 0.0)  # nothing to save
 

@@ -72,6 +72,7 @@ def test_a_recorded_trace_is_replayed(tmp_path, engine, ending):
         [200.0, "unsubscribe", 0, 2],
         [400.0, "unsubscribe", 1, 2],
     ]
+    assert tables["run"].at[0, "attributes"] == 1, "of the file, not the default of what is generated"
     assert served(tables) == [[0, 1, 2.0], [1, 2, 3.0], [2, 2, 3.0]], (
         "bob is better until ann's score rises; then he leaves"
     )
