@@ -13,7 +13,10 @@ This file is the registry: a matcher named here is listed, created and tested.
 from __future__ import annotations
 
 import inspect
+from numbers import Integral, Real
 from typing import Any, overload
+
+import numpy as np
 
 from coverlay import CoverlayError, quoted, unknown_name
 from topk.auto import best_for
@@ -102,6 +105,20 @@ def _default(option: str, built: tuple[Any, ...]) -> Any:
     return None
 
 
+def _check_type(option: str, value: Any, default: Any) -> None:
+    """Now, because a static structure hears of its options only when the first run is built, which may be never."""
+    if isinstance(default, bool):
+        fits, wanted = isinstance(value, bool | np.bool_), "true or false"
+    elif isinstance(default, int):
+        fits, wanted = isinstance(value, Integral) and not isinstance(value, bool), "a whole number"
+    elif default is None:
+        fits, wanted = value is None or (isinstance(value, Real) and not isinstance(value, bool)), "a number"
+    else:
+        return  # a name or a function, which is looked up at once
+    if not fits:
+        raise CoverlayError(f"{option} is {quoted(value)}; it must be {wanted}")
+
+
 def methods(kind: str = "boxes") -> list[str]:
     """The names `create` knows for catalogues of this kind: boxes, predicates or places."""
     return sorted(registry(kind))
@@ -145,13 +162,14 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
         raise unknown_name("matching method", name, methods())
     cls = _METHODS.get(name)
     valid = options_of(name)
-    for option in options:
+    for option, value in options.items():
         if option not in valid:
             known = ", ".join(sorted(valid)) or "none"
             raise CoverlayError(f"{name} has no option {option!r}; it has: {known}")
+        _check_type(option, value, valid[option][1])
     if cls is not None and cls.dynamic:
         return cls(catalogue, semantics, **options)
-    buffer = int(options.pop("buffer", BUFFER))
+    buffer = options.pop("buffer", BUFFER)
     if buffer < 1:
         raise CoverlayError(f"buffer must be at least 1, not {buffer}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -161,6 +162,22 @@ def test_one_row_is_what_from_boxes_makes() -> None:
     with pytest.raises(CoverlayError, match="without mentioning"):
         index.add(1, [0.0], [1.0], 1.0, mentioned=[False])
     assert len(index) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("canopy", {"depth": "x"}, "depth is 'x'; it must be a whole number"),
+        ("sopt-rtree", {"b": 2.5}, "b is 2.5; it must be a whole number"),
+        ("ir-tree", {"b": True}, "b is True; it must be a whole number"),
+        ("lci", {"segment": "yes"}, "segment is 'yes'; it must be true or false"),
+        ("dlist", {"low": "x"}, "low is 'x'; it must be a number"),
+        ("auto", {"buffer": "x"}, "buffer is 'x'; it must be a whole number"),
+    ],
+)
+def test_options_of_another_type_are_refused_before_anything_is_stored(name, options, message) -> None:
+    with pytest.raises(CoverlayError, match=re.escape(message)):
+        topk.create(name, topk.Catalogue.empty(1), **options)
 
 
 @pytest.mark.parametrize("name", topk.methods())
