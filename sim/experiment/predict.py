@@ -30,7 +30,7 @@ from routing.strategies import make_ledger, strategy
 from sim.experiment.config import Experiment
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
-from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, schedule
+from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, Timeline
 
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
@@ -85,12 +85,13 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     """The size of one run; the overlay and a small part of the workload are built to tell."""
     from sim.experiment.engines import held_share
     from sim.experiment.oracle import judged_share
-    from sim.experiment.runner import overlay_of
+    from sim.experiment.runner import overlay_of, timeline_of
 
     stream = streams(seed)
     overlay = overlay_of(experiment, stream)
     workload, subscriptions, events = _sample(experiment, stream)
-    leaving, live, loaded = _lives(experiment, stream, workload, overlay.brokers, subscriptions)
+    timeline = timeline_of(experiment, stream, workload, overlay)
+    leaving, live, loaded = _lives(timeline, len(workload.lo), subscriptions)
     stay = live * (1 - leaving) if live == subscriptions else live  # while events are published
     curve = forwarding_curve(experiment, workload)
 
@@ -103,7 +104,7 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         return curve(population) * (subscriptions / live) + exposed * (leaving > 0)
 
     control = decisions = crossed = 0.0
-    match = _match_shares(workload)
+    match = _match_shares(workload, experiment.matching.semantics)
     trees, scale = _trees(experiment, overlay)
     for tree in trees:
         flow = _Flow(experiment, tree, overlay.brokers)
@@ -114,10 +115,10 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         crossed += events * flow.crossings(match, stay) / len(trees)
     if experiment.routing.advertisements != "none":
         control += overlay.brokers * (overlay.brokers - 1)  # at most: every broker publishes
-    per_broker = stay / overlay.brokers * match
-    k = experiment.matching.k
-    served = per_broker if k is None else np.minimum(per_broker, k)
-    delivered = events * overlay.brokers * float(served.mean()) if len(match) else 0.0
+    ranking = 1 if experiment.network_wide else overlay.brokers  # each of them has k best of its own
+    matching, k = stay / ranking * match, experiment.matching.k
+    served = matching if k is None else np.minimum(matching, k)
+    delivered = events * ranking * float(served.mean()) if len(match) else 0.0
     requests = subscriptions * (1 + leaving)
     links = overlay.graph.number_of_edges()
     rows = {
@@ -258,15 +259,11 @@ def _first(whole: Workload) -> Workload:
     return Workload(whole.schema, **columns, events=whole.events[:EVENTS], residues=residues, **timed)
 
 
-def _lives(
-    experiment: Experiment, stream: Stream, workload: Workload, brokers: int, subscriptions: int
-) -> tuple[float, float, float]:
+def _lives(timeline: Timeline, count: int, subscriptions: int) -> tuple[float, float, float]:
     """The share of the subscriptions that leaves again, how many are there at the busiest moment, and the share
-    that is there before time 0."""
-    count = len(workload.lo)
+    that is there before time 0; `timeline`: of the first `count` of them."""
     if not count:
         return 0.0, 0.0, 0.0
-    timeline = schedule(experiment.arrivals.kind, stream, workload, brokers, **experiment.arrivals.options)
     change = (timeline.kind == SUBSCRIBE).astype(int) - (timeline.kind == UNSUBSCRIBE).astype(int)
     loaded = len(timeline.preloaded)
     most = loaded + int(np.cumsum(change).max(initial=0))
@@ -275,13 +272,13 @@ def _lives(
     return float((timeline.kind == UNSUBSCRIBE).sum()) / count, float(live), loaded / count
 
 
-def _match_shares(workload: Workload) -> Floats:
+def _match_shares(workload: Workload, semantics: str) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
     from sim.experiment.oracle import Truth
 
     if not len(workload.lo):
         return np.zeros(len(workload.events))
-    truth = Truth(workload, "exact")
+    truth = Truth(workload, semantics)
     return np.array([float(np.mean(~np.isnan(truth.scores(e)))) for e in workload.events])
 
 

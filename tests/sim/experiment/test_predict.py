@@ -108,3 +108,14 @@ def test_time_is_what_the_counted_work_costs():
     assert size.seconds("simpy") > 5 * size.seconds("compiled")
     said = [predicting.about(seconds) for seconds in (0.2, 19.6, 119.0, 130.0, 8000.0)]
     assert said == ["less than a second", "about 20 s", "about 119 s", "about 2 minutes", "about 2 hours"]
+
+
+@pytest.mark.parametrize("matching", [{"semantics": "relaxed"}, {"k": 3}, {"k": 3, "scope": "network"}], ids=str)
+def test_deliveries_are_predicted_by_what_matches_and_whose_k_best_are_served(matching):
+    predicted, tables, _ = run(matching=matching)
+    assert predicted.rows["deliveries"] == pytest.approx(tables["deliveries"].num_rows, rel=0.35)
+
+
+def test_clients_at_the_nearest_broker_are_predicted_too():
+    first = load("sensors").runs[0]
+    assert predict(first.experiment, first.seed).messages > 0
