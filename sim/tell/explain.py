@@ -165,7 +165,7 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
     story = Story(_planned(trace), trace)
     matching = story.matching(event)
     without = np.setdiff1d(matching, deliveries["subscription"])
-    yield f"{len(matching):,} subscriptions in force match it, {len(matching) - len(without):,} were served"
+    yield f"{len(matching):,} subscriptions in force match it; served: {len(matching) - len(without):,}"
     missed = 0
     for broker, _, missing in story.due(event):
         if not missing:
