@@ -111,10 +111,7 @@ def _say_what_ran(result: Any, started: float, out: Path) -> None:
 
 def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:
     """Stories, aggregation and page of what was simulated; returns the exit status."""
-    from sim.reproduce.theory_bounds import write_bounds
-
     _tell(plan, out, result, held)
-    write_bounds(plan, out)
     _aggregate(out, options.spark)
     options.folder = out
     report(options)

@@ -1,4 +1,5 @@
-"""What a sweep tells beside its traces, kept for its page (analysis/report/told.py) as `told.json` in its folder.
+"""What a sweep tells beside its traces, kept for its page (analysis/report/told.py) as `told.json` in its folder; and
+the bounds of theory beside a study's (sim/reproduce/theory_bounds.py).
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
 says who should have been served: for each event and broker the subscriptions in force when it was published that match
@@ -23,6 +24,7 @@ from broker.trace.schema import FAILURES, LOSSES, REPAIRS
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT
 from sim.experiment.sweep import SweepResult
+from sim.reproduce.theory_bounds import write_bounds
 from sim.tell.explain import RunTrace
 from sim.tell.story import story_of, tell
 
@@ -41,6 +43,7 @@ def keep(plan: Plan, out: Path, result: SweepResult, held: Held | None = None) -
     told |= {} if held is None else {"held": asdict(held)}
     with writing(out / FILE, RUNS_KEPT), replaced_file(out / FILE) as unfinished:
         unfinished.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_bounds(plan, out)
     return stories
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from analysis.report.study import BOUNDS_FILE
 from analysis.report.told import Loss, read_told
 from sim.experiment.plan import plan
 from sim.experiment.sweep import run_sweep
@@ -42,6 +44,16 @@ def test_a_sweep_without_losses_has_none(tmp_path: Path) -> None:
     planned = plan(quiet)
     keep(planned, tmp_path, run_sweep(planned, tmp_path))
     assert read_told(tmp_path).losses == ()
+
+
+def test_a_study_has_its_bounds_and_prices_whoever_ran_it(tmp_path: Path) -> None:
+    quiet = {**CRASHES, "faults": {}, "tell": 0, "broker": {"service": {"kind": "work"}}}
+    searches = [{"method": "zorder-emulated", "epsilon": e} for e in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    planned = plan({**quiet, "sweep": {"covering": searches}})
+    keep(planned, tmp_path, run_sweep(planned, tmp_path))
+    found = json.loads((tmp_path / BOUNDS_FILE).read_text())
+    assert len(found["families"]) == 1
+    assert len(found["profiles"]) > 1
 
 
 def test_shares_of_brokers_are_of_all_that_was_lost_not_of_what_those_named_lost():
