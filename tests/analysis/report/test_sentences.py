@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.report.page import _cards
+from analysis.report.cards import cards
 from analysis.report.sentences import brief
 from analysis.report.summary import Summary
 
@@ -46,5 +46,5 @@ def test_wrong_deliveries_come_with_a_warning(analysed: Summary) -> None:
 def test_where_nothing_was_delivered_nothing_is_called_correct(analysed: Summary) -> None:
     empty = replace(analysed, runs=analysed.runs.assign(deliveries=0))
     assert brief(empty)[-1] == "Nothing was delivered, and nobody who asked for an event went without it."
-    assert [card["figure"] for card in _cards(empty)][-1] == "No delivery"
-    assert [card["figure"] for card in _cards(analysed)][-1] == "All correct"
+    assert [card["figure"] for card in cards(empty)][-1] == "No delivery"
+    assert [card["figure"] for card in cards(analysed)][-1] == "All correct"
