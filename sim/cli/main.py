@@ -262,7 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoverlayError as error:
         print(f"coverlay: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        # A kernel that is called at this very moment ends with SystemError, because of the interrupt.
+        if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         # Only verbs that can be resumed have the option; the others leave what was there as it was.
         kept = "finished runs are kept, --resume goes on from there" if "resume" in options else "nothing was changed"
         print(f"coverlay: stopped; {kept}", file=sys.stderr)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from sim.cli import looking
 from sim.cli.main import main
 
 # A tiny experiment; every case below spoils one thing in it.
@@ -189,3 +191,16 @@ def test_the_installed_command_prints_no_traceback(tiny, tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_that_meets_a_kernel_is_an_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def called_at_this_moment(options: Any) -> int:
+        raise SystemError("CPUDispatcher returned a result with an exception set") from cause
+
+    monkeypatch.setattr(looking, "verify", called_at_this_moment)
+    cause: BaseException = KeyboardInterrupt()
+    assert main(["verify", "out"]) == 130
+    assert capsys.readouterr().err == "coverlay: stopped; nothing was changed\n"
+    cause = ValueError()
+    with pytest.raises(SystemError):
+        main(["verify", "out"])
