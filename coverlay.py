@@ -178,7 +178,7 @@ def _remember_calls() -> None:
     """Let numba remember what a call of a function of its own means in a kernel.
 
     Where a kernel adds two numbers numba tries its definitions of `+` one after the other, at every place and in every
-    pass. Nearly all calls are repeated with the same types; looking them up again took a third of the compiling.
+    pass. Nearly all calls are repeated with the same types; looking them up again took about a sixth of the compiling.
     """
     from numba.core.targetconfig import ConfigStack
     from numba.core.types.functions import BaseFunction
