@@ -13,7 +13,7 @@ from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 def cards(summary: Summary) -> list[dict[str, str]]:
     found = []
-    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _routes(summary, p)]
+    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _saves(summary, p)]
     saving = [(share, point) for share, point in saving if share == share]
     if saving:
         share, point = max(saving)
@@ -57,6 +57,6 @@ def truth_card(summary: Summary) -> dict[str, str]:
     return {"figure": "All correct", "text": f"{checked}none missed, doubled or spurious", "tone": "good"}
 
 
-def _routes(summary: Summary, point: str) -> bool:
-    """Flooding keeps no tables at all: saving them all is no achievement."""
-    return summary.labels(point)["strategy"] != "flooding"
+def _saves(summary: Summary, point: str) -> bool:
+    """Simple routing is what is compared with; that flooding keeps no tables at all is no achievement."""
+    return summary.labels(point)["strategy"] not in {"simple", "flooding"}

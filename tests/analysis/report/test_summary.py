@@ -179,6 +179,15 @@ def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
     assert "at worst where it is known, in 1 of 2 settings" in card["text"]
 
 
+def test_simple_routing_saves_nothing_against_itself_and_that_is_no_figure() -> None:
+    simple = {"routing.strategy": "simple"}
+    alone = with_counts(make([(simple, {"reduction": 0.0})]))
+    assert not [card for card in cards(alone) if "fewer table entries" in card["text"]]
+    both = with_counts(make([(simple, {"reduction": 0.0}), ({}, {"reduction": 0.7})]))
+    (card,) = [card for card in cards(both) if "fewer table entries" in card["text"]]
+    assert card["figure"] == "70.0 %"
+
+
 def test_simple_routing_is_compared_within_its_own_trees() -> None:
     """On an overlay with cycles simple routing may have been run in one tree and in a tree per source."""
     many, few = {"entries": 900.0, "reduction": 0.0}, {"entries": 100.0, "reduction": 0.0}
