@@ -162,7 +162,11 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
     """Who asked for the event and did not get it, broker by broker, and why."""
     from sim.tell.story import Story  # which reads traces, too
 
-    story = Story(_planned(trace), trace)
+    try:
+        story = Story(_planned(trace), trace)
+    except CoverlayError as error:  # its files are gone or other ones; what the trace tells has been told
+        yield f"who else asked for it is not known: {error}"
+        return
     matching = story.matching(event)
     without = np.setdiff1d(matching, deliveries["subscription"])
     yield f"{len(matching):,} subscriptions in force match it; served: {len(matching) - len(without):,}"

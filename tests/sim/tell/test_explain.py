@@ -66,3 +66,16 @@ def test_who_did_not_get_an_event_is_named_with_the_reason(tmp_path):
     assert matching - served == sum(int(line[0]) for line in missed) + sum(below)
     stranger = int(missed[0][-1])
     assert any(" ✗ " in line for line in explain(tmp_path, event, stranger)), "it stopped on the way"
+
+
+def test_without_its_files_a_run_still_tells_what_its_trace_has(tmp_path):
+    asked = tmp_path / "subs.csv"
+    asked.write_text("price_lo,price_hi\n" + "0,9\n" * 30)
+    (tmp_path / "events.csv").write_text("price\n1\n2\n")
+    files = {"subscriptions_file": str(asked), "events_file": str(tmp_path / "events.csv")}
+    own = {**BASE, "workload": files}
+    assert not run_sweep(plan(own), tmp_path).failures
+    asked.write_text("price_lo,price_hi\n0,1\n")
+    words = list(explain(tmp_path, 0, None))
+    assert any("from its publisher" in line for line in words)
+    assert "has changed since" in words[-1]
