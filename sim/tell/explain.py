@@ -178,9 +178,7 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
         mine = [number for number in without.tolist() if story.homes[number] == broker]
         shown = ", ".join(map(str, mine[:MOST_NAMED])) + (", …" if len(mine) > MOST_NAMED else "")
         which = f"of {len(mine)} " if len(mine) > missing else ""  # some would rank below the k best anyhow
-        why = (
-            "the event was there before they were" if broker in set(hops["target"]) else "the event did not come there"
-        )
+        why = "though the event came there" if broker in set(hops["target"]) else "the event did not come there"
         yield f"  {missing} {which}at {trace.names[broker]} did not get it, {why}: {shown}"
     if len(without) > missed:
         yield f"  {len(without) - missed:,} rank below the {story.k} best of their broker"
