@@ -17,7 +17,7 @@ def cards(summary: Summary) -> list[dict[str, str]]:
     saving = [(share, point) for share, point in saving if share == share]
     if saving:
         share, point = max(saving)
-        alike = len(saving) > 1 and min(saving)[0] == share
+        alike = len(saving) == len(summary.order) > 1 and min(saving)[0] == share
         where = "in every setting" if alike else f"at best ({point_title(summary, point)})"
         text = f"fewer table entries than simple routing, {where}"
         found.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
