@@ -30,6 +30,8 @@ TABLE_METRICS = (
     "duplicates",
 )
 QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
+# Said of the same thing, so they are next to each other, whichever column an answer puts first.
+BESIDE = {"pruned": "entries", "reduction": "entries", "latency_p95": "latency_p99"}
 ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
 LOSS_METRICS = (*LOSSES, "repair_mean")
 _SHORT_TITLES = {
@@ -91,11 +93,14 @@ def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...
     losses = [name for name in LOSS_METRICS if happened(name)]
     ratios = [summary.value(point, "delivery_ratio")["mean"] for point in summary.order]
     some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios if known(ratio))
-    usual = list(TABLE_METRICS)
-    if happened("pruned"):
-        usual.insert(usual.index("entries") + 1, "pruned")
-    wanted = (*first, *usual, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
-    return tuple(name for name in dict.fromkeys(wanted) if measured(name))
+    pruned = ["pruned"] if happened("pruned") else []
+    wanted = (*first, *TABLE_METRICS, *pruned, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
+    order = [name for name in dict.fromkeys(wanted) if measured(name)]
+    for name, other in BESIDE.items():
+        if name in order and other in order and name not in first:
+            order.remove(name)
+            order.insert(order.index(other) + 1, name)
+    return tuple(order)
 
 
 def table(

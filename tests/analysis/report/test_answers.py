@@ -227,6 +227,12 @@ def test_columns_that_answer_come_first_and_p99_is_there() -> None:
     assert len(set(columns)) == len(columns)
 
 
+def test_how_much_smaller_tables_are_is_said_beside_their_size() -> None:
+    together = ("entries", "reduction", "pruned", "latency_p99", "latency_p95", "check_time")
+    columns = table_metrics(sweep(({}, dict.fromkeys(together, 0.5))), ("entries", "latency_p99", "check_time"))
+    assert columns[:6] == together
+
+
 def test_losses_are_drawn_over_time_and_lines_that_coincide_are_one() -> None:
     summary = sweep(({STATE: "lost"}, LOST), ({STATE: "kept"}, LOST))
     times = ((0.0, 10, 1), (5.0, 0, 0), (10.0, 4, 4))
