@@ -6,7 +6,7 @@ For notebooks (analysis/notebook.py; loaded on first use, so that `import analys
     analysis.trace(out, table), analysis.metric(out, name)                                                → Spark
 
 Behind them: aggregate.analyze (traces → results), summary (the small frames), advisor, report.write_report,
-claims.write_claims, and metrics.CATALOGUE, every metric with its definition, formula and trace columns.
+claims.write_claims, and metrics.CATALOGUE, every metric with its definition and formula.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: every number of a report, with its definition, formula and trace columns.
+"""The catalogue of metrics: every number of a report, with its definition and formula.
 
 To add one, compute it in a job of a module here from what is counted, and describe it with a `Metric`: the aggregation,
 the summary and the report take it from there. If nothing counted tells it, add a key or an amount to a `Count`.

@@ -83,10 +83,7 @@ def repair(run: Counted) -> Values:
     }
 
 
-_TIMES = ("operations.kind", "operations.time", "operations.finished")
-
 JOB = Job(
-    "convergence",
     convergence,
     (
         Metric(
@@ -95,8 +92,6 @@ JOB = Job(
             "subscriptions",
             "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
             "count of subscribe operations",
-            ("operations.kind",),
-            "neither",
             empty=0,
         ),
         Metric(
@@ -105,7 +100,6 @@ JOB = Job(
             "ms",
             "Time from a client's subscribe until its last message has been processed.",
             "mean of finished − time over subscribe operations",
-            _TIMES,
         ),
         Metric(
             "convergence_p95",
@@ -113,7 +107,6 @@ JOB = Job(
             "ms",
             "Time within which 95 % of the subscriptions have converged.",
             f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %",
-            ("operations.kind", "operations.lasted_bucket"),
         ),
         Metric(
             "unsubscribe_mean",
@@ -121,7 +114,6 @@ JOB = Job(
             "ms",
             "Time from a client's unsubscribe until its last message, exposures included, is processed.",
             "mean of finished − time over unsubscribe operations",
-            _TIMES,
         ),
         Metric(
             "messages_per_subscribe",
@@ -129,15 +121,11 @@ JOB = Job(
             "messages",
             "Link messages that an average subscribe causes.",
             "mean of messages over subscribe and preload operations",
-            ("operations.kind", "operations.messages"),
         ),
     ),
 )
 
-_FAULTS = ("faults.kind", "faults.time")
-
 REPAIR_JOB = Job(
-    "repair",
     repair,
     (
         Metric(
@@ -146,8 +134,6 @@ REPAIR_JOB = Job(
             "failures",
             "Brokers that crashed and links that were cut.",
             "count of faults of kind crash or cut",
-            _FAULTS,
-            "neither",
             empty=0,
         ),
         Metric(
@@ -156,7 +142,6 @@ REPAIR_JOB = Job(
             "ms",
             "Time from a failure until everything is whole again.",
             "mean over crash and cut of time of the next converged − time",
-            _FAULTS,
         ),
         Metric(
             "repair_mean",
@@ -164,7 +149,6 @@ REPAIR_JOB = Job(
             "ms",
             "Time from a restart or a healed link until everything is whole again.",
             "mean over restart and heal of time of the next converged − time",
-            _FAULTS,
         ),
     ),
 )

@@ -85,10 +85,7 @@ def covering_work(run: Counted) -> Values:
     }
 
 
-_SEARCH = ("decisions.outcome",)
-
 JOB = Job(
-    "covering_work",
     covering_work,
     (
         Metric(
@@ -97,7 +94,6 @@ JOB = Job(
             "checks",
             "Decisions whether a subscription must be sent over a link.",
             "count of decisions forwarded, exposed or suppressed",
-            _SEARCH,
             empty=0,
         ),
         Metric(
@@ -106,7 +102,6 @@ JOB = Job(
             "probes",
             "Stored entries or key ranges looked at by all searches, those of retractions and mergers included.",
             "Σ probes over decisions",
-            ("decisions.probes",),
             empty=0,
         ),
         Metric(
@@ -115,7 +110,6 @@ JOB = Job(
             "probes",
             "Search cost of an average covering check.",
             "Σ probes over checks ÷ checks",
-            ("decisions.probes", *_SEARCH),
         ),
         Metric(
             "check_time",
@@ -123,7 +117,6 @@ JOB = Job(
             "µs",
             "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
             "mean of took over checks",
-            ("decisions.took", *_SEARCH),
         ),
         Metric(
             "pages_per_check",
@@ -131,7 +124,6 @@ JOB = Job(
             "pages",
             "Pages of 4 KB that an average covering check would touch, were the index on disk.",
             "Σ pages over checks ÷ checks",
-            ("decisions.pages", *_SEARCH),
         ),
         Metric(
             "round_trips_per_check",
@@ -139,7 +131,6 @@ JOB = Job(
             "round trips",
             "Times that an average covering check would ask, were the index on another machine.",
             "Σ round_trips over checks ÷ checks",
-            ("decisions.round_trips", *_SEARCH),
         ),
         Metric(
             "cubes",
@@ -147,7 +138,6 @@ JOB = Job(
             "cubes",
             "Standard cubes searched by curve methods; other methods have none.",
             "Σ cubes over decisions",
-            ("decisions.cubes",),
             empty=0,
         ),
         Metric(
@@ -156,7 +146,6 @@ JOB = Job(
             "ranges",
             "Ranges of curve keys searched, after neighbouring cubes were merged.",
             "Σ runs over decisions",
-            ("decisions.runs",),
             empty=0,
         ),
         Metric(
@@ -165,8 +154,6 @@ JOB = Job(
             "share",
             "Part of the search region that an average check searched; 1 is exhaustive.",
             "mean of volume over checks",
-            ("decisions.volume", *_SEARCH),
-            "neither",
         ),
         Metric(
             "capped",
@@ -174,7 +161,6 @@ JOB = Job(
             "share",
             "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
             "capped checks ÷ checks",
-            ("decisions.capped", *_SEARCH),
         ),
         Metric(
             "recall",
@@ -183,8 +169,6 @@ JOB = Job(
             "Of the checks in which exact covering finds a cover, the part in which this method did; unknown where "
             "exact covering was not asked (covering.recall = false).",
             "suppressed checks with a cover ÷ checks with a cover",
-            ("decisions.exact", *_SEARCH),
-            "higher",
         ),
         Metric(
             "missed_covers",
@@ -192,7 +176,6 @@ JOB = Job(
             "checks",
             "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
             "checks with a cover − suppressed checks with a cover",
-            ("decisions.exact", *_SEARCH),
         ),
         Metric(
             "recall_first_hop",
@@ -201,8 +184,6 @@ JOB = Job(
             "Recall of covering among the checks at the subscriber's own broker: later hops repeat the question about "
             "what the first let through.",
             "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's",
-            ("decisions.exact", "decisions.at_home", *_SEARCH),
-            "higher",
         ),
     ),
 )

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analysis.spark.metrics.counts import Counted
 
-Better = Literal["lower", "higher", "neither"]
 Values = Mapping[str, float | None]  # by metric; None where a run has nothing to say
 
 
@@ -26,8 +25,6 @@ class Metric:
     unit: str
     definition: str
     formula: str
-    columns: tuple[str, ...]  # the trace columns it needs, as table.column
-    better: Better = "lower"
     signed: bool = False  # it can be below 0, and so can its interval
     empty: float | None = None  # its value in a run without such rows: 0 for a count, unknown for an average
 
@@ -36,6 +33,5 @@ class Metric:
 class Job:
     """Metrics that are worked out together."""
 
-    name: str
     compute: Callable[[Counted], Values]
     metrics: tuple[Metric, ...]

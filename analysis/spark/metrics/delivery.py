@@ -97,10 +97,7 @@ def waiting(run: Counted) -> Values:
     }
 
 
-_LATENCY = ("deliveries.latency", "deliveries_rest.latency")
-
 DELIVERY_JOB = Job(
-    "deliveries",
     deliveries,
     (
         Metric(
@@ -109,8 +106,6 @@ DELIVERY_JOB = Job(
             "deliveries",
             "Events handed to subscribers.",
             "count of deliveries, those that sampling added up included",
-            ("deliveries.event", "deliveries_rest.count"),
-            "neither",
             empty=0,
         ),
         Metric(
@@ -119,7 +114,6 @@ DELIVERY_JOB = Job(
             "links",
             "Links that a delivered event crossed, on average.",
             "mean of hops over deliveries",
-            ("deliveries.hops", "deliveries_rest.hops"),
         ),
         Metric(
             "latency_mean",
@@ -127,7 +121,6 @@ DELIVERY_JOB = Job(
             "ms",
             "Time from publication to delivery, on average.",
             "mean of latency over deliveries",
-            _LATENCY,
         ),
         *(
             Metric(
@@ -136,7 +129,6 @@ DELIVERY_JOB = Job(
                 "ms",
                 f"Time from publication to delivery that {percent} % of the deliveries stay within.",
                 f"{percent}th percentile of latency over deliveries{WITHIN}",
-                ("deliveries.latency_bucket", "deliveries_rest.latency_bucket"),
             )
             for percent in PERCENTS
         ),
@@ -144,7 +136,6 @@ DELIVERY_JOB = Job(
 )
 
 WAITING_JOB = Job(
-    "waiting",
     waiting,
     (
         Metric(
@@ -153,7 +144,6 @@ WAITING_JOB = Job(
             "ms",
             "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
             "mean of waited over publications whose source is a broker",
-            ("publications.waited", "publications.source"),
         ),
         Metric(
             "waiting_p95",
@@ -161,13 +151,11 @@ WAITING_JOB = Job(
             "ms",
             "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
             f"95th percentile of waited over publications whose source is a broker{WITHIN}",
-            ("publications.waited_bucket", "publications.source"),
         ),
     ),
 )
 
 TOP_K_JOB = Job(
-    "top_k",
     top_k,
     (
         Metric(
@@ -177,8 +165,6 @@ TOP_K_JOB = Job(
             "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
             "whole network; this is the part of the deliveries that a network-wide top k would have made.",
             "Σ min(k, deliveries of the event) ÷ deliveries",
-            ("publications.event", "publications.served", "run.parameters"),
-            "neither",
         ),
     ),
 )

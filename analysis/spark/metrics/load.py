@@ -29,10 +29,7 @@ def load(run: Counted) -> Values:
     }
 
 
-_COLUMNS = ("control.target", "publications.target", "ranked.target", "brokers.broker")
-
 JOB = Job(
-    "load",
     load,
     (
         Metric(
@@ -41,7 +38,6 @@ JOB = Job(
             "ratio",
             "Messages processed by the busiest broker against the mean of all brokers; 1 is even.",
             "max ÷ mean over brokers of messages processed",
-            _COLUMNS,
         ),
         Metric(
             "load_gini",
@@ -49,7 +45,6 @@ JOB = Job(
             "0..1",
             "Gini coefficient of messages processed per broker: 0 is even, 1 is one broker doing it all.",
             "2 Σ i·xᵢ ÷ (n Σ xᵢ) − (n+1)/n, x ascending",
-            _COLUMNS,
         ),
     ),
 )

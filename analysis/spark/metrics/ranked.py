@@ -46,7 +46,6 @@ def ranked(run: Counted) -> Values:
 
 
 JOB = Job(
-    "ranked_routing",
     ranked,
     (
         Metric(
@@ -55,7 +54,6 @@ JOB = Job(
             "messages",
             "Messages over links by which the k best of the network are found and served: queries, answers, awards.",
             "count of ranked messages whose source is a broker ÷ events published",
-            ("ranked.source", "ranked.event"),
         ),
         Metric(
             "bytes_per_event",
@@ -63,7 +61,6 @@ JOB = Job(
             "bytes",
             "The size of these messages.",
             "Σ bytes over ranked messages whose source is a broker ÷ events published",
-            ("ranked.bytes", "ranked.event"),
         ),
         Metric(
             "brokers_visited",
@@ -71,7 +68,6 @@ JOB = Job(
             "brokers",
             "Brokers that an event comes to, the publisher's own included.",
             "count of ranked messages that carry the event ÷ events published",
-            ("ranked.carries", "ranked.event"),
         ),
         Metric(
             "first_winner_mean",
@@ -79,7 +75,6 @@ JOB = Job(
             "ms",
             "From the publication of an event until the first of its k best is served.",
             "mean over events of the least latency of their deliveries (those in the trace)",
-            ("deliveries.event", "deliveries.latency"),
         ),
         Metric(
             "last_winner_mean",
@@ -87,7 +82,6 @@ JOB = Job(
             "ms",
             "From the publication of an event until the last of its k best, or of fewer that match, is served.",
             "mean over events of the largest latency of their deliveries (those in the trace)",
-            ("deliveries.event", "deliveries.latency"),
         ),
     ),
 )

@@ -46,35 +46,27 @@ def service(run: Counted) -> Values:
     }
 
 
-_SERVICE = ("control.service", "publications.service", "ranked.service")
-_SHARE = "share"
-
-
-def _share(name: str, what: str, column: str) -> Metric:
-    formula = f"Σ {column.split('.')[1]} ÷ Σ service over all messages"
+def _share(name: str, what: str) -> Metric:
     told = f"Part of the brokers' time that goes into {what}."
-    return Metric(f"share_{name}", f"time on {name}", _SHARE, told, formula, (column, *_SERVICE), "neither")
+    return Metric(f"share_{name}", f"time on {name}", "share", told, f"Σ on_{name} ÷ Σ service over all messages")
 
 
 JOB = Job(
-    "service",
     service,
     (
         Metric(
             "utilisation_max",
             "utilisation, busiest broker",
-            _SHARE,
+            "share",
             "Part of the run that the busiest broker spent serving messages.",
             "max over brokers of Σ service ÷ duration of the run",
-            (*_SERVICE, "run.finished"),
         ),
         Metric(
             "utilisation_mean",
             "utilisation, mean",
-            _SHARE,
+            "share",
             "Part of the run that an average broker spent serving messages.",
             "Σ service ÷ (brokers · duration of the run)",
-            (*_SERVICE, "run.finished", "run.brokers"),
         ),
         Metric(
             "event_rate_held",
@@ -83,8 +75,6 @@ JOB = Job(
             "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
             "higher rate its queue grows without bound. It follows from the work that was counted.",
             "events published ÷ max over brokers of Σ service of publications and ranked messages without the event",
-            ("publications.service", "publications.source", "ranked.service", "ranked.carries"),
-            "higher",
         ),
         Metric(
             "event_load",
@@ -94,7 +84,6 @@ JOB = Job(
             "its queue grows for as long as they come.",
             "max over brokers of Σ service of events, and of control messages sent meanwhile, ÷ time from the first "
             "publication to the last",
-            (*_SERVICE, "publications.published", "control.sent"),
         ),
         Metric(
             "queueing_delay",
@@ -102,10 +91,9 @@ JOB = Job(
             "ms",
             "Time that an average message waits before its service begins, transmission included.",
             "mean of waited over control messages, publications and ranked messages without the event",
-            ("control.waited", "publications.waited", "ranked.waited", "ranked.carries"),
         ),
-        _share("covering", "searching covers", "control.on_covering"),
-        _share("tables", "holding events against the tables of neighbours", "publications.on_tables"),
-        _share("matching", "finding the best of a broker's own subscriptions", "publications.on_matching"),
+        _share("covering", "searching covers"),
+        _share("tables", "holding events against the tables of neighbours"),
+        _share("matching", "finding the best of a broker's own subscriptions"),
     ),
 )

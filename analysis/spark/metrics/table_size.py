@@ -54,7 +54,6 @@ def table_size(run: Counted) -> Values:
 
 
 JOB = Job(
-    "table_size",
     table_size,
     (
         Metric(
@@ -63,7 +62,6 @@ JOB = Job(
             "entries",
             "Entries that brokers keep for their neighbours, all brokers together, at the end.",
             "Σ entries over brokers and neighbours, clients left out, final sample",
-            ("tables.entries", "tables.neighbour", "tables.final"),
             empty=0,
         ),
         Metric(
@@ -72,7 +70,6 @@ JOB = Job(
             "entries",
             "Routing-table entries of an average broker.",
             "entries ÷ brokers",
-            ("tables.entries", "tables.neighbour", "tables.final", "run.brokers"),
             empty=0,
         ),
         Metric(
@@ -81,7 +78,6 @@ JOB = Job(
             "entries",
             "Routing-table entries of the broker that has most.",
             "max over brokers of Σ entries over its neighbours",
-            ("tables.entries", "tables.neighbour", "tables.broker", "tables.final"),
             empty=0,
         ),
         Metric(
@@ -91,8 +87,6 @@ JOB = Job(
             "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
             "every active subscription at every other broker, in a tree per source at each broker on its way there.",
             "1 − entries ÷ entries of simple routing",
-            ("tables.entries", "tables.neighbour", "tables.final", "run.simple_entries"),
-            "higher",
             signed=True,
         ),
         Metric(
@@ -102,7 +96,6 @@ JOB = Job(
             "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
             "neighbour covers them.",
             "Σ pruned over brokers and neighbours, final sample",
-            ("tables.pruned", "tables.final"),
             empty=0,
         ),
         Metric(
@@ -112,7 +105,6 @@ JOB = Job(
             "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
             "ids, without any index over them.",
             f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
-            ("tables.entries", "tables.pruned", "tables.final", "run.attributes", "run.brokers"),
         ),
     ),
 )

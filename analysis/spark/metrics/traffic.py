@@ -65,7 +65,6 @@ def _links(rows: Columns) -> NDArray[np.int64]:
 
 
 CONTROL_JOB = Job(
-    "control_traffic",
     control_traffic,
     (
         Metric(
@@ -74,7 +73,6 @@ CONTROL_JOB = Job(
             "messages",
             "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
             "count of control messages whose source is a broker + Σ messages over preload operations",
-            ("control.source", "operations.kind", "operations.messages"),
             empty=0,
         ),
         *(
@@ -85,7 +83,6 @@ CONTROL_JOB = Job(
                 f"The part of the control messages that {what}.",
                 f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker"
                 + " + Σ messages over preload operations" * (name == "subscribe_messages"),
-                ("control.source", "control.kind"),
                 empty=0,
             )
             for name, what in (
@@ -102,7 +99,6 @@ CONTROL_JOB = Job(
 )
 
 EVENT_JOB = Job(
-    "event_traffic",
     event_traffic,
     (
         Metric(
@@ -111,7 +107,6 @@ EVENT_JOB = Job(
             "messages",
             "Copies of events sent over links.",
             "count of publications whose source is a broker",
-            ("publications.source",),
             empty=0,
         ),
         Metric(
@@ -120,7 +115,6 @@ EVENT_JOB = Job(
             "messages",
             "Event messages towards brokers behind which nothing matched.",
             "count of publications whose source is a broker and that are not useful",
-            ("publications.source", "publications.useful"),
             empty=0,
         ),
         Metric(
@@ -129,7 +123,6 @@ EVENT_JOB = Job(
             "share",
             "The part of the event messages that was for nothing.",
             "false-positive forwards ÷ event messages",
-            ("publications.source", "publications.useful"),
         ),
     ),
 )

@@ -37,11 +37,10 @@ def drops(run: Counted) -> Values:
 
 
 def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
-    return Metric(name, title, unit, definition, f"run record: {name}", (f"run.{name}",))
+    return Metric(name, title, unit, definition, f"run record: {name}")
 
 
 TRUTH_JOB = Job(
-    "truth",
     truth,
     (
         _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
@@ -81,8 +80,6 @@ TRUTH_JOB = Job(
             "share",
             "Events whose deliveries the oracle judged; what it counted is of these.",
             "run record: judged_share",
-            ("run.judged_share",),
-            "neither",
         ),
         Metric(
             "delivery_ratio",
@@ -91,15 +88,6 @@ TRUTH_JOB = Job(
             "Deliveries made, of those made or lost for whatever reason.",
             "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
             "failure) ÷ judged share",
-            (
-                "run.deliveries",
-                "run.missed",
-                "run.missed_transient",
-                "run.missed_dropped",
-                "run.missed_fault",
-                "run.judged_share",
-            ),
-            "higher",
         ),
         Metric(
             "control_per_event",
@@ -107,7 +95,6 @@ TRUTH_JOB = Job(
             "messages",
             "What keeping the routing tables up to date costs for each event of the workload.",
             "control messages over links ÷ events",
-            ("run.control_messages", "run.events"),
         ),
         Metric(
             "simulated_time",
@@ -115,8 +102,6 @@ TRUTH_JOB = Job(
             "ms",
             "Simulated time when nothing was under way any more.",
             "run record: finished",
-            ("run.finished",),
-            "neither",
         ),
         Metric(
             "wall_seconds",
@@ -124,13 +109,11 @@ TRUTH_JOB = Job(
             "s",
             "Real time that the simulation took; depends on the machine.",
             "run record: wall_seconds",
-            ("run.wall_seconds",),
         ),
     ),
 )
 
 DROPS_JOB = Job(
-    "drops",
     drops,
     (
         Metric(
@@ -139,7 +122,6 @@ DROPS_JOB = Job(
             "messages",
             "Copies of events lost to a full queue, a cut link or a crashed broker.",
             f"count of faults of kind {', '.join(LOST)}",
-            ("faults.kind",),
             empty=0,
         ),
     ),

@@ -303,11 +303,7 @@ def test_ranked_messages_are_counted_per_event_over_links(counted: Make) -> None
 def test_the_catalogue_describes_what_the_jobs_compute(counted: Make) -> None:
     silent = counted()
     for job in JOBS:
-        assert list(job.compute(silent)) == [m.name for m in job.metrics], job.name
-        for described in job.metrics:
-            for column in described.columns:
-                table, _, name = column.partition(".")
-                assert name in ALL[table].names, column
+        assert list(job.compute(silent)) == [m.name for m in job.metrics], job.compute.__name__
     assert len(CATALOGUE) == sum(len(job.metrics) for job in JOBS), "two metrics share a name"
 
 
