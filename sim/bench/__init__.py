@@ -24,3 +24,8 @@ BENCHMARKS: dict[str, str] = {
 
 # What a family brings along: all of matching is `topk`, `sparse` alone is its part on expressions and places.
 ALONG: dict[str, tuple[str, ...]] = {"topk": ("sparse",)}
+
+
+def verdict(target: str, measured: str, met: bool | None) -> Row:
+    """What was aimed at, what came out, and whether that is enough; None: too small a size to judge."""
+    return {"target": target, "measured": measured, "met": met}

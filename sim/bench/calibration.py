@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.bench import Progress, Row
+from sim.bench import Progress, Row, verdict
 from sim.calibrate import calibrate, in_words
 
 WITHIN = 0.25  # of the measured time
@@ -25,12 +25,9 @@ def calibration(quick: bool, progress: Progress) -> list[Row]:
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
+    ratios = {row["engine"]: row["predicted_by_measured"] for row in rows if row["case"] == "calibration"}
+    target = f"a held-out workload is predicted within {WITHIN:.0%}"
     return [
-        {
-            "target": f"{row['engine']}: a held-out workload is predicted within {WITHIN:.0%}",
-            "measured": f"{row['predicted_by_measured']:.2f} of its time",
-            "met": abs(row["predicted_by_measured"] - 1.0) <= WITHIN,
-        }
-        for row in rows
-        if row["case"] == "calibration"
+        verdict(f"{name}: {target}", f"{ratio:.2f} of its time", abs(ratio - 1.0) <= WITHIN)
+        for name, ratio in ratios.items()
     ]

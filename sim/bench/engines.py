@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from broker import trace
-from sim.bench import Progress, Row
+from sim.bench import Progress, Row, verdict
 from sim.experiment.engines import ENGINES, Ready, compiled_engine
 from sim.experiment.plan import PlannedRun, load, plan
 from sim.experiment.runner import overlay_of, ready_of, workload_of
@@ -39,20 +39,35 @@ def _ready(run: PlannedRun) -> Ready:
     return ready_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
 
 
-def _timed(run: PlannedRun, engine: str) -> tuple[float, int, str]:
-    """Seconds, messages and trace hash of a run, from the built workload to its tables."""
-    ready = _ready(run)
-    gc.collect()  # or one engine would clear away after the other
-    started = time.perf_counter()
-    tables = ENGINES[engine](ready).tables
-    seconds = time.perf_counter() - started
-    return seconds, tables["control"].num_rows + tables["publications"].num_rows, trace.trace_hash(tables)
-
-
 def turns(run: PlannedRun, engine: str) -> tuple[float, float, int, set[str]]:
-    """Median and first of the seconds of some turns, messages, and the hashes that came out."""
-    turns = [_timed(run, engine) for _ in range(1 if engine == "simpy" else TURNS)]
-    return statistics.median(turn[0] for turn in turns), turns[0][0], turns[0][1], {turn[2] for turn in turns}
+    """Median and first of the seconds from the built workload to the tables, messages, and the hashes that came out."""
+    times, hashes = [], set()
+    for _ in range(1 if engine == "simpy" else TURNS):
+        ready = _ready(run)
+        gc.collect()  # or one engine would clear away after the other
+        started = time.perf_counter()
+        tables = ENGINES[engine](ready).tables
+        times.append(time.perf_counter() - started)
+        hashes.add(trace.trace_hash(tables))
+    messages = tables["control"].num_rows + tables["publications"].num_rows
+    return statistics.median(times), times[0], messages, hashes
+
+
+def on_both(case: str, small: PlannedRun, run: PlannedRun, less: PlannedRun | None, progress: Progress) -> list[Row]:
+    """A row per engine, of what `run` takes beyond the run `less`; `small` pays for compiling."""
+    rows: list[Row] = []
+    seen: list[set[str]] = []
+    for engine in ENGINES:
+        turns(small, engine)
+        progress(f"{case}, {engine}")
+        before, first_before, sent_before, _ = turns(less, engine) if less is not None else (0.0, 0.0, 0, set())
+        seconds, first, sent, hashes = turns(run, engine)
+        seconds, first, sent = seconds - before, first - first_before, sent - sent_before
+        seen.append(hashes)
+        row = _row(case, engine, run.experiment.workload.subscriptions, sent, seconds, first_seconds=first)
+        ratio = rows[0]["seconds"] / seconds if rows else 1.0
+        rows.append(row | {"ratio": ratio, "same_trace": hashes == seen[0]})
+    return rows
 
 
 def engines(quick: bool, progress: Progress) -> list[Row]:
@@ -61,18 +76,8 @@ def engines(quick: bool, progress: Progress) -> list[Row]:
     runs = load("strategies", {"seeds": [1], "workload.subscriptions": subscriptions}).runs
     rows: list[Row] = []
     for case in CASES:
-        for engine in ("simpy", "compiled"):
-            _timed(small[case], engine)  # pays for compiling
-        found = {}
-        for engine in ("simpy", "compiled"):
-            name = " ".join(str(value) for value in runs[case].point.values())
-            progress(f"{name}, {engine}")
-            seconds, first, messages, digests = turns(runs[case], engine)
-            found[engine] = seconds, digests
-            row = _row(
-                f"{name}, {subscriptions} subscriptions", engine, subscriptions, messages, seconds, first_seconds=first
-            )
-            rows.append(row | {"ratio": found["simpy"][0] / seconds, "same_trace": digests == found["simpy"][1]})
+        name = " ".join(str(value) for value in runs[case].point.values())
+        rows += on_both(f"{name}, {subscriptions} subscriptions", small[case], runs[case], None, progress)
     return [*rows, _control_alone(subscriptions, progress)]
 
 
@@ -108,19 +113,14 @@ def bulk(quick: bool, progress: Progress) -> list[Row]:
 
 def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
     for count in (200, subscriptions):  # the first one pays for compiling
-        ready = _ready(scale_run(count))
+        settings = {"workload.subscriptions": count, "overlay.brokers": 1000, "seeds": [1]}
+        ready = _ready(load("scale", settings).runs[0])
         started = time.perf_counter()
         engine = compiled_engine(ready)
         seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     messages = int(engine.arrays.operations["messages"].sum())
     return int(engine.arrays.wires["entries"].sum()), messages, seconds, peak
-
-
-def scale_run(subscriptions: int, brokers: int = 1000, **changes: Any) -> PlannedRun:
-    """One run of the shipped `scale` experiment at another size."""
-    settings = {"workload.subscriptions": subscriptions, "overlay.brokers": brokers, "seeds": [1], **changes}
-    return load("scale", settings).runs[0]
 
 
 def sweep(quick: bool, progress: Progress) -> list[Row]:
@@ -155,7 +155,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
     judged: list[Row] = []
 
     def judge(target: str, measured: str, met: bool, full: bool) -> None:
-        judged.append({"target": target, "measured": measured, "met": met if full else None})
+        judged.append(verdict(target, measured, met if full else None))
 
     for row in rows:
         seconds, case = row.get("seconds", 0.0), str(row["case"])

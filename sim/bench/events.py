@@ -21,8 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sim.bench import Progress, Row
-from sim.bench.engines import SUBSCRIPTIONS, turns
+from sim.bench import Progress, Row, verdict
+from sim.bench.engines import SUBSCRIPTIONS, on_both
 from sim.experiment.plan import PlannedRun, load
 
 EVENTS, STRATEGIES = 10_000, ("covering", "simple")
@@ -35,29 +35,9 @@ def traffic(quick: bool, progress: Progress) -> list[Row]:
     subscriptions, events = (SUBSCRIPTIONS // 10, EVENTS // 20) if quick else (SUBSCRIPTIONS, EVENTS)
     rows: list[Row] = []
     for strategy in STRATEGIES:
-        for engine in ("simpy", "compiled"):
-            turns(_run(strategy, 50, 5), engine)  # pays for compiling
-        found: dict[str, Any] = {}
-        for engine in ("simpy", "compiled"):
-            progress(f"event traffic, {strategy}, {engine}")
-            loading, first_loading, _, _ = turns(_run(strategy, subscriptions, 0), engine)
-            seconds, first, messages, digests = turns(_run(strategy, subscriptions, events), engine)
-            messages -= subscriptions  # which the clients sent
-            seconds, first = seconds - loading, first - first_loading
-            found[engine] = seconds, digests
-            rows.append(
-                {
-                    "case": f"event traffic, {strategy}, {subscriptions} subscriptions, {events} events",
-                    "engine": engine,
-                    "subscriptions": subscriptions,
-                    "event_messages": messages,
-                    "seconds": seconds,
-                    "first_seconds": first,
-                    "messages_per_s": round(messages / seconds),
-                    "ratio": found["simpy"][0] / seconds,
-                    "same_trace": digests == found["simpy"][1],
-                }
-            )
+        case = f"event traffic, {strategy}, {subscriptions} subscriptions, {events} events"
+        run, loading = (_run(strategy, subscriptions, published) for published in (events, 0))
+        rows += on_both(case, _run(strategy, 50, 5), run, loading, progress)
     return rows
 
 
@@ -162,20 +142,16 @@ def verdicts(rows: list[Row]) -> list[Row]:
         if case.startswith("event traffic") and row["engine"] == "compiled":
             rate = row["messages_per_s"]
             met = rate >= RATE if row["subscriptions"] >= SUBSCRIPTIONS else None
-            judged.append({"target": f"{case}: at least {RATE:,}/s", "measured": f"{rate:,}/s", "met": met})
+            judged.append(verdict(f"{case}: at least {RATE:,}/s", f"{rate:,}/s", met))
         if case.startswith("full scale"):
             oracle, wrong = row["oracle_seconds"] / row["seconds"], row["missed"] + row["duplicates"]
             judged += [
-                _verdict(case, f"under {SECONDS:g} s", f"{row['seconds']:.0f} s", row["seconds"] < SECONDS),
-                _verdict(case, f"under {BYTES / 1e9:g} GB", f"{row['peak'] / 1e9:.1f} GB", row["peak"] < BYTES),
-                _verdict(case, "the oracle at most a third", f"{oracle:.0%}", oracle <= ORACLE_SHARE),
-                _verdict(case, "missed = duplicates = 0", str(wrong), wrong == 0 and row["status"] == 0),
+                verdict(f"{case}: under {SECONDS:g} s", f"{row['seconds']:.0f} s", row["seconds"] < SECONDS),
+                verdict(f"{case}: under {BYTES / 1e9:g} GB", f"{row['peak'] / 1e9:.1f} GB", row["peak"] < BYTES),
+                verdict(f"{case}: the oracle at most a third", f"{oracle:.0%}", oracle <= ORACLE_SHARE),
+                verdict(f"{case}: missed = duplicates = 0", str(wrong), wrong == 0 and row["status"] == 0),
             ]
     return judged
-
-
-def _verdict(case: str, target: str, measured: str, met: bool) -> Row:
-    return {"target": f"{case}: {target}", "measured": measured, "met": met}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim.bench import Progress, Row
+from sim.bench import Progress, Row, verdict
 
 ENGINE_SECONDS, METHOD_SECONDS = 25.0, 10.0
 ENTRIES = 2000  # enough for indexes to build what they build only when large
@@ -58,8 +58,7 @@ def verdicts(rows: list[Row]) -> list[Row]:
             continue
         seconds, case = row["cpu_seconds"], str(row["case"])
         most = ENGINE_SECONDS if case.startswith("first use, engine") else METHOD_SECONDS
-        target = f"{case}: at most {most:g} s of CPU to compile"
-        judged.append({"target": target, "measured": f"{seconds:.1f} s", "met": seconds <= most})
+        judged.append(verdict(f"{case}: at most {most:g} s of CPU to compile", f"{seconds:.1f} s", seconds <= most))
     return judged
 
 

@@ -31,7 +31,7 @@ from analysis.spark.aggregate import aggregated, metric_values
 from analysis.spark.session import context, stop
 from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError
-from sim.bench import Progress, Row, spark_trace
+from sim.bench import Progress, Row, spark_trace, verdict
 from sim.bench.spark_peers import duckdb
 
 CORES = 2
@@ -149,12 +149,10 @@ def verdicts(rows: list[Row]) -> list[Row]:
     judged: list[Row] = []
     for what, most in SMALL_SECONDS.items():
         seconds = by_name[f"small sweep, {what}"]["seconds"]
-        target = f"small sweep, {what}: at most {most:g} s"
-        judged.append({"target": target, "measured": f"{seconds:.1f} s", "met": seconds <= most})
+        judged.append(verdict(f"small sweep, {what}: at most {most:g} s", f"{seconds:.1f} s", seconds <= most))
     for what, limit in TARGETS.items():
         target, ratio = f"{what}: at most {limit:g}× DuckDB's time", by_name[what]["times_duckdb"]
-        if ratio is None:
-            judged.append({"target": target, "measured": "DuckDB is not installed", "met": None})
-        else:
-            judged.append({"target": target, "measured": f"{ratio:.1f}×", "met": ratio <= limit})
+        known = ratio is not None
+        measured = f"{ratio:.1f}×" if known else "DuckDB is not installed"
+        judged.append(verdict(target, measured, ratio <= limit if known else None))
     return judged

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import topk
-from sim.bench import Progress, Row
+from sim.bench import Progress, Row, verdict
 from sim.bench.timing import mean_least
 from sim.bench.topk_aspects import intervals, scale, space, upkeep
 from sim.bench.topk_common import OURS, K, asking, paced, workload
@@ -165,11 +165,11 @@ def verdicts(rows: list[Row]) -> list[Row]:
     def of(case: str, method: str | None = None) -> list[dict[str, Any]]:
         return [r for r in rows if r["case"] == case and r["n"] == largest and method in (None, r["method"])]
 
-    def verdict(target: str, value: float, least: float, suffix: str = "×") -> Row:
-        return {"target": target, "measured": f"{value:.2f}{suffix}", "met": value >= least}
+    def at_least(target: str, value: float, least: float) -> Row:
+        return verdict(target, f"{value:.2f}×", value >= least)
 
     def at_most(target: str, value: float, most: float) -> Row:
-        return {"target": target, "measured": f"{value:.2f}×", "met": value <= most}
+        return verdict(target, f"{value:.2f}×", value <= most)
 
     out = []
     for case, alone, batch in (("paper", 20.0, None), ("paper, elsewhere", 20.0, None), ("short", 4.0, 15.0)):
@@ -177,20 +177,20 @@ def verdicts(rows: list[Row]) -> list[Row]:
         best = min(peers, key=lambda name: peers[name])
         ours = of(case, OURS)[0]
         where = f"{case}, n = {largest:,}, against {best}"
-        out.append(verdict(f"{where}: single call at least {alone:g}×", peers[best] / ours["us_single"], alone))
+        out.append(at_least(f"{where}: single call at least {alone:g}×", peers[best] / ours["us_single"], alone))
         if batch:
-            out.append(verdict(f"{where}: batch at least {batch:g}×", peers[best] / ours["us_batch"], batch))
+            out.append(at_least(f"{where}: batch at least {batch:g}×", peers[best] / ours["us_batch"], batch))
     wide = of("wide", SCAN)[0]["us_single"] / of("wide", OURS)[0]["us_single"]
-    out.append(verdict("wide: never slower than a branch-free score-ordered scan, single call", wide, 1.0))
+    out.append(at_least("wide: never slower than a branch-free score-ordered scan, single call", wide, 1.0))
     batch_wide = of("wide", SCAN)[0]["us_single"] / of("wide", OURS)[0]["us_batch"]
-    out.append(verdict("wide: the same in a batch", batch_wide, 1.0))
+    out.append(at_least("wide: the same in a batch", batch_wide, 1.0))
     ratio = of("paper", OURS)[0]["build_over_sort"]
     out.append(at_most("build of ours at most 5× numpy's sort of the endpoints", ratio, 5.0))
     for row in of("short", OURS):
         out.append(at_most("the same where all intervals are short", row["build_over_sort"], 5.0))
     for semantics in topk.SEMANTICS:
         scan = of(f"paper, d = 4, {semantics}", "scan")[0]["times_ours"]
-        out.append(verdict(f"4 dimensions, {semantics}, n = {largest:,}: at least 20× the scan", scan, 20.0))
+        out.append(at_least(f"4 dimensions, {semantics}, n = {largest:,}: at least 20× the scan", scan, 20.0))
     for method, most in (("sopt-rtree", 1 + 2 / 49), ("ir-tree", 2.0)):
         ratio = of("space", method)[0]["bytes_over_data"]
         out.append(at_most(f"{method}: at most {most:.2f}× the interval data", ratio, most))

@@ -17,7 +17,7 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import Progress, Row, calibration, engines, events, first_use
+from sim.bench import Progress, Row, calibration, engines, events, first_use, verdict
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -129,18 +129,9 @@ def transport(quick: bool, progress: Progress) -> list[Row]:
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
-    return (
-        calibration.verdicts(rows)
-        + first_use.verdicts(rows)
-        + engines.verdicts(rows)
-        + events.verdicts(rows)
-        + [
-            {
-                "target": f"{row['case']}: at least {TARGET:g}× the naive pipeline",
-                "measured": f"{row['ratio']:.1f}×",
-                "met": row["ratio"] >= TARGET,
-            }
-            for row in rows
-            if row["engine"] == "coverlay transport"
-        ]
-    )
+    parts = (calibration, first_use, engines, events)
+    ratios = {row["case"]: row["ratio"] for row in rows if row["engine"] == "coverlay transport"}
+    return [judged for part in parts for judged in part.verdicts(rows)] + [
+        verdict(f"{case}: at least {TARGET:g}× the naive pipeline", f"{ratio:.1f}×", ratio >= TARGET)
+        for case, ratio in ratios.items()
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sim.bench import places
 from sim.bench import sparse as bench
 from sim.bench.sparse_peers import PEERS
 
@@ -15,10 +14,10 @@ def quiet(message: str) -> None:
 
 def test_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """That all give the same answers is asserted inside."""
-    for name, value in (("_EVENTS", 4), ("_WARM_UP", 1), ("_ROUNDS", 1), ("_PEER_ROUNDS", 1), ("_BATCH", 2)):
+    small = {"_EVENTS": 4, "_PLACED_EVENTS": 3, "_WARM_UP": 1, "_ROUNDS": 1, "_PEER_ROUNDS": 1, "_BATCH": 2}
+    for name, value in small.items():
         monkeypatch.setattr(bench, name, value)
-    monkeypatch.setattr(places, "_EVENTS", 3)
-    rows = bench.expressions(400, quiet) + places.run(500, quiet)
+    rows = bench.expressions(400, quiet) + bench.with_places(500, quiet)
     methods = {str(row["method"]) for row in rows}
     assert {"scan (numba)", "pivot", "pivot, batch", "be-star", "be-tree", "k-index", "ri-tree", "tas"} <= methods
     assert methods & set(PEERS)
