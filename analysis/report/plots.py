@@ -24,28 +24,41 @@ def _finish(chart: alt.TopLevelMixin) -> Spec:
     return spec
 
 
+def _rows(name: str = "rows") -> alt.Chart:
+    """A picture of data that the page puts in under this name."""
+    return alt.Chart(alt.NamedData(name))
+
+
+def _legend(columns: int = 3) -> alt.Legend:
+    return alt.Legend(orient="top", columns=columns, offset=4)
+
+
+def _tips(*shown: tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
+    """What the pointer shows: field, title, and the format of a number."""
+    return [alt.Tooltip(field, title=title, format=form[0] if form else alt.Undefined) for field, title, *form in shown]
+
+
+def _series(legend: alt.Legend) -> alt.Color:
+    return alt.Color("series:N", title=None, sort=None, legend=legend)
+
+
 def lines() -> Spec:
     """A metric against a swept key, one line per series, with 95 % intervals.
 
     Data: x, y, low, high, series, metric, seeds. A row without x belongs to a series that the swept key does not
     concern (simple routing in a sweep of ε); it is a dashed line across.
     """
-    base = alt.Chart(alt.NamedData("rows"))
+    base = _rows()
     pick = alt.selection_point(name="pick", fields=["series"], bind="legend")
     zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["y"])
     x = alt.X("x:N", title=X_TITLE, sort=None, scale=alt.Scale(type="point", padding=0.4))
     y = alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True))
-    colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
-    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
-    shape = alt.Shape("metric:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=3, offset=4))
+    colour = _series(_legend())
+    dash = alt.StrokeDash("metric:N", title=None, sort=None, legend=_legend())
+    shape = alt.Shape("metric:N", title=None, sort=None, legend=_legend())
     visible = alt.condition(pick, alt.value(1.0), alt.value(0.12))
-    tips = [
-        alt.Tooltip("series:N", title="series"),
-        alt.Tooltip("xText:N", title=X_TITLE),
-        alt.Tooltip("metric:N", title="metric"),
-        alt.Tooltip("text:N", title="mean ± 95 %"),
-        alt.Tooltip("seeds:Q", title="seeds"),
-    ]
+    named = ("series:N", "series"), ("xText:N", X_TITLE), ("metric:N", "metric")
+    tips = _tips(*named, ("text:N", "mean ± 95 %"), ("seeds:Q", "seeds"))
     swept = base.transform_filter("datum.x !== null").encode(x=x, y=y, color=colour, opacity=visible)
     whole = base.transform_filter("datum.x === null").encode(y=y, color=colour, opacity=visible, tooltip=tips)
     layers = [
@@ -65,10 +78,10 @@ def front() -> Spec:
 
     Data: cost, entries, name, front (on the Pareto front), advised, text.
     """
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         x=alt.X("cost:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=True)),
         y=alt.Y("entries:Q", title="routing-table entries", scale=alt.Scale(zero=True, nice=True)),
-        tooltip=[alt.Tooltip("name:N", title="search"), alt.Tooltip("text:N", title="cost and size")],
+        tooltip=_tips(("name:N", "search"), ("text:N", "cost and size")),
     )
     joined = base.transform_filter("datum.front").mark_line(strokeWidth=1.5, opacity=0.6)
     ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5)
@@ -86,7 +99,7 @@ def bounds() -> Spec:
 
     Data: x, y, series, kind (measured or theory), text.
     """
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         x=alt.X("x:N", title="ε", sort=None, scale=alt.Scale(type="point", padding=0.4)),
         y=alt.Y(
             "y:Q",
@@ -94,12 +107,8 @@ def bounds() -> Spec:
             scale=alt.Scale(type="log", nice=True),
             axis=alt.Axis(format="~e", tickCount=6),
         ),
-        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, labelLimit=320)),
-        tooltip=[
-            alt.Tooltip("series:N", title="series"),
-            alt.Tooltip("x:N", title="ε"),
-            alt.Tooltip("text:N", title="per check"),
-        ],
+        color=_series(alt.Legend(orient="top", columns=2, labelLimit=320)),
+        tooltip=_tips(("series:N", "series"), ("x:N", "ε"), ("text:N", "per check")),
     )
     theory = base.transform_filter("datum.kind === 'theory'")
     measured = base.transform_filter("datum.kind === 'measured'")
@@ -117,13 +126,9 @@ def rows() -> Spec:
 
     Data: setting, series, y, low, high, end (where the number is written), text, short, seeds, and zero.
     """
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         y=alt.Y("setting:N", title=None, sort=None, axis=None),
-        tooltip=[
-            alt.Tooltip("setting:N", title="setting"),
-            alt.Tooltip("text:N", title="mean ± 95 %"),
-            alt.Tooltip("seeds:Q", title="seeds"),
-        ],
+        tooltip=_tips(("setting:N", "setting"), ("text:N", "mean ± 95 %"), ("seeds:Q", "seeds")),
     )
     colour = alt.Color("series:N", legend=None, sort=None)
     zero = alt.X("zero:Q", title=Y_TITLE)
@@ -146,27 +151,19 @@ def times() -> Spec:
     Data: rows (x, y, series, text), marks (x, kind, name).
     """
     x = alt.X("x:Q", title="simulated time, ms", scale=alt.Scale(nice=False))
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         x=x,
         y=alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True)),
-        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
-        tooltip=[
-            alt.Tooltip("series:N", title="series"),
-            alt.Tooltip("x:Q", title="from, ms", format=",.0f"),
-            alt.Tooltip("text:N", title="here"),
-        ],
+        color=_series(_legend(2)),
+        tooltip=_tips(("series:N", "series"), ("x:Q", "from, ms", ",.0f"), ("text:N", "here")),
     )
     marks = (
-        alt.Chart(alt.NamedData("marks"))
+        _rows("marks")
         .mark_rule(strokeWidth=1, strokeDash=[2, 3])
         .encode(
             x=x,
             opacity=alt.condition("datum.kind === 'crash' || datum.kind === 'cut'", alt.value(0.9), alt.value(0.25)),
-            tooltip=[
-                alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("name:N", title="where"),
-                alt.Tooltip("x:Q", title="ms", format=",.0f"),
-            ],
+            tooltip=_tips(("kind:N", "what"), ("name:N", "where"), ("x:Q", "ms", ",.0f")),
         )
     )
     layers = [
@@ -182,22 +179,16 @@ def curve() -> Spec:
 
     Data: rows (x, y, series, metric, text), marks (y, name).
     """
-    legend = alt.Legend(orient="top", columns=3, offset=4)
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         x=alt.X("x:Q", title=X_TITLE, scale=alt.Scale(zero=True, nice=False)),
         y=alt.Y("y:Q", title=Y_TITLE, scale=alt.Scale(zero=True, nice=True)),
-        color=alt.Color("series:N", title=None, sort=None, legend=legend),
-        tooltip=[
-            alt.Tooltip("series:N", title="series"),
-            alt.Tooltip("x:Q", title=X_TITLE, format=","),
-            alt.Tooltip("metric:N", title="metric"),
-            alt.Tooltip("text:N", title="mean ± 95 %"),
-        ],
+        color=_series(_legend()),
+        tooltip=_tips(("series:N", "series"), ("x:Q", X_TITLE, ","), ("metric:N", "metric"), ("text:N", "mean ± 95 %")),
     )
-    levels = alt.Chart(alt.NamedData("marks")).encode(y=alt.Y("y:Q", title=Y_TITLE))
+    levels = _rows("marks").encode(y=alt.Y("y:Q", title=Y_TITLE))
     layers = [
         base.mark_point(size=60, filled=True, opacity=1).encode(
-            shape=alt.Shape("metric:N", title=None, sort=None, legend=legend)
+            shape=alt.Shape("metric:N", title=None, sort=None, legend=_legend())
         ),
         base.mark_line(strokeWidth=2).encode(strokeDash=alt.StrokeDash("metric:N", sort=None, legend=None)),
         levels.mark_rule(strokeWidth=1.5, strokeDash=[6, 4]),
@@ -218,14 +209,11 @@ def trade() -> Spec:
     Data: x, y, low, high, xlow, xhigh, series, name, label, text, front.
     """
     cost = alt.Scale(type="log", nice=True)
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    base = _rows().encode(
         x=alt.X("x:Q", title=X_TITLE, axis=_LARGE_AND_SMALL, scale=cost),
         y=alt.Y("y:Q", title=Y_TITLE, axis=alt.Axis(format="%"), scale=alt.Scale(zero=True, nice=True)),
-        color=alt.Color("series:N", title=None, sort=None, legend=alt.Legend(orient="top", columns=2, offset=4)),
-        tooltip=[
-            alt.Tooltip("name:N", title="search"),
-            alt.Tooltip("text:N", title="cost and saving"),
-        ],
+        color=_series(_legend(2)),
+        tooltip=_tips(("name:N", "search"), ("text:N", "cost and saving")),
     )
     joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
     layers = [
