@@ -52,7 +52,7 @@ def table(results: Results, columns: Sequence[str] | None = None) -> pd.DataFram
         if not summary.is_covering(labels):
             row["epsilon"] = float("nan")
         row |= {key: values.get(key) for key in have.other_swept}
-        row |= {name: have.value(point, metrics.metric(name).name)["mean"] for name in names}
+        row |= {name: have.mean(point, metrics.metric(name).name) for name in names}
         rows.append(row)
     return pd.DataFrame(rows)
 

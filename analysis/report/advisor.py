@@ -71,7 +71,7 @@ class Advice:
 def advise(summary: Summary) -> list[Advice]:
     """One piece of advice per setting of everything but the search, where the sweep has an exact and another one."""
     searching = [point for point in summary.order if is_covering(summary.labels(point))]
-    in_time = all(_mean(summary, point, TIME) == _mean(summary, point, TIME) for point in searching)
+    in_time = len(summary.means(TIME, searching)) == len(searching)
     groups: dict[tuple[str, str], list[Option]] = {}
     for point in searching:
         option = _option(summary, point, in_time)
@@ -87,24 +87,20 @@ def advise(summary: Summary) -> list[Advice]:
     return found
 
 
-def _mean(summary: Summary, point: str, metric: str) -> float:
-    return float(summary.value(point, metric)["mean"])
-
-
 def _option(summary: Summary, point: str, in_time: bool) -> Option:
-    labels, recall = summary.labels(point), _mean(summary, point, "recall")
+    labels, recall = summary.labels(point), summary.mean(point, "recall")
     return Option(
         point,
         "exact" if is_exact(labels) else search_name(summary, point),
         labels["epsilon"],
-        _mean(summary, point, TIME if in_time else PROBES),
-        _mean(summary, point, PROBES),
-        _mean(summary, point, SIZE),
+        summary.mean(point, TIME if in_time else PROBES),
+        summary.mean(point, PROBES),
+        summary.mean(point, SIZE),
         recall if recall == recall else None,
         in_time,
-        _mean(summary, point, "reduction"),
-        _mean(summary, point, "convergence_p95"),
-        _mean(summary, point, "latency_p95"),
+        summary.mean(point, "reduction"),
+        summary.mean(point, "convergence_p95"),
+        summary.mean(point, "latency_p95"),
     )
 
 

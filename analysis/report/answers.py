@@ -53,7 +53,7 @@ def answer(findings: Findings) -> Answer:
 
 def after_failures(findings: Findings) -> Answer | None:
     """What was lost while brokers crashed and links were cut, when, where, and how long repair took."""
-    if not findings.happened("failures"):
+    if not findings.summary.happened("failures"):
         return None
     metrics = ("delivery_ratio", "missed_fault", "outage_mean", "repair_mean")
     told = findings.told.losses
@@ -94,8 +94,7 @@ def _title(findings: Findings, run: str) -> str:
 
 
 def _lost(findings: Findings) -> str:
-    shares = {point: 1 - findings.mean(point, "delivery_ratio") for point in findings.points}
-    known = {point: share for point, share in shares.items() if share == share}
+    known = {point: 1 - made for point, made in findings.summary.means("delivery_ratio").items()}
     if not known:
         return ""
     least, most = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
@@ -142,7 +141,7 @@ def of_churn(findings: Findings) -> Answer | None:
     """What arrivals and departures cost, and how soon the network has settled."""
     runs = findings.summary.runs
     most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
-    leaving = findings.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
+    leaving = findings.summary.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
     if not leaving and not _met_on_their_way(findings):
         return None
     metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
@@ -273,7 +272,7 @@ def in_general(findings: Findings) -> Answer:
     alike = same_everywhere(findings.summary, USUAL)
     if len(findings.points) == 1:
         only = findings.points[0]
-        known = [metric for metric in USUAL if findings.mean(only, metric) == findings.mean(only, metric)]
+        known = [metric for metric in USUAL if findings.summary.means(metric)]
         listed = "; ".join(f"{CATALOGUE[metric].title}: {findings.after_title(only, metric)}" for metric in known)
         alike = f"{listed[:1].upper()}{listed[1:]}."
     return Answer(sentences(*words, alike), metrics or USUAL[:2], drawn(findings, metrics) if metrics else ())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from analysis.report.numbers import number_text
 from analysis.report.sentences import judged_share, loss_words
 from analysis.report.summary import Summary, may_miss, point_title
@@ -13,25 +11,23 @@ from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 def cards(summary: Summary) -> list[dict[str, str]]:
     found = []
-    saving = [(summary.value(p, "reduction")["mean"], p) for p in summary.order if _saves(summary, p)]
-    saving = [(share, point) for share, point in saving if share == share]
+    saving = summary.means("reduction", [point for point in summary.order if _saves(summary, point)])
     if saving:
-        share, point = max(saving)
-        alike = len(saving) == len(summary.order) > 1 and min(saving)[0] == share
+        share, point = max((share, point) for point, share in saving.items())
+        alike = len(saving) == len(summary.order) > 1 and min(saving.values()) == share
         where = "in every setting" if alike else f"at best ({point_title(summary, point)})"
         text = f"fewer table entries than simple routing, {where}"
         found.append({"figure": number_text(share, "share"), "text": text, "tone": ""})
     rough = [point for point in summary.order if may_miss(summary.labels(point))]
-    recalls = [(recall, point) for point in rough if (recall := summary.value(point, "recall")["mean"]) == recall]
+    recalls = summary.means("recall", rough)
     if recalls:
-        recall, point = min(recalls)
+        recall, point = min((recall, point) for point, recall in recalls.items())
         where = "" if len(recalls) == len(rough) else f" where it is known, in {len(recalls)} of {len(rough)} settings"
         text = f"of the covers found, at worst{where} ({point_title(summary, point)})"
         found.append({"figure": number_text(recall, "share"), "text": text, "tone": ""})
-    slowest = max((summary.value(p, "latency_p95")["mean"] for p in summary.order), default=math.nan)
-    if slowest == slowest:
+    if latencies := summary.means("latency_p95").values():
         text = "within which 95 % of deliveries arrive, in the slowest setting"
-        found.append({"figure": f"{number_text(slowest, 'ms')} ms", "text": text, "tone": ""})
+        found.append({"figure": f"{number_text(max(latencies), 'ms')} ms", "text": text, "tone": ""})
     return [*found, truth_card(summary)]
 
 

@@ -51,17 +51,12 @@ def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], str]:
     """The pictures of CHARTS in which something differs, and a sentence about the others."""
     drawn, alike = [], []
     for number, (title, metrics, caption) in enumerate(CHARTS):
-        known = [name for name in metrics if known_metrics(summary, [name])]
+        known = [name for name in metrics if summary.means(name)]
         if any(differs(summary, name) for name in known):
             drawn.append({"id": f"chart-{number}", "title": title, "metrics": known, "caption": caption})
         else:
             alike += known
     return drawn, same_everywhere(summary, alike)
-
-
-def known_metrics(summary: Summary, names: list[str]) -> bool:
-    known = summary.points[summary.points["metric"].isin(names)]["mean"]
-    return bool(known.notna().any())
 
 
 def bounded(value: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -119,7 +114,7 @@ def plot_data(
 ) -> dict[str, Any]:
     dimensions = dimensions_of(summary)
     points = []
-    shown = [name for name in CATALOGUE if known_metrics(summary, [name])]
+    shown = [name for name in CATALOGUE if summary.means(name)]
     if is_large(summary):  # then only what is drawn first
         drawn = {*answer.metrics, *(name for _, metrics, _ in CHARTS for name in metrics)}
         shown = [name for name in shown if name in drawn]

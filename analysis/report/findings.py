@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from analysis.report.numbers import number_text, value_text
-from analysis.report.sentences import SAME, extremes, mean, said
+from analysis.report.sentences import SAME, extremes, said
 from analysis.report.study import Case, Price, Thresholds, study
 from analysis.report.summary import Summary
 from analysis.report.told import Told
@@ -58,7 +58,7 @@ class Findings:
         return self.summary.order
 
     def mean(self, point: str, metric: str) -> float:
-        return mean(self.summary, point, metric)
+        return self.summary.mean(point, metric)
 
     def text(self, point: str, metric: str) -> str:
         return with_unit(self.mean(point, metric), metric)
@@ -74,9 +74,6 @@ class Findings:
         given = {other: values[other] for other in self.summary.swept if other != key and other in values}
         names = (f"{other.rpartition('.')[2].replace('_', ' ')} {value_text(value)}" for other, value in given.items())
         return ", ".join(names)
-
-    def happened(self, metric: str) -> bool:
-        return any(self.mean(point, metric) > 0 for point in self.points)
 
     def sweeps(self, *beginnings: str) -> bool:
         """Whether a key that starts with one of these has several values."""
@@ -101,7 +98,7 @@ def with_unit(number: float, metric: str) -> str:
 
 def differs(summary: Summary, metric: str) -> bool:
     """Whether the settings differ in a metric by more than is worth telling."""
-    known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+    known = summary.means(metric).values()
     if len(known) < 2:
         return False
     if CATALOGUE[metric].unit == "share":
@@ -114,7 +111,7 @@ def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS)
     found: dict[tuple[float, ...], str] = {}
     for metric in metrics:
         if differs(summary, metric):
-            found.setdefault(tuple(mean(summary, point, metric) for point in summary.order), metric)
+            found.setdefault(tuple(summary.mean(point, metric) for point in summary.order), metric)
     return tuple(found.values())[:most]
 
 
@@ -122,7 +119,7 @@ def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
     """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
     words, nearly = [], False
     for metric in metrics:
-        known = [value for point in summary.order if (value := mean(summary, point, metric)) == value]
+        known = summary.means(metric).values()
         if known and not differs(summary, metric):
             where = "" if len(known) == len(summary.order) else ", where it is known"
             least, most = number_text(min(known), CATALOGUE[metric].unit), with_unit(max(known), metric)
@@ -167,7 +164,7 @@ def span(findings: Findings, metric: str, what: str) -> str:
     points = [point for point in findings.points if findings.summary.labels(point)["strategy"] != "flooding"]
     ends = extremes(findings.summary, metric, points)
     if ends is None:
-        known = [point for point in points if findings.mean(point, metric) == findings.mean(point, metric)]
+        known = list(findings.summary.means(metric, points))
         where = ", in every setting" if len(known) == len(findings.points) > 1 else ""
         return f"{what}: {findings.text(known[0], metric)}{where}." if known else ""
     low, high = (findings.text(point, metric) for point in ends)

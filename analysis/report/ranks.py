@@ -21,7 +21,7 @@ HOW = ("routing.visit", "routing.wave", "routing.threshold")  # change how event
 
 def of_ranks(findings: Findings) -> Answer | None:
     """Messages and time until the winners are served, and the share of covering's saving that ranks keep."""
-    if not findings.happened("messages_per_event"):
+    if not findings.summary.happened("messages_per_event"):
         return None
     words = sentences(
         span(findings, "messages_per_event", "To find and serve the k best of the network an event takes"),

@@ -44,13 +44,9 @@ def said(summary: Summary, point: str) -> str:
     return f"{name} ({', '.join(keys)})" if keys else name
 
 
-def mean(summary: Summary, point: str, metric: str) -> float:
-    return float(summary.value(point, metric)["mean"])
-
-
 def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
     """The points with the least and the most of a metric, if they differ enough to tell; the first of those alike."""
-    known = {point: value for point in points if (value := mean(summary, point, metric)) == value}
+    known = summary.means(metric, points)
     if not known:
         return None
     low, high = min(known.values()), max(known.values())
@@ -64,17 +60,17 @@ def about_tables(summary: Summary) -> str:
     points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
     if not points:
         return ""
-    least = min(points, key=lambda point: mean(summary, point, "entries"))
+    least = min(points, key=lambda point: summary.mean(point, "entries"))
     entries, title = _entries(summary, least), said(summary, least)
     simple = _simple_beside(summary, least)
     if simple is not None and simple != least:
-        share = mean(summary, least, "reduction")
+        share = summary.mean(least, "reduction")
         return (
             f"With simple routing, where every broker learns of every subscription, the brokers keep "
             f"{_entries(summary, simple)} routing entries in all. With {title} they keep {entries}: "
             f"{number_text(share, 'share')} fewer{_sure(summary, least, simple)}."
         )
-    saved = mean(summary, least, "reduction")
+    saved = summary.mean(least, "reduction")
     than = f", {number_text(saved, 'share')} fewer than simple routing would need" if saved > 0 else ""
     ends = extremes(summary, "entries", points)
     if ends is None:
@@ -87,7 +83,7 @@ def about_tables(summary: Summary) -> str:
 
 
 def _entries(summary: Summary, point: str) -> str:
-    return number_text(mean(summary, point, "entries"), "entries")
+    return number_text(summary.mean(point, "entries"), "entries")
 
 
 def _simple_beside(summary: Summary, point: str) -> str | None:
@@ -115,17 +111,13 @@ def _sure(summary: Summary, one: str, other: str) -> str:
 
 def about_search(summary: Summary) -> str:
     """What the least thorough search missed."""
-    rough = [
-        point
-        for point in summary.order
-        if may_miss(summary.labels(point)) and mean(summary, point, "recall") == mean(summary, point, "recall")
-    ]
-    if not rough:
+    recalls = summary.means("recall", [point for point in summary.order if may_miss(summary.labels(point))])
+    if not recalls:
         return ""
-    worst = min(rough, key=lambda point: mean(summary, point, "recall"))
+    worst = min(recalls, key=lambda point: recalls[point])
     return (
         f"A search that may skip part of the space misses covers, never events: "
-        f"{said(summary, worst)} finds {number_text(mean(summary, worst, 'recall'), 'share')} of them and "
+        f"{said(summary, worst)} finds {number_text(recalls[worst], 'share')} of them and "
         f"keeps {_entries(summary, worst)} entries."
     )
 
@@ -134,7 +126,7 @@ def about_traffic(summary: Summary) -> str:
     ends = extremes(summary, "event_messages", summary.order)
     if ends is None:
         return ""
-    least, most = (f"{number_text(mean(summary, p, 'event_messages'), 'messages')} messages" for p in ends)
+    least, most = (f"{number_text(summary.mean(p, 'event_messages'), 'messages')} messages" for p in ends)
     pays = ", which keeps no routing tables" if summary.labels(ends[1])["strategy"] == "flooding" else ""
     one, other = (said(summary, point) for point in ends)
     return f"Carrying the events takes {least} with {one} and {most} with {other}{pays}."
@@ -147,7 +139,7 @@ def about_settling(summary: Summary) -> str:
     ends = extremes(summary, "convergence_p95", points)
     if ends is None or without_processing(summary):
         return ""
-    fast, slow = (duration_text(mean(summary, p, "convergence_p95")) for p in ends)
+    fast, slow = (duration_text(summary.mean(p, "convergence_p95")) for p in ends)
     return (
         f"95 % of the subscriptions are known wherever they must be within {fast} with {said(summary, ends[0])}, and "
         f"within {slow} with {said(summary, ends[1])}."
@@ -155,14 +147,14 @@ def about_settling(summary: Summary) -> str:
 
 
 def about_latency(summary: Summary) -> str:
-    known = [p for p in summary.order if mean(summary, p, "latency_p95") == mean(summary, p, "latency_p95")]
+    known = summary.means("latency_p95")
     if not known:
         return ""
-    ends = extremes(summary, "latency_p95", known)
+    ends = extremes(summary, "latency_p95", list(known))
     if ends is None:
-        within = number_text(max(mean(summary, point, "latency_p95") for point in known), "ms")
-        return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if known[1:] else ".")
-    fast, slow = (duration_text(mean(summary, p, "latency_p95")) for p in ends)
+        within = number_text(max(known.values()), "ms")
+        return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if len(known) > 1 else ".")
+    fast, slow = (duration_text(summary.mean(p, "latency_p95")) for p in ends)
     return (
         f"95 % of the deliveries arrive within {fast} with {said(summary, ends[0])}, and within {slow} with "
         f"{said(summary, ends[1])}."
@@ -171,7 +163,7 @@ def about_latency(summary: Summary) -> str:
 
 def without_processing(summary: Summary) -> bool:
     """Whether brokers serve messages in no time, in every setting."""
-    return not any(mean(summary, point, "utilisation_max") > 0 for point in summary.order)
+    return not any(summary.mean(point, "utilisation_max") > 0 for point in summary.order)
 
 
 def about_truth(summary: Summary) -> str:

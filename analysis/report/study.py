@@ -268,11 +268,11 @@ def _case(
                 f"exact ({labels['method']})" if point in exact else search_name(summary, point),
                 float(labels["epsilon"]),
                 point in exact,
-                {metric: float(summary.value(point, metric)["mean"]) for metric in SHOWN},
+                {metric: summary.mean(point, metric) for metric in SHOWN},
                 Interval.of(np.where(np.isnan(by_messages), mine["reduction"] / entries, by_messages)),
                 {profile: Interval.of(mine[profile]) for profile in profiles},
                 {p: Interval.of(mine[p] / _positive(numbers[cheapest[p]][p])) for p in profiles},
-                float(summary.value(point, "utilisation_max")["mean"]) >= BUSY,
+                summary.mean(point, "utilisation_max") >= BUSY,
             )
         )
     shares = (base["none"] - base["messages"]) / base["none"]

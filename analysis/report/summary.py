@@ -8,7 +8,7 @@ notebooks.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,18 @@ class Summary:
     def value(self, point: str, metric: str) -> Mapping[str, Any]:
         """n, mean, sd, low, high, min and max of one metric at one point; NaN where it is unknown."""
         return self._values[point, metric]
+
+    def mean(self, point: str, metric: str) -> float:
+        return float(self.value(point, metric)["mean"])
+
+    def means(self, metric: str, points: Sequence[str] | None = None) -> dict[str, float]:
+        """The means of a metric by point, where they are known; of all points unless some are given."""
+        of = {point: self.mean(point, metric) for point in (self.order if points is None else points)}
+        return {point: mean for point, mean in of.items() if known(mean)}
+
+    def happened(self, metric: str) -> bool:
+        """Whether there was any of it, at any point."""
+        return any(mean > 0 for mean in self.means(metric).values())
 
     @cached_property
     def swept(self) -> list[str]:

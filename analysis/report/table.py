@@ -83,19 +83,13 @@ class Table:
 def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
     """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
 
-    def happened(name: str) -> bool:
-        return any(summary.value(point, name)["mean"] > 0 for point in summary.order)
-
-    def measured(name: str) -> bool:
-        return any(known(summary.value(point, name)["mean"]) for point in summary.order)
-
-    alarms = [name for name in ALARM_METRICS if happened(name)]
-    losses = [name for name in LOSS_METRICS if happened(name)]
-    ratios = [summary.value(point, "delivery_ratio")["mean"] for point in summary.order]
-    some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios if known(ratio))
-    pruned = ["pruned"] if happened("pruned") else []
+    alarms = [name for name in ALARM_METRICS if summary.happened(name)]
+    losses = [name for name in LOSS_METRICS if summary.happened(name)]
+    ratios = summary.means("delivery_ratio").values()
+    some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios)
+    pruned = ["pruned"] if summary.happened("pruned") else []
     wanted = (*first, *TABLE_METRICS, *pruned, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
-    order = [name for name in dict.fromkeys(wanted) if measured(name)]
+    order = [name for name in dict.fromkeys(wanted) if summary.means(name)]
     for name, other in BESIDE.items():
         if name in order and other in order and name not in first:
             order.remove(name)
