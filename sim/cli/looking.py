@@ -89,7 +89,7 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def tables(options: argparse.Namespace) -> int:
-    from sim.tell.explain import RunTrace
+    from sim.tell.run_trace import RunTrace
     from sim.tell.tables import find
     from sim.tell.tables_in_words import at_broker, counts, frame_of, of_subscription, refuse_unwritable, shown, write
 
@@ -102,7 +102,7 @@ def tables(options: argparse.Namespace) -> int:
         def tell(share: float) -> None:
             now(f"simulating again, {share:.0%}")
 
-        found = find(options.folder, trace, options.at, lambda said: complain(f"note: {said}"), tell)
+        found = find(trace, options.at, lambda said: complain(f"note: {said}"), tell)
     for line in shown(found):
         say(line)
     frame = frame_of(found, broker, options.subscription)

@@ -3,5 +3,6 @@
 explain   why an event did or did not reach a subscriber, hop by hop (`coverlay explain`)
 tables    which subscription is held where and why (`coverlay tables`); tables_in_words: for people and files
 story     a few events of a run, told after `coverlay run`
+run_trace one run on disk, as these read it
 as_text   subscriptions and events of a workload in the language that clients write
 """

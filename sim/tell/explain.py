@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from analysis.spark.traces import open_run
-from broker.trace.sampling import SAMPLED, is_kept
 from broker.trace.schema import CLIENT, CRASHED, LINK_DOWN, NOBODY, PUBLISHER_DOWN, QUEUE_FULL
-from coverlay import CoverlayError, quoted
-from routing.overlay.graph import Overlay, broker_called
-from routing.overlay.trees import SHARED, shortest_paths
-from sim.experiment.config import parse
-from sim.experiment.effects import input_digests
-from sim.experiment.plan import PlannedRun
+from coverlay import CoverlayError
+from routing.overlay.trees import SHARED
 from sim.tell import explain_ranked
+from sim.tell.run_trace import RunTrace
+from sim.tell.story import Story
+from sim.tell.story_ranked import NEED_NOT_ASK, RankedStory
 
 # What happened to a lost copy of an event, in words; {neighbour} is who it was for, or came from.
 FAULTS = {
@@ -33,74 +27,6 @@ FAULTS = {
 MOST_NAMED = 10  # subscriptions of a broker that did not get an event
 # Where events are sent on whether a subscription asks for them or not.
 UNASKED = {"flooding": "as every event is", "hierarchical": "as every event is, towards the root"}
-
-
-class RunTrace:
-    """The tables of one run that an explanation needs, as pandas frames."""
-
-    def __init__(self, folder: Path, run_id: str | None) -> None:
-        runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
-        if not runs:
-            raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
-        if run_id is not None and run_id not in runs:
-            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
-        self.folder, self.run_id = folder, run_id or runs[0]
-        self.others = len(runs) - 1
-        self._run = open_run(folder / "runs" / f"run={self.run_id}")
-        self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
-        self._trees = self._run.parameters.get("routing", {}).get("trees", "spanning")
-
-    def read(self, table: str) -> pd.DataFrame:
-        return self._run.read(table).to_pandas()
-
-    def arrow(self, *tables: str) -> list[pa.Table]:
-        return [self._run.read(table) for table in tables]
-
-    @property
-    def network_wide(self) -> int | None:
-        """k, where the k best of the whole network were served."""
-        matching = self._run.parameters.get("matching", {})
-        k: int | None = matching.get("k") if matching.get("scope") == "network" else None
-        return k
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        return self._run.record
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return self._run.parameters
-
-    def called(self, given: str) -> int:
-        """The broker of that name or number."""
-        return broker_called(given, {name: broker for broker, name in self.names.items()})
-
-    @property
-    def which(self) -> str:
-        others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
-        return f"run {self.run_id}{others}"
-
-    def refuse_left_out(self, table: str, number: int) -> None:
-        """Where a table was sampled, the rows of this subscription or event may be missing."""
-        by, _ = SAMPLED[table]
-        share = self._run.parameters.get("run", {}).get(f"sample_{table}", 1.0)
-        if not is_kept(np.array([number]), share)[0]:
-            raise CoverlayError(
-                f"run {self.run_id} kept the {table} of {100 * share:g} % of the {by}s in its trace, and {by} {number} "
-                f"is not among them; repeat it with --set run.sample_{table}=1.0"
-            )
-
-    def path(self, publisher: int, home: int) -> list[int]:
-        """The brokers that an event passes from its publisher to a subscriber's broker."""
-        graph: Any = nx.Graph()
-        graph.add_nodes_from(sorted(self.names))
-        links = self.read("links")
-        for link in links[links["routed"]].itertuples():
-            graph.add_edge(link.broker, link.neighbour, latency=link.latency)
-        if self._trees == "per-source":
-            graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
-        found: list[int] = nx.shortest_path(graph, publisher, home)
-        return found
 
 
 def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
@@ -130,7 +56,7 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         yield from _losses(trace, event)
         yield from explain_ranked.winners(trace.names, deliveries, k)
     elif k is not None and subscription is not None:
-        home = _home(trace, subscription)
+        home = int(_requests(trace, subscription).iloc[0].broker)
         yield f"subscription {subscription} lives at {trace.names[home]}"
         place, why_not = _place(trace, event, subscription)
         asked = bool(((ranked["target"] == home) & (ranked["kind"] == "query")).any())
@@ -142,28 +68,16 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
 
 
-def _planned(trace: RunTrace) -> PlannedRun:
-    """The run of a trace, whose workload tells who matches what."""
-    experiment = parse({"name": trace.record["experiment"], **trace.parameters}, f"run {trace.run_id}")
-    if input_digests(experiment) != json.loads(trace.record["inputs"]):
-        raise CoverlayError(f"an input file of run {trace.run_id} has changed since: who matched cannot be told")
-    return PlannedRun(experiment, int(trace.record["seed"]), {})
-
-
 def _place(trace: RunTrace, event: int, subscription: int) -> tuple[explain_ranked.Place, str]:
     """Where a subscription is among those that match an event, and why its broker need not be asked."""
-    from sim.tell.story_ranked import NEED_NOT_ASK, RankedStory  # which reads traces, too
-
-    run = _planned(trace)
+    run = trace.planned()
     return RankedStory(run, trace).place(event, subscription), NEED_NOT_ASK[run.experiment.routing.rank]
 
 
 def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
     """Who asked for the event and did not get it, broker by broker, and why."""
-    from sim.tell.story import Story  # which reads traces, too
-
     try:
-        story = Story(_planned(trace), trace)
+        story = Story(trace.planned(), trace)
     except CoverlayError as error:  # its files are gone or other ones; what the trace tells has been told
         yield f"who else asked for it is not known: {error}"
         return
@@ -211,12 +125,13 @@ def _lost(trace: RunTrace, fault: Any) -> str:
     return FAULTS[fault.kind].format(neighbour=trace.names.get(fault.neighbour))
 
 
-def _home(trace: RunTrace, subscription: int) -> int:
+def _requests(trace: RunTrace, subscription: int) -> pd.DataFrame:
+    """What its client asked for, in order."""
     operations = trace.read("operations")
     mine = operations[operations["subscription"] == subscription]
     if mine.empty:
         raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
-    return int(mine.iloc[0].broker)
+    return mine
 
 
 def _spent(hop: Any) -> str:
@@ -228,10 +143,7 @@ def _spent(hop: Any) -> str:
 def _walk_to_subscriber(
     trace: RunTrace, event: int, subscription: int, hops: pd.DataFrame, deliveries: pd.DataFrame
 ) -> Iterator[str]:
-    operations = trace.read("operations")
-    mine = operations[operations["subscription"] == subscription]
-    if mine.empty:
-        raise CoverlayError(f"subscription {subscription} was never made in run {trace.run_id}")
+    mine = _requests(trace, subscription)
     home, published = int(mine.iloc[0].broker), float(hops.iloc[0].published)
     yield f"subscription {subscription} lives at {trace.names[home]}, since {mine.iloc[0].time:.3f} ms"
     for left in mine.loc[mine["kind"] == "unsubscribe", "time"]:

@@ -25,7 +25,7 @@ from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT
 from sim.experiment.sweep import SweepResult
 from sim.reproduce.theory_bounds import write_bounds
-from sim.tell.explain import RunTrace
+from sim.tell.run_trace import RunTrace
 from sim.tell.story import story_of, tell
 
 BINS = 40  # of the time in which events are published

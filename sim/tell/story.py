@@ -21,7 +21,7 @@ from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import workload_of
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
-from sim.tell.explain import RunTrace
+from sim.tell.run_trace import RunTrace
 from sim.workloads import Workload
 
 MOST_SERVED = 3  # subscriptions told per event

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -31,10 +30,9 @@ from broker.trace.schema import CLIENT, CRASH, RESTART
 from coverlay import CoverlayError
 from routing.overlay.trees import SHARED
 from sim.experiment.engines import Look, Tell, nobody, run_simpy
-from sim.experiment.plan import EXPERIMENT, PlannedRun, load
 from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.random_streams import streams
-from sim.tell.explain import RunTrace
+from sim.tell.run_trace import RunTrace
 
 HELD, PRUNED, LEAVING, UNDER_WAY, SUPPRESSED, DORMANT = STATES = (
     "held",  # events are held against it
@@ -233,7 +231,6 @@ class Found:
 
 
 def find(
-    folder: Path,
     trace: RunTrace,
     at: float | None,
     note: Callable[[str], None] = lambda _: None,
@@ -252,7 +249,7 @@ def find(
     seconds = (int(trace.record["control_messages"]) + int(trace.record["event_messages"])) / A_SECOND
     if seconds > PATIENCE:
         note(f"{reason}; simulating the run again takes about {seconds:.0f} s")
-    tables = _simulated(trace, _planned(folder, trace.run_id), None if when == finished else when, tell)
+    tables = _simulated(trace, None if when == finished else when, tell)
     said = f"simulated again, with the recorded trace hash {trace.record['trace_hash']}: {reason}"
     return Found(trace, when, tables, said, _down(faults, when))
 
@@ -268,22 +265,10 @@ def _down(faults: pd.DataFrame, at: float) -> tuple[int, ...]:
     return tuple(down)
 
 
-def _planned(folder: Path, run_id: str) -> PlannedRun:
-    """The run as the experiment in its folder has it. Its id depends on the content of input files too."""
-    file = folder / EXPERIMENT
-    if not file.is_file():
-        raise CoverlayError(
-            f"{file} is missing: without it a run cannot be simulated again, and its trace lacks tables"
-        )
-    for run in load(str(file)).runs:
-        if run.run_id == run_id:
-            return run
-    raise CoverlayError(f"{file} does not give run {run_id}: it or an input file has changed since it was run")
-
-
-def _simulated(trace: RunTrace, run: PlannedRun, at: float | None, tell: Tell) -> Tables:
+def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:
     """Run it again with the reference engine, ask its brokers, and compare what it did with the record."""
-    experiment, record, stream = run.experiment, trace.record, streams(run.seed)
+    run, record = trace.planned(), trace.record
+    experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     seen: list[Tables] = []
     look = Look(at, lambda network: seen.append(of_network(network)))

@@ -6,7 +6,8 @@ import pytest
 
 from sim.experiment.plan import plan
 from sim.experiment.sweep import run_sweep
-from sim.tell.explain import RunTrace, explain
+from sim.tell.explain import explain
+from sim.tell.run_trace import RunTrace
 
 BASE = {
     "name": "small",

@@ -13,7 +13,7 @@ from sim.experiment.plan import load, plan
 from sim.experiment.runner import workload_of
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
-from sim.tell.explain import RunTrace
+from sim.tell.run_trace import RunTrace
 from sim.tell.story import tell
 
 SCENARIOS = ("stocks", "ads", "jobs", "sensors")

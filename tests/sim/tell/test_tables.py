@@ -20,7 +20,7 @@ from sim.experiment.plan import load, plan
 from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
-from sim.tell.explain import RunTrace
+from sim.tell.run_trace import RunTrace
 from sim.tell.tables import HELD, LEAVING, PRUNED, find, missing, of_network, of_trace
 
 ROUTINGS = [
@@ -130,7 +130,7 @@ def kept(folder, settings_=None, base=BASE):
 @pytest.mark.parametrize("what", NOT_IN_TRACE)
 def test_what_a_trace_does_not_tell_is_simulated_again_and_its_hash_compared(what, tmp_path):
     trace = kept(tmp_path, NOT_IN_TRACE[what])
-    found = find(tmp_path, trace, None)
+    found = find(trace, None)
     assert found.said.startswith(f"simulated again, with the recorded trace hash {trace.record['trace_hash']}")
     sizes = Counter((b, n) for b, n, _, _, state, _ in found.tables.rows() if state in (HELD, LEAVING))
     final = trace.read("tables").query("final and entries > 0")
@@ -138,27 +138,27 @@ def test_what_a_trace_does_not_tell_is_simulated_again_and_its_hash_compared(wha
     pruned = sum(state == PRUNED for *_, state, _ in found.tables.rows())
     assert pruned == trace.read("tables").query("final")["pruned"].sum()
     assert (pruned > 0) == (what == "prune")
-    assert list(find(tmp_path, trace, 2.0).tables.rows()) != list(found.tables.rows())
+    assert list(find(trace, 2.0).tables.rows()) != list(found.tables.rows())
 
 
 def test_a_run_that_comes_out_otherwise_is_not_told(tmp_path, monkeypatch):
     trace = kept(tmp_path, NOT_IN_TRACE["preloaded"])
     monkeypatch.setattr("sim.tell.tables.trace_hash", lambda tables: "other")
     with pytest.raises(CoverlayError, match="has the trace hash other instead of"):
-        find(tmp_path, trace, None)
+        find(trace, None)
 
 
 def test_a_run_whose_input_changed_is_not_told(tmp_path):
     (tmp_path / "net.gml").write_text(NET)
     settings_ = {"overlay": {"file": str(tmp_path / "net.gml")}, "arrivals.kind": "preloaded"}
     trace = kept(tmp_path / "out", settings_)
-    assert find(tmp_path / "out", trace, None).tables.local
+    assert find(trace, None).tables.local
     (tmp_path / "net.gml").write_text(NET.replace("hub", "pub"))
     with pytest.raises(CoverlayError, match="it or an input file has changed"):
-        find(tmp_path / "out", trace, None)
+        find(trace, None)
     (tmp_path / "out" / "experiment.toml").unlink()
     with pytest.raises(CoverlayError, match=r"experiment\.toml is missing: without it a run cannot be simulated again"):
-        find(tmp_path / "out", trace, None)
+        find(trace, None)
 
 
 NET = 'graph [ node [ id 0 label "hub" ] node [ id 1 label "leaf" ] node [ id 2 label "far" ] \

@@ -1,0 +1,99 @@
+"""One run on disk, as those who tell of it read it: its tables as pandas frames, names of brokers, ways of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from analysis.spark.traces import open_run
+from broker.trace.sampling import SAMPLED, is_kept
+from coverlay import CoverlayError, quoted
+from routing.overlay.graph import Overlay, broker_called
+from routing.overlay.trees import shortest_paths
+from sim.experiment.plan import EXPERIMENT, PlannedRun, load
+
+
+class RunTrace:
+    """The tables of one run that an explanation needs, as pandas frames."""
+
+    def __init__(self, folder: Path, run_id: str | None) -> None:
+        runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
+        if not runs:
+            raise CoverlayError(f"{folder} holds no runs; give the --out folder of `coverlay run`")
+        if run_id is not None and run_id not in runs:
+            raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
+        self.folder, self.run_id = folder, run_id or runs[0]
+        self.others = len(runs) - 1
+        self._run = open_run(folder / "runs" / f"run={self.run_id}")
+        self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
+        self._trees = self._run.parameters.get("routing", {}).get("trees", "spanning")
+
+    def read(self, table: str) -> pd.DataFrame:
+        return self._run.read(table).to_pandas()
+
+    def arrow(self, *tables: str) -> list[pa.Table]:
+        return [self._run.read(table) for table in tables]
+
+    @property
+    def network_wide(self) -> int | None:
+        """k, where the k best of the whole network were served."""
+        matching = self._run.parameters.get("matching", {})
+        k: int | None = matching.get("k") if matching.get("scope") == "network" else None
+        return k
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return self._run.record
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return self._run.parameters
+
+    def called(self, given: str) -> int:
+        """The broker of that name or number."""
+        return broker_called(given, {name: broker for broker, name in self.names.items()})
+
+    @property
+    def which(self) -> str:
+        others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
+        return f"run {self.run_id}{others}"
+
+    def refuse_left_out(self, table: str, number: int) -> None:
+        """Where a table was sampled, the rows of this subscription or event may be missing."""
+        by, _ = SAMPLED[table]
+        share = self._run.parameters.get("run", {}).get(f"sample_{table}", 1.0)
+        if not is_kept(np.array([number]), share)[0]:
+            raise CoverlayError(
+                f"run {self.run_id} kept the {table} of {100 * share:g} % of the {by}s in its trace, and {by} {number} "
+                f"is not among them; repeat it with --set run.sample_{table}=1.0"
+            )
+
+    def path(self, publisher: int, home: int) -> list[int]:
+        """The brokers that an event passes from its publisher to a subscriber's broker."""
+        graph: Any = nx.Graph()
+        graph.add_nodes_from(sorted(self.names))
+        links = self.read("links")
+        for link in links[links["routed"]].itertuples():
+            graph.add_edge(link.broker, link.neighbour, latency=link.latency)
+        if self._trees == "per-source":
+            graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
+        found: list[int] = nx.shortest_path(graph, publisher, home)
+        return found
+
+    def planned(self) -> PlannedRun:
+        """The run as the experiment in its folder has it: its workload can be drawn, and the run simulated, again."""
+        file = self.folder / EXPERIMENT
+        if not file.is_file():
+            raise CoverlayError(
+                f"{file} is missing: without it a run cannot be simulated again, and its trace does not tell everything"
+            )
+        for run in load(str(file)).runs:
+            if run.run_id == self.run_id:  # which depends on the content of input files too
+                return run
+        raise CoverlayError(f"{file} does not give run {self.run_id}: it or an input file has changed since it was run")
