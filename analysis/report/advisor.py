@@ -5,11 +5,11 @@ routing-table entries; both are wanted small, and both are measured as ratios to
 Pareto front if none is at least as good in both and better in one. The advice is the front's knee: where the saved
 share of the search exceeds the added share of the entries by most, that is where cost ratio + size ratio is smallest.
 Exact covering has 2; it is advised unless some approximation (an ε, a budget, a search that gives up) has less by
-WORTH: who gives up exact answers wants more for it than a hair. Covering methods are choices too: where several
+WORTH: giving up exact answers has to gain more than a little. Covering methods are choices too: where several
 searched exactly, exact covering means the cheapest of them: an approximation has to beat the best exact search.
 
-A setting that gave the numbers of another (a k-d tree below a thousand entries ignores ε) is no option: equal rows are
-never compared.
+A setting with the same numbers as another one (a k-d tree below a thousand entries ignores ε) is no option: equal rows
+are not compared.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from analysis.report.summary import Summary, is_covering, is_exact, other_keys, 
 
 TIME, PROBES, SIZE = "check_time", "probes_per_check", "entries"
 WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries
-MISLEADS = 0.2  # by how much the saving that is kept must exceed the recall to be worth a note
-SLOWER = 1.1  # times exact covering's settling or latency from which on it is told
+MISLEADS = 0.2  # how much more of the saving than the recall must be kept to be worth a note
+SLOWER = 1.1  # times the settling or latency of exact covering: from there on the advice says so
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Which settings of a sweep are shown one by one: all of a small one; of a large one those that its answer names.
 
-A page of a thousand settings with a table row, a picture of the overlay and a chart line each is tens of megabytes that
-nobody reads. What is left out is said where it is left out, and is in results/*.csv.
+With a table row, a picture of the overlay and a chart line for each of a thousand settings, a page has tens of
+megabytes that nobody reads. The page says what it leaves out; results/*.csv have all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence, Sized
 from analysis.report.study import Case
 from analysis.report.summary import Summary
 
-MOST_ROWS = 120  # of a table, which are also the settings from which on a sweep is large
+MOST_ROWS = 120  # of a table; a sweep with more settings is called large
 MOST_PICTURES = 24  # of the overlay, and of load over time: each is some 30 kB
 MOST_RUNS = 600  # listed with their trace hashes
 

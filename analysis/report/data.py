@@ -1,6 +1,6 @@
 """What the pictures of the report are drawn from: every point's metrics, the axes to choose from, the advice.
 
-Goes into the page as JSON; templates/report.js draws it.
+The page has it as JSON; templates/report.js draws it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def bounded(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _short(number: float) -> float:
-    """Six digits: nobody sees more in a picture, and a large sweep's page would be twice as long."""
+    """Six digits: a picture shows no more, and the page of a large sweep would be twice as long."""
     return float(f"{number:.6g}")
 
 
@@ -118,7 +118,7 @@ def plot_data(
     if is_large(summary):  # then only what is drawn first
         drawn = {*answer.metrics, *(name for _, metrics, _ in CHARTS for name in metrics)}
         shown = [name for name in shown if name in drawn]
-    # A study of so many settings has pictures of its own.
+    # A large study has pictures of its own.
     for point in summary.order if not (cases and is_large(summary)) else ():
         values = {}
         for name in shown:

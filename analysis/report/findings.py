@@ -17,7 +17,7 @@ from analysis.spark.metrics import CATALOGUE
 
 MOST_PANELS = 3  # metrics in one picture
 MOST_ROWS = 14  # settings in a picture that has one row each
-GROWS = 3  # values of a number from which on its growth is worth a curve
+GROWS = 3  # values of a number; with fewer there is no curve
 ALIKE_SHARE = 0.005  # shares that differ by no more are the same
 # What people ask about first; a picture takes from these what differs.
 USUAL = (

@@ -20,7 +20,7 @@ from analysis.report.numbers import number_text, value_text
 from analysis.spark.metrics import CATALOGUE
 
 RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in words and pictures
-FULL = 1.0  # the load from which on a queue grows for as long as events come
+FULL = 1.0  # with this load or more, a queue grows for as long as events come
 
 
 def of_capacity(findings: Findings) -> Answer | None:

@@ -1,9 +1,9 @@
 """The report: one self-contained page that answers the question an experiment asked.
 
 Reads `<out>/results` (what the analysis wrote) and, for the picture of the overlay, the small tables of one
-run per point. Everything is in the file: data, style, scripts, the drawing library. Text from files goes
-through the template's escaping, data through JSON in which `<`, `>` and `&` are written as escapes, and the
-page's own policy forbids it to load or send anything.
+run per point. Everything is in the file: data, style, scripts, the drawing library. The template escapes text from
+files; in the JSON data `<`, `>` and `&` are written as escapes; and the page's own policy forbids it to load or send
+anything.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ def _machinery() -> dict[str, Any]:
 
 
 def said_first(summary: Summary) -> tuple[Findings, Answer, list[str]]:
-    """The answer, and its sentences with whoever is overloaded: what the terminal shows of the page's beginning.
+    """The answer, and its sentences with those about overloaded brokers: the beginning of the page, for the terminal.
 
-    A search for the highest rate overloads brokers on its way and says itself who is full first.
+    A search for the highest rate overloads brokers on its way, and its own answer says which is full first.
     """
     findings = Findings(summary, read_told(summary.out))
     answered = answer(findings)

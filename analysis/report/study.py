@@ -9,7 +9,7 @@ ways to approximate it. Its numbers are taken seed by seed, because runs of one 
 - *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
   missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count:
   with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is
-  worked out from what the same runs counted (`Price`).
+  computed from what the same runs counted (`Price`).
 
 Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
 *pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below
@@ -36,9 +36,9 @@ from analysis.spark.t_quantile import MOST_DEGREES, quantile
 from coverlay import CoverlayError
 
 BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
-LEAST = 5  # ways to approximate from which on a sweep is a study
+LEAST = 5  # ways to approximate; a sweep with fewer is no study
 HARDLY = 0.01  # of the messages kept away: less is nothing to save
-BUSY = 0.95  # of the time, from which on a broker cannot keep up and waits say nothing
+BUSY = 0.95  # of the time; a busier broker cannot keep up, and waits say nothing
 KDTREE_EPSILON = "kdtree-epsilon"  # how profiles call a k-d tree that works out shares of the region
 CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
 IN_PROBES = "in probes"  # what costs are in where nothing takes time
@@ -293,7 +293,7 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if len(known) else math.nan
 
 
-# Metrics whose means are told beside what is kept and what it costs.
+# Metrics whose means are shown beside what is kept and what it costs.
 SHOWN = (
     "recall",
     "recall_first_hop",

@@ -24,7 +24,7 @@ LEGEND = (
 class Cell:
     text: str  # 0.58
     tone: str  # pays, maybe, below (costs at most NEARLY), above, none, nothing
-    words: str  # what it stands for
+    words: str  # the same in a sentence
     case: int | None  # its number in the study
 
 

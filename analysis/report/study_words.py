@@ -22,7 +22,7 @@ from analysis.report.study import (
     sensitivity,
 )
 
-MANY = 12  # workloads from which on a grid shows more than a sentence each
+MANY = 12  # workloads; for more, a grid says more than a sentence each
 MOST_NAMES = 3  # of searches in a sentence
 CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
 WHY_RECALL = (

@@ -86,9 +86,9 @@ class Summary:
 
     @cached_property
     def swept(self) -> list[str]:
-        """The keys of which the points have more than one value; a point need not have all of them.
+        """The keys that have more than one value; not every point has all of them.
 
-        To lack a key that others of the same strategy have is a value too: the rows would look alike without it.
+        Lacking a key that others of the same strategy have is a value too: the rows would look alike without it.
         """
         points = [(self.labels(point)["strategy"], json.loads(point)) for point in self.order]
         keys = dict.fromkeys(key for _, values in points for key in values)

@@ -1,9 +1,9 @@
 """From the traces of a sweep to its results: the Spark side of the laboratory.
 
 One Spark job of two stages aggregates the whole sweep. The first counts parts of tables wherever Spark sends them, the
-second brings the counts of a run together and works out its metrics (parts.py). Reading is all that takes long, and is
-shared out by row groups; what is shuffled are counts. Only aggregates reach the driver: a value per run and metric,
-per broker and link of one run per point. The statistics over seeds are made of these.
+second adds up the counts of a run and computes its metrics (parts.py). Only reading takes long, and it is divided by
+row groups; only counts are shuffled. Only aggregates reach the driver: a value per run and metric, and per broker and
+link of one run per point. Statistics over seeds are computed from these.
 
 Results, in `<out>/results`, a folder that is replaced as a whole: run_metrics, summary, differences,
 broker_metrics, link_metrics (Parquet and CSV), and notes.json.
@@ -70,7 +70,7 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
 
 
 def _cause(error: Exception, spark: SparkContext, sweep: Sweep) -> str | None:
-    """What made Spark fail, if it is none of our own mistakes, and how to go on."""
+    """Why Spark failed and how to go on; None if it was a mistake of ours."""
     go_on = f"the traces are kept: `coverlay analyze {sweep.out}` starts over"
     if lost(spark):
         return f"Spark's Java process ended in the middle of the aggregation, killed or out of memory; {go_on}"
@@ -81,7 +81,7 @@ def _cause(error: Exception, spark: SparkContext, sweep: Sweep) -> str | None:
 
 
 def _silent(_: str) -> None:
-    """Progress nobody listens to."""
+    """Progress that is not shown."""
 
 
 def aggregated(spark: SparkContext, sweep: Sweep, say: Progress = _silent) -> list[Found]:
@@ -107,7 +107,7 @@ def _tasks(parts: list[Part], cores: int) -> list[list[Part]]:
 
 
 def _collected(spark: SparkContext, found: Any, say: Progress) -> list[Found]:
-    """What Spark finds; says how far it is if that takes long."""
+    """What Spark found; reports progress if that takes long."""
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(found.collect)
         while not wait([job], TICK).done:

@@ -1,7 +1,7 @@
 """A sweep's tables cut into parts, each counted wherever Spark sends it; and a run's metrics from its counted parts.
 
 A part is a file, or some row groups of a large one. It is read column by column as counts ask for them, row group by
-row group, and every page's checksum is verified. Nothing here knows Spark; aggregate.py makes the job of it.
+row group, and every page's checksum is verified. Nothing here uses Spark; aggregate.py makes a Spark job of it.
 
 Cost: what is read, plus one grouping per count (see metrics/counts.py); memory: the columns of one row group.
 """
@@ -129,7 +129,7 @@ def together(tables: Iterable[Tables]) -> Tables:
 
 
 def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
-    """Everything that the aggregation says about a run, from its counts."""
+    """Metrics and frames of a run, from its counts."""
     counted = Counted(run, tables)
     values = {}
     for job in JOBS:
@@ -141,7 +141,7 @@ def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
     return Found(run.name, values, brokers, traffic.per_link(counted), ledger.costliest_misses(counted), times)
 
 
-# ── the two stages of the Spark job; here, because whoever runs them imports the module that has them ──────
+# ── the two stages of the Spark job; here, because Spark's workers import the module that has them ─────────
 
 
 def count_task(task: list[Part]) -> list[tuple[str, tuple[Run, bool, Tables]]]:
@@ -153,7 +153,7 @@ def count_task(task: list[Part]) -> list[tuple[str, tuple[Run, bool, Tables]]]:
 
 
 def conclude_run(counted: tuple[str, Iterable[tuple[Run, bool, Tables]]]) -> Found:
-    """What all counts of a run say together."""
+    """Add up the counts of a run, and conclude."""
     several = list(counted[1])
     run, drawn, _ = several[0]
     return conclude(run, drawn, together(tables for _, _, tables in several))

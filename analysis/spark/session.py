@@ -6,7 +6,7 @@ The aggregation and runs on a cluster need only Spark's core, a `context`. Who w
 - Java is looked for first, so that a machine without it gets a sentence and not a stack trace.
 - Workers use the Python that runs us; Spark would start whatever `python3` is first on the PATH.
 - A session on this machine binds to loopback: nothing of an experiment is reachable from outside.
-- The start-up chatter of the JVM goes to a scratch file, whose end is quoted if the start fails.
+- What the JVM prints while it starts is written to a scratch file, whose end is quoted if the start fails.
 
 Starting takes 3 to 10 seconds; a second call costs nothing. `start_early` does it in the background.
 """
@@ -67,16 +67,16 @@ def session(master: str | None = None, quick: bool = False) -> SparkSession:
 
 
 def start_early(master: str | None = None) -> None:
-    """Begin to start Spark for small inputs in the background; whoever asks next waits for it.
+    """Begin to start Spark for small inputs in the background; the next call of `context` waits for it.
 
-    What goes wrong here is said then. Not to be called just before a fork: a child would hold the pipes of the launch.
+    Errors are raised there. Do not call this just before a fork: a child would hold the pipes of the launch.
     """
 
     def start() -> None:
         with suppress(CoverlayError):
             context(master, quick=True)
 
-    threading.Thread(target=start).start()  # no daemon: a Java process that nobody ends would be left behind
+    threading.Thread(target=start).start()  # no daemon: it would leave a Java process behind
 
 
 def _started(master: str, quick: bool, memory: str) -> SparkContext:
@@ -138,7 +138,7 @@ def _running() -> SparkContext | None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until Spark has started: before, Python would end and leave a Java process that nobody ends."""
+    """Ctrl-C waits until Spark has started: earlier, it would end Python and leave a Java process behind."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
         yield
         return
@@ -185,7 +185,7 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
         settings["spark.python.daemon.module"] = "analysis.spark.workers"
         # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is left
-        # out as well: most of its work would go into code that runs once.
+        # out as well: it would mostly compile code that runs once.
         java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"
         settings["spark.driver.extraJavaOptions"] = java
     return settings

@@ -5,7 +5,7 @@ seed by seed first and averaged after: the seed's own luck cancels, and the inte
 much narrower than two separate intervals suggest. A difference is called one only when its interval leaves
 out 0.
 
-What comes in is what Spark found: a value per run and metric. Unknown values are left out.
+The input is a value per run and metric, from Spark. Unknown values are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finding the runs below a folder, refusing what is not a run, and reading their tables with Spark.
 
 Only footers are read here (and the one-row `run` table), so checking a sweep costs a few milliseconds per
-run. Whoever reads data then, Spark or pyarrow, verifies the checksum of every page. What is checked, and what happens:
+run. When data is read later, by Spark or pyarrow, the checksum of every page is verified. What is checked, and what
+happens:
 
 | in `<out>/runs`                            | what we do                                            |
 |--------------------------------------------|-------------------------------------------------------|
@@ -9,7 +10,7 @@ run. Whoever reads data then, Spark or pyarrow, verifies the checksum of every p
 | a run folder that lacks a table            | skipped with a warning: an interrupted copy           |
 | a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
 | a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
-| a table of another run, or of nobody's     | refused by name: every file says which trace it is of |
+| a table of another run, or of no run       | refused by name: every file says which trace it is of |
 | a column that may lack values it must have | refused by name: another program wrote it             |
 | a footer or record that was changed        | refused by name: the record has digests of them       |
 | a run of a version without checksums       | read with a warning: a flipped bit would be a value   |
@@ -156,9 +157,9 @@ def open_run(folder: Path) -> Run:
     said = {"run": pq.read_metadata(folder / "run.parquet").metadata or {}}
     for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
-        if name in SPECIAL and not path.is_file():  # which only the record tells
+        if name in SPECIAL and not path.is_file():  # only the record says that it must exist
             raise CoverlayError(f"{folder} is not a complete run: {path.name} is missing; {remedy(folder)}")
-        # Before the footer is used for anything.
+        # Checked before the footer is used.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
             raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
         said[name] = _check_table(path, ALL[name])

@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers on this machine are forked from: it has imported what they need.
+"""The process from which Spark forks its Python workers on this machine: it has imported what they need.
 
 Spark's own, `pyspark.daemon`, finds pyspark in an archive at the head of the path, whose modules are compiled again at
 every start, and each worker then imports our modules for itself. This is the same daemon, with the installed pyspark

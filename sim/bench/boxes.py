@@ -87,11 +87,11 @@ def split_queries(stored: Boxes, candidates: Boxes, count: int) -> tuple[Boxes, 
     missed = np.array([found is None for found in index.find_cover_many(candidates)], bool)
     uncovered, covered = candidates[missed][:count], candidates[~missed][:count]
     if len(uncovered) < count:
-        # A box is maximal iff its only cover is itself (or an equal one, which moving a bound settles as well).
+        # A maximal box is covered only by itself or an equal one. Moving a bound outwards leaves it without a cover.
         moved = stored[: 20 * count].copy()
         moved[:, 0, 0] -= 1e-4
         moved[:, -1, 1] += 1e-4
-        # Outside the domain no index has anything to do: such queries would flatter everybody.
+        # Queries outside the domain cost no index any work: they would flatter all methods.
         moved = moved[((moved >= 0) & (moved <= 1) | np.isinf(moved)).all(axis=(1, 2))]
         alone = np.array([found is None for found in index.find_cover_many(moved)], bool)
         uncovered = np.concatenate([uncovered, moved[alone][: count - len(uncovered)]])

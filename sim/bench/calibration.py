@@ -1,4 +1,4 @@
-"""Does a profile predict? Every search and matcher is calibrated here and now, then held against another workload."""
+"""Does a profile predict? Every search and matcher is calibrated now and compared with another, measured workload."""
 
 from __future__ import annotations
 

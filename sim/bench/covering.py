@@ -32,7 +32,7 @@ PEER_LIMIT = 100_000  # entries beyond which building libspatialindex takes minu
 _INEXACT = ("zorder", "ckdtree")  # by design; by rounding at the lower corner of its ball
 _FEW_CALLS = 5
 FINE_REPEATS = 21
-_LEAST_QUERIES = 10  # a workload may have (nearly) no query of a kind: then there is no row
+_LEAST_QUERIES = 10  # a workload with fewer queries of a kind gets no row
 _SECONDS_PER_REPEAT = 0.02  # slow methods answer fewer of the queries
 
 
@@ -127,7 +127,7 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
         made = built[name][0]
         ask = made.answers if isinstance(made, Ours) else made.batch
         before = made.index.stats.probes if isinstance(made, Ours) else 0
-        for _ in range(2):  # the others have just filled the caches with their data: the second time counts
+        for _ in range(2):  # the first call finds the caches full of other data: the second one counts
             start = time.perf_counter()
             ask(some)
             middle = time.perf_counter()
@@ -144,8 +144,8 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
     for _ in range(REPEATS):
         for name in built:
             turn(name, share[name])
-    # Whether auto keeps up with the best of ours is a question of tenths of a microsecond, and the machine has slow
-    # seconds: so these take more turns, and auto is held against the best within each round.
+    # auto and our best method differ by tenths of a microsecond, and the machine has slow seconds. So these take more
+    # turns, and auto is compared with the best of the same round.
     others = [name for name in EXACT if name in built and name != "auto"]
     close = [n for n in others if any(took[n] < 2 * min(took[o] for o in others) for took in (single, batch))]
     rounds = [

@@ -1,7 +1,7 @@
 """Covering methods that may miss, beside the exact k-d tree: recall and µs per check, in one run.
 
 Stored are boxes as they are drawn, and boxes as a link has them (`sent`): each only if no earlier one covers it.
-Queries are drawn like the boxes, covered or not as it comes. Every hit is verified here once more.
+Queries are drawn like the boxes; some are covered, some are not. Every hit is verified here once more.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _clip(bound: float) -> float:
 
 
 def _point(box: Boxes) -> list[float]:
-    """One box, by the quickest way Python has for so few numbers."""
+    """One box, in the way that is fastest for a few numbers."""
     return [bound for low, high in box.tolist() for bound in (_clip(-low), _clip(high))]
 
 

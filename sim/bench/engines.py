@@ -2,7 +2,7 @@
 
 Engines: the shipped `strategies` experiment at 50 brokers and 20,000 subscriptions, each supported case on both; the
 time is from the built workload to the finished trace tables, the same for both, and the hashes must agree. The
-compiled engine is done in a third of a second, which a busy host or fresh memory easily lengthens by half; so it runs
+compiled engine needs a third of a second, and a busy host or fresh memory easily adds half of that; so it runs
 TURNS times, the median counts, and the first time is shown too. Bulk: a random tree of 1,000 brokers, exact
 covering, Zipf in two attributes, until all tables are complete; every size in a process of its own, so that its peak
 memory is its own. Compiling is paid before, by a small run.
@@ -44,7 +44,7 @@ def turns(run: PlannedRun, engine: str) -> tuple[float, float, int, set[str]]:
     times, hashes = [], set()
     for _ in range(1 if engine == "simpy" else TURNS):
         ready = _ready(run)
-        gc.collect()  # or one engine would clear away after the other
+        gc.collect()  # or one engine would pay for the garbage of the other
         started = time.perf_counter()
         tables = ENGINES[engine](ready).tables
         times.append(time.perf_counter() - started)
@@ -151,7 +151,7 @@ def sweep(quick: bool, progress: Progress) -> list[Row]:
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
-    """What was aimed at; a size below the one that a target is meant for is not judged, but for another trace."""
+    """What was aimed at. Sizes below those of a target are not judged, unless the traces differ."""
     judged: list[Row] = []
 
     def judge(target: str, measured: str, met: bool, full: bool) -> None:

@@ -98,7 +98,7 @@ def measure(brokers: int, subscriptions: int, events: int) -> Row:
 
 
 def _peak(process: int) -> int:
-    """Bytes that a process and those that it started took at most, each at its own time; Linux."""
+    """Peak memory of a process plus the peaks of those that it started, in bytes; Linux."""
     folder = Path(f"/proc/{process}")
     try:
         told = (folder / "status").read_text()
@@ -106,7 +106,7 @@ def _peak(process: int) -> int:
     except (FileNotFoundError, ProcessLookupError):  # it has just ended
         return 0
     lines = (line for line in told.splitlines() if line.startswith("VmHWM"))
-    own = next(lines, "VmHWM: 0 kB")  # one that ended and was not waited for has no memory
+    own = next(lines, "VmHWM: 0 kB")  # a zombie has no memory
     return int(own.split()[1]) * 1024 + sum(_peak(child) for child in children)
 
 

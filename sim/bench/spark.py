@@ -7,9 +7,9 @@ compiles much of Spark, later ones do not: both are reported, and the target is 
 
 Where the comparison is unfair: DuckDB uses one machine only; Spark is built for many.
 
-Most sweeps are small. What everybody waits for then is Python and Java to start: an experiment whose six runs take less
-than a second together is run to its report, and its traces are aggregated once more, each by the command in a process
-of its own.
+Most sweeps are small, and most of their time is the start of Python and Java. So an experiment whose six runs take less
+than a second together is run to its report, and its traces are aggregated once more, each by the command in its own
+process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sim.bench.spark_peers import duckdb
 CORES = 2
 MEMORY = "6g"
 QUICK_ROWS = 1_000_000
-REPEATS = 5  # of everything, in turns: the JVM goes on compiling for about a minute
+REPEATS = 5  # of everything, in turns: the JVM keeps compiling for about a minute
 TARGETS = {"first aggregation": 20.0, "later": 8.0}  # times DuckDB
 CLOSE = 1e-6  # relative; sums are taken in different orders and units
 SMALL = """
@@ -49,7 +49,7 @@ sweep = { "routing.strategy" = ["simple", "covering"] }
 """
 SMALL_SECONDS = {"run to the report": 12.0, "analyze": 10.0}
 SMALL_REPEATS = 3  # the best counts; the first may have to compile kernels
-# A peer need not have what a trace without faults has no value for.
+# A trace without faults has no value for these, so a peer may leave them out.
 _WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
 
 

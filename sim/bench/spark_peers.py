@@ -62,7 +62,7 @@ def _there(chosen: str) -> str:
     return f"if(count_if({asked} and exact is null) > 0, null, sum(count) filter ({asked} and exact))"
 
 
-# Service by what it goes into, where any of that was written down.
+# Service time by its use, where the trace has that.
 _BY_KIND = "if(sum(covering + tables + matching) > 0, sum(service), null)"
 
 DUCKDB_JOBS = {

@@ -2,7 +2,7 @@
 
 Simulating tens of millions of messages takes far longer than aggregating them, and what is measured does not depend
 on whether brokers decided well. So rows are drawn: brokers on a random tree, messages over its links, a few hops,
-log-normal latencies, a third of the waits zero; exact covering is asked with the first seed only. Every table is
+log-normal latencies, a third of the waits zero; only the first seed asks exact covering too. Every table is
 complete, counts agree with the run's record, and files are written by the code that writes real traces.
 """
 
@@ -31,7 +31,7 @@ _CHECKS = np.array(["forwarded", "suppressed", "exposed", "retracted"])
 
 
 def write(out: Path, rows: int, progress: Progress) -> int:
-    """Write the runs of the sweep below `out`; says how many rows there are."""
+    """Write the runs of the sweep below `out`; returns how many rows there are."""
     written = 0
     for number in range(RUNS):
         progress(f"writing run {number + 1} of {RUNS}")

@@ -35,8 +35,8 @@ def mean_least(
     measurement, so that the least never picks the easiest event. Events that are answered in a few microseconds are
     measured some at a time, as many as the first round suggests. `warm_up` events are answered before each turn and
     not timed, for some milliseconds: a method in use finds caches, address translation and branch prediction as its
-    own calls leave them, not as another method did. Another clock than the wall's may take longer to read, so that more
-    seconds have to lie `between` two readings.
+    own calls leave them, not as another method did. A clock that takes longer to read than the wall clock needs more
+    seconds `between` two readings.
     """
     events, read = list(events), clock or time.perf_counter
     groups = {name: [[event] for event in events] for name in tasks}

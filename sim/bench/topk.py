@@ -9,9 +9,9 @@ Then 4 dimensions, events that are intervals, our index from a thousand to five 
 space of the papers' trees, and upkeep: the amortised cost of insertions (for the SOPT-R-tree by
 log-structured rebuilds), score updates and deletions.
 
-Everybody is asked with a number (arrays from two dimensions on) and returns the same answer, a list of (id, score)
-best first; all are compared before anything is timed. Times are the least of interleaved rounds, because the machine
-is rarely ours alone.
+Every method gets a number (from two dimensions on an array) and returns the same answer, a list of (id, score), best
+first; all answers are compared before anything is timed. Times are the least of interleaved rounds, because other
+processes use the machine too.
 """
 
 from __future__ import annotations

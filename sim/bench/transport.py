@@ -2,7 +2,7 @@
 
 What else `coverlay bench engine` measures: first_use.py, engines.py, events.py.
 
-The peer is the pipeline that SimPy's tutorials lead to: a Store per broker, a process that takes one
+The peer is the pipeline of SimPy's tutorials: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
 the same latencies and service times, and must agree on how many messages were processed when.
 """

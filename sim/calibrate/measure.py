@@ -2,8 +2,8 @@
 
 Searches for covers, tables and matchers are timed in batches, as a compiled broker does them. Where only single calls
 exist (searches for covered entries), the time of an empty call from Python is taken off. A message and a byte are what
-it takes to receive through a local socket, a result what it takes to send. `zorder-emulated` stands for the greedy
-search that it emulates, so it has the coefficients of `zorder`.
+it takes to receive through a local socket, a result what it takes to send. `zorder-emulated` emulates the greedy
+search, so it has the coefficients of `zorder`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 QUERIES = 64
-EVENTS = 1_000  # that tables are asked for: a processor learns the branches of a few by heart
-PASSES, ROUNDS = 3, 5  # rounds by turns with all other samples: a slow second of the machine spoils no single one
+EVENTS = 1_000  # for tables: with a few only, the processor would predict every branch
+PASSES, ROUNDS = 3, 5  # rounds alternate between samples: a slow second of the machine hits all of them
 SHORTEST, LONGEST = 0.01, 0.05  # seconds that a sample takes in a pass; more where a single round does
 K = 10
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
@@ -115,7 +115,7 @@ def _stored(workload: str, d: int, n: int, seed: int) -> tuple[Floats, Floats, F
 
 
 def _method_of(name: str) -> tuple[str, float]:
-    """The covering method and ε that a name of a profile stands for."""
+    """The covering method and ε that a name in a profile means."""
     if name == KdTreeIndex.with_epsilon:
         return KdTreeIndex.name, 0.1
     name = _EMULATES.get(name, name)
@@ -191,13 +191,13 @@ def _table_tasks(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[T
 
 
 def _asked_of(rows: Any, events: Floats) -> None:
-    """Holds on to the rows, of which kernels know the address alone."""
+    """Keeps the rows alive: kernels know only their address."""
     _ask_all(rows.address, events)
 
 
 @kernel
 def _ask_all(address: int, events: Any) -> Any:
-    """Hold events against a neighbour's table: how many in slices, entries compared, blocks looked at."""
+    """Match events against a neighbour's table: how many tables in slices, entries compared, blocks looked at."""
     rows, in_slices, entries, looked = link_rows.link_at(address), 0, 0, 0
     for e in range(len(events)):
         _, sliced, compared, blocks = link_rows.any_match(rows, events[e], None)

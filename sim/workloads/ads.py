@@ -1,7 +1,7 @@
 """Targeted advertising: campaigns describe whom they want, each visit shows the few that fit best.
 
 The application behind ranked matching (Machanavajjhala et al., VLDB 2008; Zhang et al., ICDE 2012): a
-campaign need not fit in every respect, and how much each respect is worth to it is a weight; matching is relaxed
+campaign does not have to fit in every respect. A weight says how much each respect counts; matching is relaxed,
 and a broker shows its k best. The score is the bid, which counts where matching is exact.
 """
 
@@ -73,7 +73,7 @@ def ads(
     def publish(luck: Luck) -> dict[str, Value]:
         visit: dict[str, Value] = {"interest": luck.popular(INTERESTS, interests), "age": int(luck.number(13, 91))}
         visit |= {"country": luck.popular(COUNTRIES, countries), "hour": int(luck.number(0, 24))}
-        if luck.chance(0.6):  # of the others nobody knows it
+        if luck.chance(0.6):  # the others do not tell
             visit["income"] = rounded(max(0.0, luck.around(40.0, 18.0)), 0.5)
         return {**visit, "device": luck.pick(DEVICES)}
 

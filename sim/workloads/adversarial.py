@@ -1,10 +1,10 @@
 """Adversarial boxes: large ones of one volume, none of which covers another, and small ones that one of them covers.
 
 Every other subscription is *large*: widths of random proportions, their product always the same, so that no large box
-covers another. Each of the others lies just inside an earlier large one and hardly ever in a second. So whatever looks
-for covers has one to find among all: to look at the largest boxes first helps nobody, the maxima of a tree's nodes rule
-hardly anything out, and a box that covers a small one is not wide in every attribute, so that the cubes of a greedy
-search that are large are empty.
+covers another. Each of the others lies just inside an earlier large one and hardly ever in a second. So every search
+has one cover to find among all boxes. Looking at the largest boxes first does not help. The maxima of a tree's nodes
+rule out hardly anything. A box that covers a small one is not wide in every attribute, so the large cubes of a greedy
+search are empty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def adversarial(
         small = rows % 2 == 1
         lo[small] = lo[around[small]] + (1.0 - INSIDE) / 2.0 * wide[around[small]]
         wide[small] = INSIDE * wide[around[small]]
-        lo, hi = np.maximum(lo, 0.0), np.minimum(lo + wide, 1.0)  # but for rounding they are inside
+        lo, hi = np.maximum(lo, 0.0), np.minimum(lo + wide, 1.0)  # outside only by rounding
         return boxes(stream, lo, hi, stream("workload.events").random((events, attributes)))
 
     return draw

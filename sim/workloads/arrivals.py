@@ -1,16 +1,16 @@
 """Who does what when: home brokers, and a time-ordered list of subscribe, unsubscribe and publish.
 
 `static`: all subscriptions arrive (a Poisson process), a share of them leaves again, the network settles,
-then events are published. Everything is required to arrive, which is what comparisons want.
+then events are published. Every delivery is required, as comparisons need it.
 `growing`: subscriptions arrive while events are published over the same period; some deliveries are in doubt because
 their subscription is still on its way. `churn`: the same, but subscriptions live for exponential times.
 `bursty`: churn, in bursts.
 `storm`: as static, but a share of the subscriptions comes all at once while events are published.
 `preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
 
-Where the data says when subscriptions come and leave, none of these is asked: all times are those of the data. If it
-gives none for events, they follow at `publish_rate` once the network has settled. `publishing` (publishing.py) says how
-events follow each other; unless it is given, recorded times are kept and others are Poisson.
+Where the data says when subscriptions come and leave, none of these is used: all times are those of the data. If the
+data has no times for events, they follow at `publish_rate` once the network has settled. `publishing` (publishing.py)
+says how events follow each other; unless it is given, recorded times are kept and others are Poisson.
 
 Columns are drawn whole, in row order, from one stream per concern. The timeline is sorted by time; equal
 times keep the order subscribe, unsubscribe, publish, then row.
@@ -37,7 +37,7 @@ from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
 
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH, RERANK = 0, 1, 2, 3
-BEFORE = -np.inf  # when a subscription came that was there from the start
+BEFORE = -np.inf  # arrival time of a subscription that exists from the start
 Integers = NDArray[np.int64]
 
 
@@ -52,7 +52,7 @@ class Timeline:
     kind: NDArray[np.int8]
     index: Integers
     broker: Integers
-    preloaded: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # homes of those there before time 0
+    preloaded: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # homes of those before time 0
 
     def __len__(self) -> int:
         return len(self.time)
@@ -140,14 +140,14 @@ class Static(Settling):
 
 @dataclass(frozen=True, kw_only=True)
 class Preloaded(Static):
-    """Static, but the first `share` of the subscriptions is there from the start: they come before time 0."""
+    """Static, but the first `share` of the subscriptions exists before time 0."""
 
     share: Annotated[Share, Key("share of the subscriptions that is there before time 0")] = 1.0
 
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         there = round(self.share * len(workload.lo))
         came, left, published = super().__call__(stream, workload)
-        waited = float(came[there - 1]) if there else 0.0  # for those who need not come any more
+        waited = float(came[there - 1]) if there else 0.0  # the time that these would have taken
         came, left, published = came - waited, left - waited, published - waited
         came[:there] = BEFORE
         return came, left, published
@@ -223,8 +223,8 @@ ARRIVALS: dict[str, type[Static | Storm | Growing]] = {
 }
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
 RANDOM, NEAREST, INTEREST = ATTACH = ("random", "nearest", "interest")
-FIRST = 200  # interests that say what is much and what is little of an attribute
-PARTS = 64  # in which distances to all brokers are worked out: a million clients at once take gigabytes
+FIRST = 200  # interests that ranks are taken among
+PARTS = 64  # steps in which distances are computed: a million clients at once would take gigabytes
 
 
 def arrival_options(kind: str) -> tuple[str, ...]:

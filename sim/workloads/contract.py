@@ -42,17 +42,17 @@ class Workload:
     came: Floats | None = None  # (n,) ms at which each subscription comes, likewise
     left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; where `came` is
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
-    reranks: NDArray[np.int64] | None = None  # (n,) the row whose place it takes, asking for the same; −1: nobody's
-    near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it is near nowhere
+    reranks: NDArray[np.int64] | None = None  # (n,) the row that it replaces, with the same predicates; −1: none
+    near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it has no place
     event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
-    warnings: tuple[str, ...] = ()  # what the user should be told about the data
+    warnings: tuple[str, ...] = ()  # what the user should know about the data
 
     def residue(self, row: int) -> Residue:
         return self.residues.get(row, EMPTY)
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
-        """(n,) where the same subscription is the first time, before its rank changed."""
+        """(n,) the first row of the same subscription, before its rank changed."""
         first = np.arange(len(self.lo))
         if self.reranks is not None and self.came is not None:
             changed = np.flatnonzero(self.reranks >= 0)
@@ -61,7 +61,7 @@ class Workload:
         return first
 
     def nearest(self, row: int) -> tuple[float, float, float] | None:
-        """Latitude, longitude and α of a subscription, None if it is near nowhere."""
+        """Latitude, longitude and α of a subscription, None if it has no place."""
         if self.near is None or np.isnan(self.near[row]).any():
             return None
         latitude, longitude, alpha = self.near[row].tolist()

@@ -1,7 +1,7 @@
 """The BEGen-like and the located generators as workloads of a broker experiment: kinds `begen` and `located`.
 
-Expressions mention a handful of many attributes; brokers route on boxes, so here every row becomes a whole box with
-infinite sides where it says nothing. Columns are dense, hence the limit; `coverlay bench topk` and the reproductions
+Expressions mention a handful of many attributes. Brokers route on boxes, so every row becomes a whole box here, with
+infinite sides where it mentions nothing. Columns are dense, hence the limit; `coverlay bench topk` and reproductions
 use the sparse catalogues themselves. Options are the parameters of Begen and Located (begen.py, located.py), with
 `attributes` for their dimensions. Weights are inverse frequencies over all rows, so another number of
 subscriptions changes all of them.
@@ -77,7 +77,7 @@ def _dense(
     values, own = np.full(points, np.nan), np.ones(points)
     for row, event in enumerate(events):
         values[row, event.attributes], own[row, event.attributes] = event.lo, event.weights
-    scores = 1.0 - stream("workload.scores").random(shape[0])  # for those who match by boxes
+    scores = 1.0 - stream("workload.scores").random(shape[0])  # used where boxes are matched
     return Workload(schema, lo, hi, mentioned, scores, weights, values, event_weights=own if weighted else None)
 
 

@@ -50,4 +50,4 @@ def _checked(key: str, hint: Any, value: Any) -> Any:
                 return number(key, value, allowed.least, allowed.most, above=allowed.above)
             if value not in allowed:  # names
                 raise CoverlayError(f"{key} is {quoted(value)}; it must be one of: {', '.join(allowed)}")
-    return value  # the generator looks at it itself
+    return value  # the generator checks it itself

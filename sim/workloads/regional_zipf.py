@@ -90,7 +90,7 @@ def _sides(rng: np.random.Generator, d: int, longest: float, bounds: Any) -> Int
     before = sum(math.log(side) for side in sides)
     beyond = np.maximum(0.0, np.maximum(low - (off + rest + before), off + rest + before - high))
     odd = np.abs(np.log(one) - wanted)
-    beyond[odd > _PAIR_SPREAD] += longest  # a shape that nobody would call random: only if nothing else fits
+    beyond[odd > _PAIR_SPREAD] += longest  # an extreme shape: only if nothing else fits
     best = int(np.lexsort((odd, np.round(beyond, 9)))[0])
     return rng.permutation(np.array([*sides, one[best], other[best]]))
 

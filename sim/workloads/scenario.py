@@ -57,7 +57,7 @@ def popularity(count: int, skew: float) -> Floats:
 
 
 def rounded(value: float, step: float) -> float:
-    """To the nearest step: people ask for round numbers, which is why their wishes cover each other."""
+    """To the nearest step: people ask for round numbers, and so their wishes cover each other."""
     return round(round(value / step) * step, 6) + 0.0
 
 

@@ -1,8 +1,8 @@
-"""What one pass over a trace table leaves: its rows, counted by everything that any metric tells apart.
+"""What one pass over a trace table yields: its rows, counted by every key that some metric distinguishes.
 
 A `Count` says which keys and which amounts a row has. Rows with the same keys are folded into one, first within each
 part of a table, on whatever machine reads it, then across the parts of a run. Folding is the same both times, so it
-does not matter how a table is cut up. A few thousand rows per run come out; all metrics are worked out from these.
+does not matter how a table is divided. The result is a few thousand rows per run; all metrics are computed from these.
 
 Several tables may feed one count: rows that sampling left out come from the `_rest` tables, already added up.
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, NDArray[Any]]
 LABELS = {"kind", "outcome"}  # keys that are words
-RUNS_AT_ONCE = 16  # whose period of publication a process remembers
+RUNS_AT_ONCE = 16  # a process caches the publication period of as many runs
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Count:
     name: str
     keys: tuple[str, ...]
     amounts: tuple[str, ...]
-    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: nobody will ask in this run
+    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: this run does not need it
     least: tuple[str, ...] = ()  # columns of which the smallest value is kept,
     most: tuple[str, ...] = ()  # and the largest
 
@@ -89,7 +89,7 @@ class Counted:
 
 
 def parameter(run: Run, section: str, name: str) -> Any:
-    """What the experiment of a run says; None where it does not."""
+    """A setting of a run's experiment; None where it has none."""
     return (run.parameters.get(section) or {}).get(name)
 
 

@@ -6,7 +6,7 @@ cover, and a dormant subscription waits for an advertisement. They count neither
 only their search cost does. Decisions that sampling left out count through `decisions_rest`.
 
 A search that found a cover knows that there is one, whether or not anybody asked what an exact one would say
-(`covering.recall`). So covers that were missed are known only where every check says whether there was one.
+(`covering.recall`). So missed covers are known only where every check says whether there was one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _rest(rows: Rows) -> pa.Table:
 
 
 def _amounts(rows: Rows, count: pa.Array) -> pa.Table:
-    # Emulated searches count probes by the trillion: their sum need not fit in 64 bits.
+    # Emulated searches count trillions of probes: their sum may not fit in 64 bits.
     work = {name: rows[name].cast(pa.float64(), safe=False) for name in _WORK}
     volume, took = in_units(rows["volume"], SHARE_UNIT), in_units(rows["took"], WORK_UNIT)
     return pa.table({**{name: rows[name] for name in _KEYS}, "count": count, **work, "volume": volume, "took": took})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from analysis.spark.metrics.counts import Counted
 
-Values = Mapping[str, float | None]  # by metric; None where a run has nothing to say
+Values = Mapping[str, float | None]  # by metric; None where it is unknown
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Job:
-    """Metrics that are worked out together."""
+    """Metrics that are computed together."""
 
     compute: Callable[[Counted], Values]
     metrics: tuple[Metric, ...]

@@ -1,7 +1,7 @@
 """Deliveries: how many, over how many hops, how fast; and how long a link's messages waited.
 
-Percentiles come from counts of buckets (broker/trace/buckets.py): within 0.4 % of the value at that rank. Rows need
-neither be sorted nor brought together on one machine.
+Percentiles come from counts of buckets (broker/trace/buckets.py): within 0.4 % of the value at that rank. Rows are
+neither sorted nor collected on one machine.
 """
 
 from __future__ import annotations

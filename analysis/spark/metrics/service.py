@@ -1,12 +1,12 @@
-"""Service: how busy brokers are, how long messages wait for them, and what the time goes into.
+"""Service: how busy brokers are, how long messages wait for them, and what they spend their time on.
 
 Only where `broker.service` takes time. The shares are known where it is `work` (see broker/work.py): searching covers,
 holding events against neighbours' tables, matching a broker's own subscriptions; what is left is messages and bytes.
 
 The load is what events ask of a broker, whenever it gets to it: the time it served them and the answers and awards
 about them, and what control messages were sent meanwhile, against the time in which they were published. From 1 on it
-has more work than time, and its queue grows for as long as events come at that rate. sim/capacity/load.py has the same
-for a search that cannot wait for Spark.
+has more work than time, and its queue grows for as long as events come at that rate. sim/capacity/load.py computes the
+same for a search that cannot wait for Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
 
-MUST_BE_ZERO must be 0 in every run. Losses while a subscription was still on its
-way, or because a bounded queue was full or something had failed, are expected consequences of the scenario
-and are counted apart.
+MUST_BE_ZERO must be 0 in every run. Losses while a subscription was still on its way, because a bounded queue was full,
+or because something had failed are expected in such a scenario and are counted apart.
 """
 
 from __future__ import annotations
