@@ -21,7 +21,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, Thr
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,23 +117,19 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> Swee
     with only_one(out) as lock:
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")
-        result = SweepResult()
         todo = [run for run in plan.runs if not (options.resume and _is_complete(run_folder(out, run)))]
         todo.sort(key=_turn)
-        result.kept = len(plan.runs) - len(todo)
-        options.progress(result.kept, len(plan.runs))
-        shares = multiprocessing.RawArray("d", max(1, len(todo)))  # in memory that the processes of this sweep share
-        done = result.kept
-        watch = _Watch(shares, lambda: options.progress(done + sum(shares), len(plan.runs)), options.begun)
-        with closing(_attempts(todo, out, options, lock, watch)) as attempts:
-            for done, attempt in enumerate(attempts, result.kept + 1):
+        result = SweepResult(kept=len(plan.runs) - len(todo))
+        executing = _Executing(todo, out, options, lock, result.kept)
+        executing.report()
+        with closing(executing.attempts()) as attempts:
+            for attempt in attempts:
                 if isinstance(attempt, Outcome):
                     result.outcomes.append(attempt)
                 elif attempt.unwritable:
                     raise CannotWrite(attempt.message)
                 else:
                     result.failures.append(attempt)
-                options.progress(done, len(plan.runs))
     return result
 
 
@@ -143,83 +138,111 @@ def _turn(run: PlannedRun) -> tuple[int, int]:
     return run.experiment.workload.subscriptions, run.experiment.seeds.index(run.seed)
 
 
-@dataclass
-class _Watch:
-    """What passes within runs: a share per run, and whom to tell."""
+class _Executing:
+    """The runs of a sweep that are missing: executed somewhere, with a report on how far they are."""
 
-    shares: Any
-    tick: Callable[[], None]
-    begun: Callable[[], None]
-    told: float = 0.0
+    def __init__(self, runs: list[PlannedRun], out: Path, options: SweepOptions, lock: int, kept: int) -> None:
+        self._runs, self._out, self._options, self._lock = runs, out, options, lock
+        self._slots = {run.run_id: slot for slot, run in enumerate(runs)}
+        self._shares = multiprocessing.RawArray("d", max(1, len(runs)))  # of each run, in memory that processes share
+        self._done, self._total, self._reported = kept, kept + len(runs), 0.0
 
-    def tell(self, slot: int, share: float) -> None:
-        """Of a run in this process."""
-        self.shares[slot] = min(share, 1.0)
-        now = time.monotonic()
-        if now - self.told > TICK:
-            self.told = now
-            self.tick()
+    def report(self) -> None:
+        self._options.progress(self._done + sum(self._shares), self._total)
 
-
-def _attempts(
-    runs: list[PlannedRun], out: Path, options: SweepOptions, lock: int, watch: _Watch
-) -> Generator[Attempt, None, None]:
-    if options.spark_master is not None and runs:
-        yield from _on_spark(runs, out, options.spark_master, watch)
-    elif options.jobs == 1 or len(runs) <= 1:
-        watch.begun()
-        for slot, run in enumerate(runs):
-            attempt = _attempt(run, out, partial(watch.tell, slot))
-            watch.shares[slot] = 0.0
+    def attempts(self) -> Generator[Attempt, None, None]:
+        """One attempt per run, as they end."""
+        if self._options.spark_master is not None and self._runs:
+            found = self._on_spark(self._options.spark_master)
+        elif self._options.jobs == 1 or len(self._runs) <= 1:
+            found = self._in_this_process()
+        else:
+            found = self._on_cores(min(self._options.jobs, len(self._runs)))
+        for run, attempt in found:
+            self._shares[self._slots[run.run_id]] = 0.0
+            self._done += 1
             yield attempt
-    else:
-        yield from _on_cores(runs, out, min(options.jobs, len(runs)), lock, watch)
+            self.report()
 
+    def _in_this_process(self) -> Iterator[tuple[PlannedRun, Attempt]]:
+        self._options.begun()
+        for slot, run in enumerate(self._runs):
 
-def _on_cores(runs: list[PlannedRun], out: Path, jobs: int, lock: int, watch: _Watch) -> Iterator[Attempt]:
-    """At most `jobs` runs are under way, so that when a process dies few come into question."""
-    waiting = list(reversed(runs))
-    slots = {run.run_id: slot for slot, run in enumerate(runs)}
-    begun = False
-    while waiting:
-        suspects: list[PlannedRun] = []
-        with _pool(jobs, lock, watch.shares) as pool:
-            under_way: dict[Future[Attempt], PlannedRun] = {}
-            while (waiting and not suspects) or under_way:
-                while waiting and not suspects and len(under_way) < jobs:
-                    run = waiting.pop()
-                    try:
-                        under_way[pool.submit(_attempt_in_worker, run, out, slots[run.run_id])] = run
-                    except BrokenProcessPool:
-                        suspects.append(run)
-                if not begun:
-                    begun = True
-                    watch.begun()
-                finished, _ = wait(under_way, timeout=TICK, return_when=FIRST_COMPLETED)
-                if not finished:
-                    watch.tick()
-                for future in finished:
-                    run = under_way.pop(future)
-                    watch.shares[slots[run.run_id]] = 0.0
-                    try:
-                        yield future.result()
-                    except BrokenProcessPool:
-                        suspects.append(run)
-        for run in suspects:
-            yield _alone(run, out, lock, watch.shares)
+            def tell(share: float, slot: int = slot) -> None:
+                self._shares[slot] = min(share, 1.0)
+                now = time.monotonic()
+                if now - self._reported > TICK:
+                    self._reported = now
+                    self.report()
 
+            yield run, _attempt(run, self._out, tell)
 
-def _alone(run: PlannedRun, out: Path, lock: int, shares: Any) -> Attempt:
-    """One run in a process of its own: if that dies, it was this run's fault."""
-    with _pool(1, lock, shares) as pool:
-        try:
-            return pool.submit(_attempt, run, out).result()
-        except BrokenProcessPool:
-            return Failure(run, DIED, is_input=False)
+    def _on_cores(self, jobs: int) -> Iterator[tuple[PlannedRun, Attempt]]:
+        """At most `jobs` runs are under way: when a process dies, one of these few was the cause."""
+        waiting = list(reversed(self._runs))
+        begun = False
+        while waiting:
+            suspects: list[PlannedRun] = []
+            with self._pool(jobs) as pool:
+                under_way: dict[Future[Attempt], PlannedRun] = {}
+                while (waiting and not suspects) or under_way:
+                    while waiting and not suspects and len(under_way) < jobs:
+                        run = waiting.pop()
+                        try:
+                            future = pool.submit(_attempt_in_worker, run, self._out, self._slots[run.run_id])
+                            under_way[future] = run
+                        except BrokenProcessPool:
+                            suspects.append(run)
+                    if not begun:
+                        begun = True
+                        self._options.begun()
+                    finished, _ = wait(under_way, timeout=TICK, return_when=FIRST_COMPLETED)
+                    if not finished:
+                        self.report()
+                    for future in finished:
+                        run = under_way.pop(future)
+                        try:
+                            yield run, future.result()
+                        except BrokenProcessPool:
+                            suspects.append(run)
+            yield from ((run, self._alone(run)) for run in suspects)
 
+    def _alone(self, run: PlannedRun) -> Attempt:
+        """One run in a process of its own: if that dies, it was this run's fault."""
+        with self._pool(1) as pool:
+            try:
+                return pool.submit(_attempt, run, self._out).result()
+            except BrokenProcessPool:
+                return Failure(run, DIED, is_input=False)
 
-def _pool(jobs: int, lock: int, shares: Any) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=(os.getpid(), lock, shares))
+    def _pool(self, jobs: int) -> ProcessPoolExecutor:
+        known = os.getpid(), self._lock, self._shares
+        return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=known)
+
+    def _on_spark(self, master: str) -> Iterator[tuple[PlannedRun, Attempt]]:
+        """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
+
+        A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver
+        then hears of every run as it ends. As many are under way as the cluster has cores.
+        """
+        from analysis.spark.session import context  # starting a JVM is slow and needs Java: only when asked for
+
+        spark = context(master)
+        folder = self._out.resolve()
+
+        def submit(run: PlannedRun) -> tuple[PlannedRun, Attempt]:
+            try:
+                found: list[Attempt] = spark.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
+            except Exception as error:  # py4j wraps whatever happened on the cluster
+                return run, Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
+            return run, found[0]
+
+        with ThreadPoolExecutor(max(1, min(spark.defaultParallelism, len(self._runs)))) as pool:
+            left = {pool.submit(submit, run) for run in self._runs}
+            while left:
+                finished, left = wait(left, timeout=TICK, return_when=FIRST_COMPLETED)
+                self.report()
+                yield from (future.result() for future in finished)
 
 
 def _begin_worker(parent: int, lock: int, shares: Any) -> None:
@@ -243,32 +266,6 @@ def _attempt_in_worker(run: PlannedRun, out: Path, slot: int) -> Attempt:
         _shares[slot] = min(share, 1.0)
 
     return _attempt(run, out, tell)
-
-
-def _on_spark(runs: list[PlannedRun], out: Path, master: str, watch: _Watch) -> Iterator[Attempt]:
-    """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
-
-    A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver then
-    hears of every run as it ends. As many are under way as the cluster has cores.
-    """
-    from analysis.spark.session import context  # starting a JVM is slow and needs Java: only when asked for
-
-    spark = context(master)
-    folder = out.resolve()
-
-    def submit(run: PlannedRun) -> Attempt:
-        try:
-            found: list[Attempt] = spark.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
-        except Exception as error:  # py4j wraps whatever happened on the cluster
-            return Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
-        return found[0]
-
-    with ThreadPoolExecutor(max(1, min(spark.defaultParallelism, len(runs)))) as pool:
-        left = {pool.submit(submit, run) for run in runs}
-        while left:
-            finished, left = wait(left, timeout=TICK, return_when=FIRST_COMPLETED)
-            watch.tick()
-            yield from (future.result() for future in finished)
 
 
 def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
