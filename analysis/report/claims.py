@@ -64,8 +64,8 @@ class Claim:
     beside: Mapping[str, Reading] = field(default_factory=dict)  # the same, measured in other ways
     overhead: str = ""  # of the calls, subtracted from times
     date: str = ""  # of the measurement
-    load: float = 0.0  # of the machine meanwhile: runnable processes, this one included
-    seconds: float = 0.0  # what measuring took, together with the claims of the same measurement
+    load: float | None = None  # of the machine meanwhile: runnable processes, this one included; None: not recorded
+    seconds: float | None = None  # what measuring took, together with the claims of the same measurement
     figure: str | None = None  # a picture file: absolute, or relative to the output or the document's folder
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Made:
-    """How the claims of one document were measured."""
+    """One run that measured claims of a document."""
 
     date: str
     machine: str
@@ -98,7 +98,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Ledger:
-    made: Mapping[str, Made]  # document → how
+    made: Mapping[str, Sequence[Made]]  # document → the runs that its claims come from, the last one last
     claims: Sequence[Claim]
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ def numeral(value: float, digits: int) -> str:
 def write_ledger(ledger: Ledger, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "made": {document: asdict(made) for document, made in ledger.made.items()},
+        "made": {document: [asdict(run) for run in runs] for document, runs in ledger.made.items()},
         "claims": [asdict(claim) for claim in ledger.claims],
     }
     replace_text(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -138,7 +138,7 @@ def read_ledger(path: Path) -> Ledger:
     """An earlier `claims.json`."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        made = {document: Made(**row) for document, row in found["made"].items()}
+        made = {document: [Made(**run) for run in runs] for document, runs in found["made"].items()}
         return Ledger(made, [_claim(row) for row in found["claims"]])
     except OSError as error:
         raise CoverlayError(f"{path} cannot be read: {error.strerror}") from error

@@ -78,11 +78,19 @@ def render(ledger: Ledger, out: Path) -> str:
 
 def _how(claim: Claim) -> str:
     """Seeds, date, time taken and, where it was high, the load of the machine."""
-    return ", ".join(
-        [f"{claim.seeds} seed{'s' if claim.seeds > 1 else ''}"] * (claim.seeds > 0)
-        + [claim.date[:16].replace("T", " "), f"{claim.seconds:,.1f} s"] * bool(claim.date)
-        + [f"machine busy: load {claim.load:.1f}"] * (claim.load >= BUSY)
-    )
+    if claim.verdict == NOT_RUN:
+        return ""
+    said = [
+        f"{claim.seeds} seed{'s' if claim.seeds > 1 else ''}" if claim.seeds else "",
+        claim.date[:16].replace("T", " ") if claim.date else "date not recorded",
+        "" if claim.seconds is None else f"{claim.seconds:,.1f} s",
+        f"machine busy: {high}" if (high := _high_load(claim)) else "",
+    ]
+    return ", ".join(filter(None, said))
+
+
+def _high_load(claim: Claim) -> str:
+    return f"load {claim.load:.1f}" if claim.load is not None and claim.load >= BUSY else ""
 
 
 def _why(claim: Claim) -> str:
@@ -123,9 +131,9 @@ def markdown(ledger: Ledger) -> str:
     parts = [_counts(ledger.claims)]
     for document, claims in ledger.documents().items():
         parts += [f"### {document}: {TITLES.get(document, document)}", _counts(claims)]
-        if made := ledger.made.get(document):
-            when = made.date[:16].replace("T", " ")
-            parts.append(f"Measured until {when} on {made.machine} by `{made.command}`, {made.seconds:,.0f} s in all.")
+        for run in ledger.made.get(document, ()):
+            when = run.date[:16].replace("T", " ")
+            parts.append(f"Measured until {when} on {run.machine} by `{run.command}`, {run.seconds:,.0f} s in all.")
         rows = ["| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
         rows += ["| " + " | ".join(_escaped(cell) for cell in _cells(claim)) + " |" for claim in claims]
         parts.append("\n".join(rows))
@@ -138,7 +146,7 @@ def _counts(claims: Any) -> str:
 
 def _cells(claim: Claim) -> list[str]:
     ours = [claim.ours, *(f"{basis}: {r.ours} ({r.verdict})" for basis, r in claim.beside.items())]
-    busy = f" (load {claim.load:.1f})" if claim.load >= BUSY else ""
+    busy = f" ({high})" if (high := _high_load(claim)) else ""
     reason = [_why(claim), *(f"{basis} disagree" for basis in claim.disagrees)]
     return [
         f"`{claim.id}`",

@@ -112,6 +112,9 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument(
         "document", nargs="?", choices=[*verbs.documents(), "all"], help="which document, or all of them"
     )
+    reproduce.add_argument(
+        "--figures", metavar="NAMES", help="only these figures of it, with commas between; a wrong name lists them all"
+    )
     reproduce.add_argument("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
     reproduce.add_argument(
         "--out",

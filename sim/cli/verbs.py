@@ -252,17 +252,20 @@ def reproduce(options: argparse.Namespace) -> int:
 
     if options.document is None and options.compare is None and options.ledger is None:
         raise CoverlayError(f"name a document ({', '.join(documents())}) or all of them (all)")
+    if options.figures is not None and options.document in (None, "all"):
+        raise CoverlayError("--figures is about one document: name it")
+    figures = [name.strip() for name in options.figures.split(",")] if options.figures is not None else []
     earlier = read_ledger(options.compare) if options.compare is not None else None
     chosen = documents() if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
-        complain(ledgers.coming(document, options.quick))
+        complain(ledgers.coming(document, options.quick, figures))
     # A run of hours is ended by `timeout` or `kill` as well as by a key: what was judged is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
                 document, options.out, update, quick=options.quick, resume=options.resume,
-                seeds=options.seeds, most_load=options.most_load,
+                seeds=options.seeds, most_load=options.most_load, figures=figures,
             )  # fmt: skip
     shown = chosen or ledgers.measured_in(options.out)
     if chosen:

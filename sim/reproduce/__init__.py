@@ -1,7 +1,7 @@
 """Reproductions: a source document's tables and figures, with a verdict per claim.
 
-A document listed here has a table of claims, `sim.reproduce.tables.<document>`, and a module with `run(sheet)`, which
-measures and judges every one of them. Modules are imported only when used.
+A document listed here has a table of claims, `sim.reproduce.tables.<document>`, and a module with `steps(sheet)`,
+which measure and judge every one of them. Modules are imported only when used.
 
 tables            what each document says: id, claim, published figure, rule, and what it rests on
 rules             how a number per seed becomes a verdict

@@ -22,7 +22,7 @@ from sim.reproduce.ibm04_storage import figure5, storage_claims
 from sim.reproduce.measure import WARM_UP, Bout, measure, net
 from sim.reproduce.rules import ACCOUNTED, ALLOCATED, TIME
 from sim.reproduce.series import Series, Swept
-from sim.reproduce.sheet import Sheet
+from sim.reproduce.sheet import Sheet, Steps
 
 _CELLS = 300_000_000  # list cells we allow: 2.4 GB, where the paper's machine ran out of memory
 _SEARCHES = 10_000  # random ones, as in the paper
@@ -30,8 +30,11 @@ NEAR = ("LCI", "LCI-BC", "LCI-BV", "LCI-BV(DT)", "Dlist", "IS-lists")  # those t
 FAR = ("LCI-BC", "LCI-BV", "LCI-BV(DT)", "IS-lists")  # and 6(b) and 7(b)
 
 
-def run(sheet: Sheet) -> None:
-    figure5(sheet)
+def steps(sheet: Sheet) -> Steps:
+    return {"fig5": partial(figure5, sheet), "fig6-7": partial(_figures6and7, sheet)}
+
+
+def _figures6and7(sheet: Sheet) -> None:
     words = beside(sheet)
     sizes = tuple(1000 * 4**i for i in range(4)) if sheet.quick else tuple(1000 * 2**i for i in range(11))
     near = _swept(sheet, "a", MODERATE, sizes, NEAR)

@@ -8,6 +8,8 @@ icdcs07_worth.py what approximation is worth.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import covering
@@ -18,16 +20,17 @@ from covering.curve.zorder import ZorderIndex
 from sim.reproduce import icdcs07_bounds, icdcs07_worth
 from sim.reproduce import icdcs07_figures as figures
 from sim.reproduce.icdcs07_measure import key_of
-from sim.reproduce.sheet import Cause, Sheet
+from sim.reproduce.sheet import Cause, Sheet, Steps
 
 ONCE = "as on the slides"
 
 
-def run(sheet: Sheet) -> None:
-    sheet.progress("worked examples")
-    examples(sheet)
-    icdcs07_bounds.run(sheet)
-    icdcs07_worth.run(sheet)
+def steps(sheet: Sheet) -> Steps:
+    return {
+        "examples": partial(examples, sheet),
+        "bounds": partial(icdcs07_bounds.run, sheet),
+        "worth": partial(icdcs07_worth.run, sheet),
+    }
 
 
 def answer(sheet: Sheet, id: str, right: bool, detail: str, size: str = ONCE, figure: str = "") -> None:
@@ -37,6 +40,7 @@ def answer(sheet: Sheet, id: str, right: bool, detail: str, size: str = ONCE, fi
 
 
 def examples(sheet: Sheet) -> None:
+    sheet.progress("worked examples")
     picture = figures.decompositions(sheet.out)
     _subscriptions(sheet)
     _dominance(sheet)

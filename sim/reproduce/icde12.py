@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from sim.reproduce import icde12_parts
 from sim.reproduce.measure import CLOCK, WARM_UP, Bout, operations
 from sim.reproduce.rules import COUNTS
 from sim.reproduce.series import Series, Swept, growth, most_saved, saved
-from sim.reproduce.sheet import Cause, Sheet
+from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.workloads.begen import Begen, Expressions, begen, dblp_like
 from topk.sparse import METHODS, build, from_predicates
 from topk.sparse.be.star import AS_PUBLISHED
@@ -41,22 +41,29 @@ _CAPACITIES = (5, 20, 160)  # of an l-node, Table II(a)
 Ks = Mapping[str, Sequence[int | None]]
 
 
-def run(sheet: Sheet) -> None:
+def steps(sheet: Sheet) -> Steps:
     """Sizes as in Table III; with `quick` a fiftieth."""
     small = Begen(subscriptions=20_000 if sheet.quick else 100_000, events=WARM_UP + (20 if sheet.quick else 1000))
     large = replace(small, subscriptions=20_000 if sheet.quick else 1_000_000)
     sheet.size = f"{_size(small)}; dimensions, Figures 8 and 9: {large.subscriptions:,}"
-    _capacity(sheet, small)
-    macro = {}
-    for d in _DISTRIBUTIONS:
-        macro[d] = _macro(sheet, replace(small, distribution=d), large.subscriptions)
-        _overall(sheet, d, macro[d])
-        _by_cardinality(sheet, d, macro[d]["cardinality"])
-    _by_cluster(sheet, macro)
-    _construction(sheet, large)
-    _by_size(sheet, small, large.subscriptions)
-    _by_probability(sheet, large)
-    icde12_parts.report(sheet, small)
+
+    @cache
+    def macro(d: str) -> dict[str, Swept]:
+        return _macro(sheet, replace(small, distribution=d), large.subscriptions)
+
+    def figures6and7(d: str) -> None:
+        _overall(sheet, d, macro(d))
+        _by_cardinality(sheet, d, macro(d)["cardinality"])
+
+    return {
+        "capacity": partial(_capacity, sheet, small),
+        **{f"fig-6-7-{d}": partial(figures6and7, d) for d in _DISTRIBUTIONS},
+        "clusters": lambda: _by_cluster(sheet, {d: macro(d) for d in _DISTRIBUTIONS}),
+        "construction": partial(_construction, sheet, large),
+        "fig-8": partial(_by_size, sheet, small, large.subscriptions),
+        "fig-9": partial(_by_probability, sheet, large),
+        "ablations": partial(icde12_parts.report, sheet, small),
+    }
 
 
 def bout(workload: Expressions, names: Sequence[str], ks: Ks | None = None, **options: Any) -> Bout:

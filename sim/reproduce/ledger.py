@@ -18,10 +18,10 @@ from shutil import rmtree
 
 from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_ledger, replace_text, write_ledger
 from analysis.report.claims_page import markdown, verdict_table
-from coverlay import CoverlayError
+from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
 from sim.reproduce import DOCUMENTS, POINTS
-from sim.reproduce.sheet import SAID, Sheet, not_run
+from sim.reproduce.sheet import SAID, Sheet, Steps, not_run
 from sim.reproduce.tables import declared
 
 SHIPPED = Path(__file__).parents[2] / "docs" / LEDGER  # beside the sources; an installed package has none
@@ -39,35 +39,44 @@ def reproduce(
     resume: bool = False,
     seeds: int | None = None,
     most_load: float | None = None,
+    figures: Sequence[str] = (),
 ) -> None:
-    """Measure a document into `<out>/<document>`; what was judged before an interruption is kept."""
+    """Measure a document, or only these figures, into `<out>/<document>`.
+
+    Claims of other figures, and those that an interrupted run has not come to, are kept as they were.
+    """
     folder = out / document
-    if not resume:
+    sheet = Sheet(document, folder, progress, quick, seeds, most_load, again=not resume)
+    steps: Steps = import_module(DOCUMENTS[document]).steps(sheet)
+    for name in figures:
+        if name not in steps:
+            raise unknown_name(f"figure of {document}", name, steps)
+    if not resume and not figures:
         rmtree(folder / POINTS / ("quick" if quick else "full"), ignore_errors=True)
     # What it can be repeated by; where it was written to and what was resumed changes nothing.
     command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
-    sheet = Sheet(document, folder, progress, quick, seeds, most_load)
+    command += f" --figures {','.join(figures)}" * bool(figures)
     try:
-        import_module(DOCUMENTS[document]).run(sheet)
-        sheet.finish()
+        for name in figures or steps:
+            steps[name]()
+        if not figures:
+            sheet.finish()
     finally:
-        _keep(folder / LEDGER, sheet, command, fresh=not resume)
+        _keep(folder / LEDGER, sheet, command, fresh=not resume and not figures)
 
 
 def _keep(file: Path, sheet: Sheet, command: str, fresh: bool) -> None:
     """Put what was judged in the place of what was there."""
-    claims: dict[str, Claim] = {}
-    if file.exists() and not fresh:
-        claims = {claim.id: claim for claim in read_ledger(file).claims}
-    claims |= {claim.id: claim for claim in sheet.claims}
-    now = datetime.now().astimezone().isoformat(timespec="minutes")
-    made = Made(now, machine(), command, round(sheet.seconds, 1))
-    write_ledger(Ledger({sheet.document: made}, [claims[id] for id in sheet.told if id in claims]), file)
+    made = Made(datetime.now().astimezone().isoformat(timespec="minutes"), machine(), command, round(sheet.seconds, 1))
+    judged = {claim.id: claim for claim in sheet.claims}
+    claims = [judged.get(id) or not_run(sheet.document, told) for id, told in sheet.told.items()]
+    found = Ledger({sheet.document: [made]}, claims)
+    write_ledger(_over(read_ledger(file), found) if file.exists() and not fresh else found, file)
 
 
 def collected(out: Path, documents: Sequence[str]) -> Ledger:
     """Everything that was measured in a folder, and "not run" for what these documents declare beside it."""
-    made: dict[str, Made] = {}
+    made: dict[str, Sequence[Made]] = {}
     claims: list[Claim] = []
     for document in documents:
         found: dict[str, Claim] = {}
@@ -99,24 +108,32 @@ def ship(ledger: Ledger, docs: Path) -> None:
 
 def _over(old: Ledger, new: Ledger) -> Ledger:
     """The new ledger, with the old claims where it has none, unless their document now says something else."""
-    before = {(claim.document, claim.id): claim for claim in old.claims}
+    before = {(claim.document, claim.id): claim for claim in old.claims if claim.verdict != NOT_RUN}
 
     def chosen(claim: Claim) -> Claim:
         was = before.get((claim.document, claim.id))
         same = was is not None and all(getattr(was, name) == getattr(claim, name) for name in SAID)
         return was if was is not None and same and claim.verdict == NOT_RUN else claim
 
-    return Ledger({**old.made, **new.made}, [chosen(claim) for claim in new.claims])
+    claims = [chosen(claim) for claim in new.claims]
+    made = {document: list(runs) for document, runs in new.made.items()}
+    for document in {claim.document for claim, now in zip(claims, new.claims, strict=True) if claim is not now}:
+        again = {(run.command, run.machine) for run in made.get(document, ())}
+        earlier = [run for run in old.made.get(document, ()) if (run.command, run.machine) not in again]
+        made[document] = [*earlier, *made.get(document, ())]
+    return Ledger({document: made[document] for document in sorted(made)}, claims)
 
 
-def coming(document: str, quick: bool) -> str:
+def coming(document: str, quick: bool, figures: Sequence[str] = ()) -> str:
     """What a run of a document will do, and how long that took where it is known."""
     size = "smaller sizes, one seed" if quick else "full size"
+    if figures:
+        return f"{document}: {', '.join(figures)}, {size}"
     said = f"{document}: {len(declared(document))} claims, {size}"
-    if quick or not SHIPPED.exists():
+    runs = [] if quick or not SHIPPED.exists() else read_ledger(SHIPPED).made.get(document, [])
+    if not runs:
         return said
-    made = read_ledger(SHIPPED).made.get(document)
-    return f"{said}; the run in {SHIPPED.name} took {made.seconds / 60:.0f} min on {made.machine}" if made else said
+    return f"{said}; those in {SHIPPED.name} took {sum(run.seconds for run in runs) / 60:.0f} min on {runs[-1].machine}"
 
 
 def machine() -> str:

@@ -24,6 +24,7 @@ from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
 
 SEEDS, QUICK_SEEDS = 3, 1
+Steps = Mapping[str, Callable[[], None]]  # what measures and judges one figure, or a few that belong together, by name
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,10 @@ class Sheet(Pictures):
         quick: bool = False,
         seeds: int | None = None,
         most_load: float | None = None,
+        again: bool = False,
     ) -> None:
-        """Points with times that were measured under more than `most_load` are measured again."""
+        """Points with times that were measured under more than `most_load` are measured again; with `again` all that
+        earlier runs have measured."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(1, 1 + (seeds or (QUICK_SEEDS if quick else SEEDS))))
@@ -58,6 +61,8 @@ class Sheet(Pictures):
         self.size = ""  # of what is measured, for claims that name none
         self.seconds = 0.0  # of all points, those of earlier runs included
         self._most_load = most_load
+        self._again = again
+        self._own: set[str] = set()  # points measured by this run
         self._points: list[dict[str, Any]] = []  # that the next claims rest on
         self._judged = False
         out.mkdir(parents=True, exist_ok=True)
@@ -71,19 +76,20 @@ class Sheet(Pictures):
         """
         file = self.out / POINTS / ("quick" if self.quick else "full") / f"{name}.json"
         point = json.loads(file.read_text()) if file.exists() else None
-        if point is None or self._too_busy(point):
+        if point is None or self._too_busy(point) or (self._again and name not in self._own):
             self.progress(f"{self.document}: {name}")
             load, started = os.getloadavg()[0], time.perf_counter()
             value = measure()
             point = {
                 "value": json.loads(json.dumps(value)),  # as it is read back: keys are strings
-                "date": datetime.now().astimezone().isoformat(timespec="minutes"),
+                "date": _now(),
                 "load": max(load, os.getloadavg()[0]),
                 "seconds": time.perf_counter() - started,
             }
             file.parent.mkdir(parents=True, exist_ok=True)
             with replaced_file(file) as unfinished:
                 unfinished.write_text(json.dumps(point))
+            self._own.add(name)
         if self._judged:
             self._points, self._judged = [], False
         self._points.append(point)
@@ -182,10 +188,13 @@ class Sheet(Pictures):
         return self.told[id]
 
     def _measured(self) -> dict[str, Any]:
+        """When the points of a claim were measured. One without points is worked out at once, under any load."""
         self._judged = True
+        if not self._points:
+            return {"date": _now()}
         return {
-            "date": max((point["date"] for point in self._points), default=""),
-            "load": round(max((point["load"] for point in self._points), default=0.0), 1),
+            "date": max(point["date"] for point in self._points),
+            "load": round(max(point["load"] for point in self._points), 1),
             "seconds": round(sum(point["seconds"] for point in self._points), 1),
         }
 
@@ -194,6 +203,10 @@ class Sheet(Pictures):
             raise CoverlayError(f"claim {self.document}/{claim.id} was judged twice")
         self.claims.append(claim)
         return claim
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="minutes")
 
 
 def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, float]]:

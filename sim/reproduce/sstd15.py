@@ -18,7 +18,7 @@ from typing import Any
 from sim.reproduce.measure import LEAST, WARM_UP, Bout, measure, net, operations
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.series import Series, Swept, growth, next_best
-from sim.reproduce.sheet import Cause, Sheet
+from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.reproduce.tables.sstd15 import DISTRIBUTIONS, FACTORS, OTHER_ALPHAS
 from sim.workloads.located import Located, located_events, located_workload
 from topk.places import PlacedIndex, build
@@ -30,18 +30,24 @@ SCAN, TAS, RT, RI, OURS = "SCAN", "TAS", "R^t-tree", "R^I-tree", "R^I-tree, ours
 _MOST_OF_OURS = 2_000_000  # subscriptions: a second tree beside the published one, of more, does not fit into 16 GB
 _K = 5
 EXAMINED = "subscriptions examined"
+OPENED, FINDING = "nodes opened", "operations to find them"
 _UNIFORM_ALPHA = 1.2  # where U(0, 1) is drawn on the axis of α's mean
 _ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", _UNIFORM_ALPHA: "U(0, 1)"}
 
 
-def run(sheet: Sheet) -> None:
-    """Figure by figure, so that a run that ends early has judged the figures before."""
+def steps(sheet: Sheet) -> Steps:
     base = Located(subscriptions=50_000 if sheet.quick else 2_000_000, events=WARM_UP + (20 if sheet.quick else 1000))
     sheet.size = f"{base.subscriptions:,} subscriptions where they are not varied, {base.events - WARM_UP:,} events"
-    for distribution in DISTRIBUTIONS:
-        for sweep in SWEEPS:
-            report(sheet, distribution, sweep, measured(sheet, sweep, replace(base, distribution=distribution)))
-        _space(sheet, replace(base, distribution=distribution))
+    found: dict[str, Callable[[], None]] = {}
+    for d in DISTRIBUTIONS:
+        here = replace(base, distribution=d)
+        found |= {f"{sweep.figure}-{d}": partial(_figure, sheet, sweep, here) for sweep in SWEEPS}
+        found[f"space-{d}"] = partial(_space, sheet, here)
+    return found
+
+
+def _figure(sheet: Sheet, sweep: Sweep, base: Located) -> None:
+    report(sheet, base.distribution, sweep, measured(sheet, sweep, base))
 
 
 @dataclass(frozen=True)
@@ -117,18 +123,28 @@ def _measure(point: Point) -> dict[str, dict[str, float]]:
     events = located_events(point.workload)
     work = {name: operations(index) for name, index in full.items()}
     bout = Bout(asks(full, point.k), events[WARM_UP:], events[:WARM_UP], asks(empty, point.k), work)
-    return {**measure(bout), EXAMINED: _examined(full, bout)}
+    return {**measure(bout), **_spent(full, bout)}
 
 
-def _examined(indexes: Mapping[str, PlacedIndex], bout: Bout) -> dict[str, float]:
-    """Subscriptions held against an event: what bounds are for. Operations have what the bounds take as well."""
-    found = {}
+def _spent(indexes: Mapping[str, PlacedIndex], bout: Bout) -> dict[str, dict[str, float]]:
+    """What operations go into, per event: subscriptions held against it, nodes opened, and the operations that find
+    those subscriptions instead of holding their predicates against the event: bounds, queues and heads of lists."""
+    few = bout.warm_up[:LEAST]
+    found: dict[str, dict[str, float]] = {EXAMINED: {}, OPENED: {}, FINDING: {}}
     for name, index in indexes.items():
-        before, few = index.stats.entries, bout.warm_up[:LEAST]
+        before = _counted(index)
         for event in few:
             bout.asks[name](event)
-        found[name] = (index.stats.entries - before) / len(few)
+        for what, now in _counted(index).items():
+            found[what][name] = (now - before[what]) / len(few)
+        predicates = index.placed.rows.length[: len(index)].mean()  # of a subscription
+        found[FINDING][name] -= predicates * found[EXAMINED][name]
+    found[FINDING].pop(OURS, None)  # it does not hold all that it looks at against the event
     return found
+
+
+def _counted(index: PlacedIndex) -> dict[str, float]:
+    return {EXAMINED: index.stats.entries, OPENED: index.stats.nodes, FINDING: operations(index)()}
 
 
 @lru_cache(maxsize=1)  # points that differ in events or k alone follow each other

@@ -20,7 +20,7 @@ import topk
 from sim.reproduce.measure import WARM_UP, Bout, operations
 from sim.reproduce.rules import COUNTS
 from sim.reproduce.series import Series, Swept
-from sim.reproduce.sheet import Cause, Sheet
+from sim.reproduce.sheet import Cause, Sheet, Steps
 from sim.reproduce.vldb08_beside import beside
 from sim.reproduce.vldb08_data import AWAY, NAMES, K, behind, entries_of, generate, nothing, one_dimension
 from sim.reproduce.vldb08_figure6 import figure6
@@ -31,10 +31,14 @@ _MEMORY = 8 << 30  # bytes an index may take before it is left out
 _PER_INTERVAL = 170  # bytes of a segment tree per interval and dimension, about
 
 
-def run(sheet: Sheet) -> None:
-    for part in (table2, figure6, figures7and8, figure9):
-        part(sheet)
-    beside(sheet, NAMES, one_dimension, nothing())
+def steps(sheet: Sheet) -> Steps:
+    return {
+        "table2": partial(table2, sheet),
+        "fig6": partial(figure6, sheet),
+        "fig7-8": partial(figures7and8, sheet),
+        "fig9": partial(figure9, sheet),
+        "beside": lambda: beside(sheet, NAMES, one_dimension, nothing()),
+    }
 
 
 # ---- Table 2 --------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def claim(**changes: Any) -> Claim:
 
 
 def of(*claims: Claim) -> Ledger:
-    return Ledger({"vldb08": Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)}, claims)
+    return Ledger({"vldb08": [Made("2026-11-17", "a machine", "coverlay reproduce vldb08", 7.0)]}, claims)
 
 
 FAILED: dict[str, Any] = {"verdict": "does not hold", "reason": "memory is faster now", "evidence": {"misses": 3.0}}

@@ -58,7 +58,8 @@ def test_the_near_face_of_a_rectangle_that_joins_is_not_apart():
 @pytest.mark.slow
 def test_whole_reproduction(tmp_path):
     sheet = Sheet("icdcs07", tmp_path, lambda _: None, quick=True)
-    icdcs07.run(sheet)
+    for step in icdcs07.steps(sheet).values():
+        step()
     claims = {claim.id: claim for claim in sheet.finish()}
     assert claims["safety"].verdict == HOLDS
     assert claims["works-without"].verdict == HOLDS

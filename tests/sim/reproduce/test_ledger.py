@@ -15,7 +15,7 @@ from sim.cli.main import main
 from sim.reproduce import DOCUMENTS, ledger, measure, sheet, tables
 from sim.reproduce.measure import Bout
 from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
-from sim.reproduce.sheet import Cause, Sheet
+from sim.reproduce.sheet import Cause, Sheet, Steps
 
 DOCS = Path(__file__).parents[3] / "docs"
 TOLD = table(
@@ -55,7 +55,7 @@ def test_the_ledger_that_ships_has_exactly_the_declared_claims() -> None:
             told.basis,
         ), claim.id
         assert claim.verdict == NOT_RUN or (claim.size and claim.document in shipped.made)
-        assert claim.verdict == NOT_RUN or "--quick" not in shipped.made[claim.document].command
+        assert claim.verdict == NOT_RUN or all("--quick" not in run.command for run in shipped.made[claim.document])
 
 
 def test_the_page_that_ships_is_written_from_the_ledger(tmp_path: Path) -> None:
@@ -215,12 +215,17 @@ class Document:
     def __init__(self, interrupted: bool, factor: float) -> None:
         self.interrupted, self.factor = interrupted, factor
 
-    def run(self, made_up: Sheet) -> None:
-        made_up.judge("cheaper", [made_up.kept("p", lambda: self.factor)], WHY, size="n = 1")
-        if self.interrupted:
-            raise KeyboardInterrupt
-        made_up.judge("faster", [4.0], WHY, size="n = 1")
-        made_up.judge("right", [1.0], WHY, size="n = 1")
+    def steps(self, made_up: Sheet) -> Steps:
+        def cheaper() -> None:
+            made_up.judge("cheaper", [made_up.kept("p", lambda: self.factor)], WHY, size="n = 1")
+            if self.interrupted:
+                raise KeyboardInterrupt
+
+        def others() -> None:
+            made_up.judge("faster", [4.0], WHY, size="n = 1")
+            made_up.judge("right", [1.0], WHY, size="n = 1")
+
+        return {"fig-1": cheaper, "fig-2": others}
 
 
 def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
@@ -245,13 +250,53 @@ def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
     assert verdicts(whole) == [HOLDS, HOLDS, HOLDS], "the point was measured before"
     again = run(True, 0.5, resume=True)
     assert verdicts(again) == [HOLDS, HOLDS, HOLDS], "the others stay as they were"
-    assert again.made["vldb08"].command == "coverlay reproduce vldb08"
+    assert [run.command for run in again.made["vldb08"]] == ["coverlay reproduce vldb08"]
     afresh = run(False, 0.5, resume=False)
     assert verdicts(afresh) == [HOLDS, FAILS, HOLDS]
     assert changes(whole, afresh) == [("vldb08", "cheaper", "holds (2×)", "does not hold (0.5×)")]
     assert changes(Ledger({}, []), Ledger({}, [whole.claims[0]])) == [
         ("vldb08", "faster", "no such claim", "holds (4×)")
     ]
+
+
+def test_some_figures_can_be_measured_and_the_claims_of_others_stay(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ledger, "declared", lambda document: TOLD)
+
+    def run(factor: float, *more: str) -> int:
+        monkeypatch.setattr(ledger, "import_module", lambda name: Document(False, factor))
+        return main(["reproduce", "vldb08", "--out", str(tmp_path), *more])
+
+    def found() -> Ledger:
+        return ledger.collected(tmp_path, ["vldb08"])
+
+    assert run(2.0, "--figures", "fig-2") == 0
+    assert [claim.verdict for claim in found().claims] == [HOLDS, NOT_RUN, HOLDS]
+    others = [found().claims[i] for i in (0, 2)]
+    assert run(2.0, "--figures", "fig-1") == 0
+    assert [claim.verdict for claim in found().claims] == [HOLDS, HOLDS, HOLDS]
+    assert [found().claims[i] for i in (0, 2)] == others
+    command = "coverlay reproduce vldb08 --figures"
+    assert [made.command for made in found().made["vldb08"]] == [f"{command} fig-2", f"{command} fig-1"]
+    assert run(0.5, "--figures", "fig-1", "--resume") == 0
+    assert found().claims[1].verdict == HOLDS, "its point was measured before"
+    assert run(0.5, "--figures", "fig-1") == 0
+    assert found().claims[1].verdict == FAILS, "it is measured again"
+    assert [found().claims[i] for i in (0, 2)] == others
+    assert len(found().made["vldb08"]) == 2, "the same run, made again"
+    capsys.readouterr()
+    for wrong, said in (("fig-3", "unknown figure of vldb08 'fig-3'; there are: fig-1, fig-2"), ("", "''")):
+        assert run(2.0, "--figures", wrong) == 2
+        assert said in capsys.readouterr().err
+    assert main(["reproduce", "all", "--out", str(tmp_path), "--figures", "fig-1"]) == 2
+    assert "--figures is about one document" in capsys.readouterr().err
+
+
+def test_what_is_worked_out_at_once_has_a_date_and_neither_load_nor_seconds(made_up: Sheet) -> None:
+    claim = made_up.judge("right", [1.0], WHY, size="n = 1")
+    assert claim.date
+    assert (claim.load, claim.seconds) == (None, None)
 
 
 def test_an_upper_bound_shows_its_unit() -> None:
