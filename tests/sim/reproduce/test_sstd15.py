@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from analysis.report.claims import FAILS, MORE
 from sim.reproduce.rules import COUNTS, TIME
 from sim.reproduce.sheet import Sheet, Swept
-from sim.reproduce.sstd15 import RI, RT, SCAN, SWEEPS, TAS, report
+from sim.reproduce.sstd15 import SWEEPS, report
+from sim.reproduce.sstd15_ablations import VARIANTS, grouped
+from sim.reproduce.sstd15_causes import EXAMINED, FINDING, RI, RT, SCAN, TAS, changed, compared
 from sim.workloads.located import Located, located_events, located_workload
+from topk.places import build
 
 
 def test_equal_points_of_different_figures_are_measured_once():
@@ -38,10 +44,54 @@ def test_verdicts_follow_the_measurements(tmp_path, distribution, speed, expecte
         xs = [point.x for point in sweep.points(Located(distribution=distribution), quick=True)]
         others = {name: {x: 100.0 for x in xs} for name in (SCAN, TAS, RT)}
         series = {**others, RI: {x: 100.0 / speed for x in xs}}
-        swept = Swept({TIME: [series] * 3, COUNTS: [others | {RI: others[TAS]}] * 3})
+        same = [others | {RI: others[TAS]}] * 3
+        swept = Swept({TIME: [series] * 3, COUNTS: same, EXAMINED: same, FINDING: same})
         report(sheet, distribution, sweep, swept)
     factors = [claim for claim in sheet.claims if claim.published.endswith("×")]
     assert len(factors) == 5 + 3 + 1
     assert {claim.verdict for claim in factors} == {expected}
-    assert all((claim.disagrees == [COUNTS]) == (expected == MORE) for claim in factors), "counts show no difference"
+    assert all((claim.disagrees == [COUNTS, EXAMINED]) == (expected == MORE) for claim in factors), (
+        "counts show no difference"
+    )
     assert all((tmp_path / f"{sweep.figure}-{distribution}.png").exists() for sweep in SWEEPS)
+
+
+def test_a_reason_names_what_was_counted():
+    def swept(**amounts: tuple[float, float]) -> Swept:
+        return Swept(
+            {
+                basis: [{name: {1.0: own, 2.0: own} for name, own in zip((RI, TAS), amounts[key], strict=True)}]
+                for basis, key in ((TIME, "ms"), (COUNTS, "counts"), (EXAMINED, "examined"), (FINDING, "finding"))
+            }
+        )
+
+    found = swept(ms=(2.0, 1.0), counts=(20_000.0, 5_000.0), examined=(100.0, 900.0), finding=(19_000.0, 1_000.0))
+    why = compared(found, (TAS,), ())
+    assert (
+        "R^I-tree examines 100 subscriptions per event and takes 20,000 operations, 95 % of them to find these"
+        in why.text
+    )
+    assert (why.measured["TAS, subscriptions examined"], why.measured["R^I-tree, ns per operation"]) == (900.0, 100.0)
+    assert "R^I-tree has 1 times the operations" in changed(found, (RI,), ()).text
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_of_the_data_are_whole_workloads(variant):
+    p = Located(subscriptions=300, events=4, dimensions=60, event_size=6, distribution="zipf")
+    made = VARIANTS[variant](p)
+    assert (len(made.catalogue), len(made.events)) == (300, 4)
+    assert made.catalogue.dimensions == 60
+    expressions = made.catalogue.expressions
+    sums = np.add.reduceat(expressions.weights, expressions.offsets[:-1])
+    assert np.allclose(sums, 1.0), "Definition 1"
+    slow, fast = build("scan", made.catalogue), build("ri-tree-paper", made.catalogue)
+    for event in made.events:
+        assert slow.top(event.event, event.place, 5) == fast.top(event.event, event.place, 5)
+
+
+def test_groups_of_attributes_are_not_mixed():
+    made = grouped(Located(subscriptions=50, events=4, dimensions=60, event_size=6))
+    expressions = made.catalogue.expressions
+    rows = [expressions.attributes[a:b] for a, b in pairwise(expressions.offsets)]
+    for named in [*rows, *(event.event.attributes for event in made.events)]:
+        assert len(set((named // 20).tolist())) == 1
