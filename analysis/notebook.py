@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.report import advisor, chosen, summary
+from analysis.report import advisor, shown_settings, summary
 from analysis.report.sentences import brief
 from analysis.report.summary import Summary
 from analysis.report.table import table as shown_table
@@ -102,12 +102,12 @@ def _folder(given: Results) -> Path:
 
 def as_html(results: Summary) -> str:
     """What a notebook shows of results: the answer in words, the table, and where the page is."""
-    points = chosen.rows(results, ())
+    points = shown_settings.rows(results, ())
     shown = shown_table(results, points=points)
     head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
     notes = [f"Note: {warning}." for warning in results.warnings]
-    words = " ".join([*brief(results), chosen.left_out(results, points), *notes])
+    words = " ".join([*brief(results), shown_settings.left_out(results, points), *notes])
     page = results.out / "report.html"
     where = f"page: {page}" if page.is_file() else f"`coverlay report {results.out}` writes the page"
     body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -20,16 +20,16 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.report import chosen, plots
+from analysis.report import plots, shown_settings
 from analysis.report.advisor import advise
 from analysis.report.answers import answer
 from analysis.report.assets import asset
 from analysis.report.cards import cards, truth_card
-from analysis.report.data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
+from analysis.report.page_data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
 from analysis.report.sentences import about_truth, brief
@@ -68,9 +68,9 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     asked = asked or Asked()
     findings = Findings(summary, read_told(summary.out), asked.thresholds, asked.profiles)
     told, cases, answered = findings.told, findings.cases, answer(findings)
-    large, many = chosen.is_large(summary), len(cases) > MANY
-    listed = chosen.rows(summary, cases)
-    pictured = chosen.pictures(listed)
+    large, many = shown_settings.is_large(summary), len(cases) > MANY
+    listed = shown_settings.rows(summary, cases)
+    pictured = shown_settings.pictures(listed)
     runs, warnings = _runs(summary, pictured)
     toml = _toml(summary.out)
     notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
@@ -93,7 +93,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "answer_charts": answer_charts(answered),
         "alike": alike,
         "loads": drawn,
-        "loads_left_out": chosen.left_out(summary, drawn, "settings, those with an overloaded broker first"),
+        "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),
         "long": LONG,
         "stories": "\n".join(told.stories),
         "replays": data.get("replays", []),
@@ -103,13 +103,13 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "warnings": list(dict.fromkeys(notes)),
         "large": len(summary.order) if large else 0,
         "table": summary_table(summary, answered, listed),
-        "rows_left_out": chosen.left_out(summary, listed),
+        "rows_left_out": shown_settings.left_out(summary, listed),
         "points": bool(data["points"]),
         "bounds": len(data["study"]),
         "intervals": bool((summary.points["n"] > 1).any()),
         "charts": data["charts"],
         "overlays": nets,
-        "overlays_left_out": chosen.left_out(summary, nets),
+        "overlays_left_out": shown_settings.left_out(summary, nets),
         "differences": difference_table(summary, listed),
         "misses": missed_covers(summary),
         "metrics": list(CATALOGUE.values()),
@@ -124,9 +124,9 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
     """As many as there are pictures for; overloaded brokers come first where that is not all."""
-    if len(busy) <= chosen.MOST_PICTURES:
+    if len(busy) <= shown_settings.MOST_PICTURES:
         return busy
-    return sorted(busy, key=lambda load: not load.overloaded)[: chosen.MOST_PICTURES]
+    return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]
 
 
 def _load_data(drawn: Sequence[Load]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _repeating_section(summary: Summary, toml: str, sample: Run | None) -> dict[
         "parameters": _pretty(sample.parameters if sample else {}),
         "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
         "runs": len(summary.runs),
-        "hashes": trace_hashes(summary) if len(summary.runs) <= chosen.MOST_RUNS else [],
+        "hashes": trace_hashes(summary) if len(summary.runs) <= shown_settings.MOST_RUNS else [],
         "version": __version__,
     }
 

@@ -201,7 +201,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _print_summary(summary: Any) -> None:
-    from analysis.report import chosen
+    from analysis.report import shown_settings
     from analysis.report.advisor import advise
     from analysis.report.page import said_first
     from analysis.report.sentences import NO_PROCESSING, without_processing
@@ -215,10 +215,10 @@ def _print_summary(summary: Any) -> None:
         for headers, rows in in_text(cases):
             print_table(headers, rows)
     else:
-        points = chosen.rows(summary, cases)
+        points = shown_settings.rows(summary, cases)
         shown = table(summary, table_metrics(summary, answered.metrics), QUOTED_METRICS, points)
         print_table(list(shown.headers), [list(row) for row in shown.rows])
-        if left := chosen.left_out(summary, points):
+        if left := shown_settings.left_out(summary, points):
             say(left)
     for line in sentences:
         say(line)

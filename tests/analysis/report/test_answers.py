@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from analysis.report.answers import ANSWERS, answer, in_general
-from analysis.report.data import bounded, charts_that_differ
 from analysis.report.findings import Findings, differing, differs, same_everywhere
 from analysis.report.overlay_data import CLOSE, spread
+from analysis.report.page_data import bounded, charts_that_differ
 from analysis.report.sentences import about_latency
 from analysis.report.summary import Summary
 from analysis.report.table import table_metrics

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.report import chosen
+from analysis.report import shown_settings
 from analysis.report.page import render
 from analysis.report.study import study
 from analysis.report.study_text import END, write_into
@@ -46,14 +46,14 @@ def page(large: Summary) -> str:
 
 def test_of_a_large_sweep_the_settings_that_verdicts_name_are_listed(large: Summary) -> None:
     cases = study(large)
-    points = chosen.rows(large, cases)
+    points = shown_settings.rows(large, cases)
     assert {json.loads(point)["covering.method"] for point in points} == {"auto", "budget"}
     assert len(points) == 2 * len(cases) == 60
     assert len(table(large, points=points).rows) == 60
-    assert chosen.left_out(large, points) == "60 of 180 settings; results/summary.csv has all."
-    assert len(chosen.rows(large, ())) == chosen.MOST_ROWS
-    assert len(chosen.pictures(points)) == chosen.MOST_PICTURES
-    assert chosen.pictures(points[:2]) == points[:2]
+    assert shown_settings.left_out(large, points) == "60 of 180 settings; results/summary.csv has all."
+    assert len(shown_settings.rows(large, ())) == shown_settings.MOST_ROWS
+    assert len(shown_settings.pictures(points)) == shown_settings.MOST_PICTURES
+    assert shown_settings.pictures(points[:2]) == points[:2]
 
 
 def test_a_large_page_has_a_grid_one_workload_at_a_time_and_no_line_per_setting(page: str) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.report.advisor import Advice
-from analysis.report.chosen import is_large
 from analysis.report.findings import Answer, differs, same_everywhere
 from analysis.report.numbers import value_text
 from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
+from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
 from analysis.report.study_words import bound_rows, columns, row_texts, sentence, shape
 from analysis.report.summary import Summary, is_covering
