@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test mutants test-slow test-bounds lint java clean
+.PHONY: setup demo test quick-tests mutants test-slow test-bounds lint java clean
 
 setup: $(READY) java
 
@@ -41,8 +41,13 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+# At the same time: tests that start Spark or wait for a process leave a core idle for moments.
+test: setup
+	@$(MAKE) --no-print-directory -j 2 lint quick-tests
+
+# Bytecode is written whatever the environment says: a hundred processes of the tests would compile the sources again.
+quick-tests: setup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 # Plants small faults one at a time in a copy of the tree; each must make a quick test fail. At most an hour.
 mutants: setup

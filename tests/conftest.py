@@ -1,8 +1,10 @@
-"""One Spark session for all tests of a process."""
+"""One Spark session for all tests of a process, and the order in which two workers share the files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +12,53 @@ import pytest
 from analysis.spark.java import find_java
 from coverlay import CoverlayError
 
+# Two workers begin at the two ends. What compiles the same kernels is side by side and at one end, what starts Spark or
+# processes that need kernels of both comes later, when they are compiled, and short files are in the middle.
+ORDER = (
+    "covering",
+    "broker",
+    "sim/compiled",
+    "sim/experiment",
+    "sim/capacity",
+    "routing",
+    "broker/language",
+    "sim",
+    "mutants",
+    "analysis",
+    "docs",
+    "kernels",
+    "sim/reproduce",
+    "sim/bench",
+    "broker/test_matching_methods.py",
+    "topk",
+)
+
+
+@cache
+def _place(file: Path) -> int:
+    """Where a file is in the order: the longest name that fits decides; in the middle if none does."""
+    name = file.relative_to(Path(__file__).parent)
+    fitting = [known for known in ORDER if name.is_relative_to(known)]
+    return ORDER.index(max(fitting, key=len, default="sim"))
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start Spark first: they take longest, and one at the end would keep a single worker busy."""
-    long = {item.path for item in items if item.get_closest_marker("spark")}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: _place(item.path))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    class FromBothEnds(LoadFileScheduling):
+        """Every other worker takes files from the end: they do not compile the same kernels at the same time."""
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if self.nodes.index(node) % 2:
+                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
+
+    return FromBothEnds(config, log)
 
 
 @pytest.fixture(scope="session")

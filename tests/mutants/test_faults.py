@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.mutants.faults import Fault, functions, load, planted, test_files
+from tests.mutants.faults import Fault, Place, functions, load, planted, test_files
 
 FAULTS = load()
-KNOWN = functions()
-TESTS = test_files()
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, list[Place]]:
+    return functions()
+
+
+@pytest.fixture(scope="module")
+def tests() -> dict[str, list[Path]]:
+    return test_files()
 
 
 def test_there_are_many_and_their_names_differ() -> None:
@@ -17,7 +27,9 @@ def test_there_are_many_and_their_names_differ() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_fault_fits_its_function_and_names_one_test(fault: Fault) -> None:
-    file, text = planted(fault, KNOWN)
+def test_a_fault_fits_its_function_and_names_one_test(
+    fault: Fault, known: dict[str, list[Place]], tests: dict[str, list[Path]]
+) -> None:
+    file, text = planted(fault, known)
     assert text != file.read_text()
-    assert len(TESTS.get(fault.test, [])) == 1, f"{fault.test} is defined in {TESTS.get(fault.test, [])}"
+    assert len(tests.get(fault.test, [])) == 1, f"{fault.test} is defined in {tests.get(fault.test, [])}"
