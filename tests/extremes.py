@@ -45,7 +45,7 @@ FINITE = (
 )
 IDS = (-(2**63), -(2**63) + 1, -(2**53) - 1, -1, 0, 1, 7, 2**31, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1)
 
-QUICK, MANY = 40, 2000
+QUICK, MANY = 20, 2000
 DRAWS = pytest.mark.parametrize("draws", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
 
 

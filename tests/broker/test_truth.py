@@ -180,7 +180,7 @@ def play(network: Network, story) -> None:
 
 
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=networks, story=steps)
 def test_nothing_is_ever_lost(strategy, method, epsilon, drawn, story):
     play(build(strategy, method, epsilon, drawn), story)

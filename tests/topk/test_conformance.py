@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,23 +15,29 @@ from coverlay import CoverlayError
 from tests.topk import oracles
 
 ONE_DIMENSIONAL = {"canopy"}
-EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
 SIDES = st.one_of(COORDINATES, st.just(np.inf))
 
 
-def build(name: str, catalogue: topk.Catalogue, semantics: str, **more: object) -> topk.TopKIndex:
-    """The method with small options wherever it has them."""
-    options = dict(more)
-    for option, value in SMALL.items():
+@cache
+def small_options(name: str) -> dict[str, int]:
+    """Those that the method has."""
+
+    def has(option: str) -> bool:
         try:
-            topk.create(name, topk.Catalogue.empty(1), **{option: value})
+            topk.create(name, topk.Catalogue.empty(1), **{option: SMALL[option]})
         except CoverlayError:
-            continue
-        options[option] = value
-    return topk.create(name, catalogue, semantics=semantics, **options)
+            return False
+        return True
+
+    return {option: value for option, value in SMALL.items() if has(option)}
+
+
+def build(name: str, catalogue: topk.Catalogue, semantics: str, **more: object) -> topk.TopKIndex:
+    return topk.create(name, catalogue, semantics=semantics, **{**more, **small_options(name)})
 
 
 @st.composite

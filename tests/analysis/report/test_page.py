@@ -315,7 +315,8 @@ def test_pictures_of_the_page_and_a_print(path: Path, tmp_path: Path) -> None:
         picture = tmp_path / f"{number}.png"
         browse(tmp_path, *options, "--window-size=1280,2000", f"--screenshot={picture}", path.as_uri())
         pixels = matplotlib.image.imread(picture)[..., :3]
-        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 50, "more than a blank page"
+        colours = (pixels * 255).astype(int) @ [1 << 16, 1 << 8, 1]
+        assert len(np.unique(colours)) > 50, "more than a blank page"
         brightness.append(pixels.mean())
     assert brightness[1] < 0.35 < 0.85 < brightness[0]
     browse(tmp_path, f"--print-to-pdf={tmp_path / 'print.pdf'}", path.as_uri())

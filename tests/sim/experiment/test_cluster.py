@@ -50,6 +50,8 @@ CAPACITY = {
     "broker": {"service": {"kind": "constant", "value": 0.5}},
 }
 PATIENCE = 120  # seconds for a JVM to start on a busy machine
+# Of every Java process, executors included: an optimising compiler would mostly compile code that runs once.
+SHORT_LIVED = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
 @dataclass
@@ -76,12 +78,11 @@ class Daemon:
 
         home = Path(pyspark.__file__).parent
         environment = {
-            **os.environ,
+            **SHORT_LIVED,
             "JAVA_HOME": str(find_java()),
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
             "PYSPARK_PYTHON": sys.executable,
         }
         self.log = folder / f"{name}.log"
@@ -143,7 +144,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def coverlay(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: a session cannot change its master."""
     command = [sys.executable, "-m", "sim.cli.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=5 * PATIENCE, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=5 * PATIENCE, check=False, env=SHORT_LIVED)
 
 
 def results(out: Path) -> dict[str, pd.DataFrame]:

@@ -25,7 +25,8 @@ TINY = {
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_experiment_runs_small_and_loses_nothing(name):
-    runs = load(name, SMALL).runs
+    """On the reference engine; tests/sim/compiled holds the other against it, on the same experiments."""
+    runs = load(name, [*SMALL, 'run.engine="simpy"']).runs
     step = max(1, len(runs) // 8)  # a spread of the points; all of them take minutes
     for run in runs[::step]:
         tables, _ = simulate(run)
