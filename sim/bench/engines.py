@@ -21,9 +21,9 @@ from typing import Any
 
 from broker import trace
 from sim.bench import Progress, Row, verdict
+from sim.experiment.build import overlay_of, ready_of, workload_of
 from sim.experiment.engines import ENGINES, Ready, compiled_engine
 from sim.experiment.plan import PlannedRun, load, plan
-from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.experiment.sweep import SweepOptions, run_sweep
 from sim.random_streams import streams
 

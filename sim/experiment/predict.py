@@ -27,7 +27,10 @@ from broker.trace.schema import SCHEMAS
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, shortest_paths, spanning
 from routing.strategies import make_ledger, strategy
+from sim.experiment.build import overlay_of, settings_of, timeline_of, workload_of
 from sim.experiment.config import Experiment
+from sim.experiment.engines import filter_of, held_share
+from sim.experiment.oracle import Truth, judged_share
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
 from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, Timeline
@@ -83,10 +86,6 @@ class Prediction:
 
 def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     """The size of one run; the overlay and a small part of the workload are built to tell."""
-    from sim.experiment.engines import held_share
-    from sim.experiment.oracle import judged_share
-    from sim.experiment.runner import overlay_of, timeline_of
-
     stream = streams(seed)
     overlay = overlay_of(experiment, stream)
     workload, subscriptions, events = _sample(experiment, stream)
@@ -162,9 +161,6 @@ def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
 
 def _count_forwarded(experiment: Experiment, workload: Workload) -> tuple[Floats, Floats]:
     """Points of the curve: the sample cut into equal parts, the mean number of messages per part."""
-    from sim.experiment.engines import filter_of
-    from sim.experiment.runner import settings_of
-
     options = settings_of(experiment, workload).routing
     active = experiment.routing.mode == "active"  # what is covered later is taken back: one more message
     filters = [filter_of(workload, row) for row in range(len(workload.lo))]
@@ -234,8 +230,6 @@ def _trees(experiment: Experiment, overlay: Overlay) -> tuple[list[Tree], float]
 
 def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]:
     """The first rows of the workload, and how many subscriptions and events there are in all."""
-    from sim.experiment.runner import workload_of
-
     section = experiment.workload
     if section.from_files:
         whole = workload_of(experiment, stream)
@@ -274,8 +268,6 @@ def _lives(timeline: Timeline, count: int, subscriptions: int) -> tuple[float, f
 
 def _match_shares(workload: Workload, semantics: str) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
-    from sim.experiment.oracle import Truth
-
     if not len(workload.lo):
         return np.zeros(len(workload.events))
     truth = Truth(workload, semantics)

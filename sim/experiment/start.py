@@ -14,13 +14,13 @@ from typing import Any
 from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError, did_you_mean, quoted
 from routing.overlay.graph import OVERLAYS
+from sim.experiment.build import check_files
 from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, assign, lookup
 from sim.experiment.effects import NoEffect
 from sim.experiment.keys import settings
 from sim.experiment.plan import Plan, changed, plan, to_toml, toml_value
 from sim.experiment.reference import ABSENT, TOP, Setting, by_section
-from sim.experiment.runner import check_files
 from sim.workloads.files import EVENT_EXTRAS, PARTS
 from sim.workloads.tables import Table
 

@@ -27,9 +27,10 @@ from typing import Any
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
 from coverlay import CoverlayError
+from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
-from sim.experiment.runner import RUNS_KEPT, Outcome, check_files, execute
+from sim.experiment.runner import RUNS_KEPT, Outcome, execute
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
 TICK = 0.25  # seconds between two looks at how far runs are

@@ -32,9 +32,10 @@ from broker.work import is_file, load_profile, shipped_profiles
 from covering.curve import theory
 from covering.curve.keys import Quantiser, greedy_bits, mirror
 from coverlay import CoverlayError
+from sim.experiment.build import workload_of
 from sim.experiment.config import Experiment
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load
-from sim.experiment.runner import RUNS_KEPT, workload_of
+from sim.experiment.runner import RUNS_KEPT
 from sim.random_streams import streams
 
 SAMPLE = 4000  # regions; the closed forms take about 0.15 ms each, and their means depend on a few thin regions

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from broker.trace.schema import NOBODY
+from sim.experiment.build import workload_of
 from sim.experiment.oracle import Truth
 from sim.experiment.plan import Plan, PlannedRun
-from sim.experiment.runner import workload_of
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
 from sim.tell.run_trace import RunTrace

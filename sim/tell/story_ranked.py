@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sim.experiment.build import settings_of
 from sim.experiment.oracle import Truth
 from sim.experiment.oracle_versions import Versions
 from sim.experiment.plan import PlannedRun
-from sim.experiment.runner import settings_of
 from sim.tell.explain_ranked import Place
 from sim.tell.run_trace import RunTrace
 from sim.tell.story import Ints, Story

@@ -29,8 +29,8 @@ from broker.trace.sampling import thin
 from broker.trace.schema import CLIENT, CRASH, RESTART
 from coverlay import CoverlayError
 from routing.overlay.trees import SHARED
+from sim.experiment.build import overlay_of, ready_of, workload_of
 from sim.experiment.engines import Look, Tell, nobody, run_simpy
-from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace
 

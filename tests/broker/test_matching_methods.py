@@ -14,8 +14,9 @@ import pytest
 import topk
 from coverlay import CoverlayError
 from sim.experiment import oracle
+from sim.experiment.build import workload_of
 from sim.experiment.plan import load, plan
-from sim.experiment.runner import simulate, workload_of
+from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from topk.places.distance import DEGREES, GREAT_CIRCLE, furthest
 

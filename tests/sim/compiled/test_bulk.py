@@ -10,9 +10,9 @@ import pytest
 from broker.network import Network
 from sim.compiled.engine import Engine
 from sim.compiled.records import SENT
+from sim.experiment.build import overlay_of, settings_of, workload_of
 from sim.experiment.engines import filter_of
 from sim.experiment.plan import plan
-from sim.experiment.runner import overlay_of, settings_of, workload_of
 from sim.random_streams import streams
 from sim.workloads.arrivals import schedule
 

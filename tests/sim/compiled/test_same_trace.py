@@ -17,10 +17,11 @@ from covering.curve.keys import greedy_bits
 from coverlay import CoverlayError
 from sim.compiled.covers_emulated import WIDEST
 from sim.compiled.engine import FIRST_ROWS
+from sim.experiment.build import workload_of
 from sim.experiment.engines import FEW_MESSAGES, engine_for
 from sim.experiment.plan import PlannedRun, load, plan, shipped
 from sim.experiment.predict import Prediction
-from sim.experiment.runner import simulate, workload_of
+from sim.experiment.runner import simulate
 from sim.random_streams import streams
 
 SMALL = {

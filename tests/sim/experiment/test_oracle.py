@@ -14,10 +14,11 @@ from routing.filter import Filter
 from routing.ledger import LinkLedger
 from routing.overlay.graph import build_overlay
 from sim.experiment import oracle
+from sim.experiment.build import workload_of
 from sim.experiment.engines import ENGINES, Ready
 from sim.experiment.oracle_paths import mergers
 from sim.experiment.plan import plan
-from sim.experiment.runner import simulate, workload_of
+from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 from sim.workloads.contract import from_filters

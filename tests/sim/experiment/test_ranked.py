@@ -10,10 +10,11 @@ from analysis.spark.verify import damages
 from broker import trace
 from coverlay import CoverlayError
 from sim.experiment import oracle
+from sim.experiment.build import workload_of
 from sim.experiment.config import parse
 from sim.experiment.effects import idle
 from sim.experiment.plan import plan
-from sim.experiment.runner import simulate, workload_of
+from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from sim.tell.explain import explain
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from broker.language.schema import Schema, degrees
 from broker.trace import MUST_BE_ZERO
 from sim.experiment import oracle
+from sim.experiment.build import overlay_of, ready_of
 from sim.experiment.config import parse
 from sim.experiment.engines import run_simpy
-from sim.experiment.runner import overlay_of, ready_of
 from sim.random_streams import streams
 from sim.workloads import Workload
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from broker.language import compile_subscription, parse_event, parse_subscription
+from sim.experiment.build import workload_of
 from sim.experiment.plan import load, plan
-from sim.experiment.runner import workload_of
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from broker.trace.schema import CLIENT
 from coverlay import CoverlayError
 from sim.cli.main import main
+from sim.experiment.build import overlay_of, ready_of, workload_of
 from sim.experiment.config import parse
 from sim.experiment.engines import Look, run_simpy
 from sim.experiment.plan import load, plan
-from sim.experiment.runner import overlay_of, ready_of, workload_of
 from sim.experiment.sweep import run_sweep
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from coverlay import CoverlayError
+from sim.experiment.build import check_files
 from sim.experiment.plan import load
-from sim.experiment.runner import check_files, simulate
+from sim.experiment.runner import simulate
 from sim.workloads import load_workload
 
 EDGES = "Berlin Prague 2\nPrague Wien 3\n"

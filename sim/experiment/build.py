@@ -1,0 +1,133 @@
+"""The parts of a run, built from an experiment: overlay, workload, settings of the brokers, timeline of the clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.network import Network, Settings
+from broker.ranked_visit import RankedRouting
+from broker.transport import LinkModel
+from routing.contract import RoutingOptions
+from routing.overlay.graph import Overlay, build_overlay, load_overlay
+from routing.rank import Rank
+from sim.experiment.config import Experiment
+from sim.experiment.config_methods import MatchingSection
+from sim.experiment.engines import Ready
+from sim.experiment.faults import check_faults, read_faults
+from sim.experiment.plan import PlannedRun
+from sim.random_streams import Stream, streams
+from sim.workloads import Workload, generate, load_workload
+from sim.workloads.arrivals import Timeline, schedule
+
+
+def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
+    section = experiment.overlay
+    if section.file is not None:
+        given = section.latency if "latency" in section.model_fields_set else None
+        attribute, floor = section.latency_attribute, section.latency_floor
+        return load_overlay(section.file, stream("overlay"), given, attribute, section.map, floor)
+    return build_overlay(
+        section.kind,
+        section.brokers,
+        stream("overlay"),
+        section.latency,
+        section.map,
+        section.latency_floor,
+        **section.options,
+    )
+
+
+def workload_of(experiment: Experiment, stream: Stream) -> Workload:
+    section = experiment.workload
+    if section.from_files:
+        overlay = overlay_of(experiment, stream)  # files may call brokers by name
+        return load_workload(section.subscriptions_file, section.events_file, experiment.schema_, overlay.called)
+    size = {"attributes": section.attributes, "subscriptions": section.subscriptions, "events": section.events}
+    return generate(section.kind, stream, **size, **section.options)
+
+
+def settings_of(experiment: Experiment, workload: Workload) -> Settings:
+    routing, covering, matching, broker = (
+        experiment.routing,
+        experiment.covering,
+        experiment.matching,
+        experiment.broker,
+    )
+    ranked = None
+    if experiment.network_wide and matching.k is not None:
+        ranked = RankedRouting(matching.k, routing.rank, routing.visit, routing.wave, routing.threshold)
+    options = RoutingOptions(
+        workload.schema.domain,
+        matching.semantics,
+        covering.method,
+        covering.epsilon,
+        covering.options,
+        workload.schema.integral,
+        routing.cover,
+        routing.merge_waste,
+        None if ranked is None or ranked.rank == "none" else _rank(matching, workload),
+        ranked.k if ranked is not None and ranked.rank == "skyband" else None,
+    )
+    return Settings(
+        routing=options,
+        trees=routing.trees,
+        root=routing.root,
+        epsilon_per_level=tuple(covering.epsilon_per_level),
+        epsilon_per_link=covering.links(),
+        strategy=routing.strategy,
+        mode=routing.mode,
+        advertisements=routing.advertisements,
+        ask_exact=covering.recall,
+        kind=matching.kind,
+        place=workload.schema.place,
+        metric=matching.metric,
+        max_distance=matching.max_distance,
+        matcher=matching.method,
+        matcher_options=matching.options,
+        k=matching.k,
+        ranked=ranked,
+        service=broker.service.spec,
+        queue_capacity=broker.queue,
+        overflow=broker.overflow,
+        links=LinkModel(**experiment.links.model_dump()),
+    )
+
+
+def _rank(matching: MatchingSection, workload: Workload) -> Rank:
+    """What outranks what among the subscriptions of a workload."""
+    given = matching.kind == "boxes" and matching.semantics == "exact"
+    return Rank.of(workload.scores, workload.weights, given, matching.kind == "places")
+
+
+def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, overlay: Overlay) -> Timeline:
+    section = experiment.arrivals
+    where: dict[str, Any] = {"map": overlay.map, "spots": overlay.spots, "reranks": experiment.network_wide}
+    return schedule(section.kind, stream, workload, overlay.brokers, **where, **section.options)
+
+
+def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> Ready:
+    timeline = timeline_of(experiment, stream, workload, overlay)
+    return Ready(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
+
+
+def check_files(runs: list[PlannedRun]) -> None:
+    """Find what is wrong with input files before the first run: a sweep may reach the file in question hours later."""
+    seen = set()
+    for run in runs:
+        experiment = run.experiment
+        read = experiment.model_dump_json(include={"overlay", "workload", "schema_", "arrivals", "faults", "matching"})
+        if not run.inputs or read in seen:
+            continue
+        seen.add(read)
+        stream = streams(run.seed)
+        overlay, workload = overlay_of(experiment, stream), workload_of(_without_generated_rows(experiment), stream)
+        timeline_of(experiment, stream, workload, overlay)  # brokers that the files name exist
+        network = Network(overlay, settings_of(experiment, workload), stream)
+        if experiment.faults.file is not None:
+            check_faults(network, read_faults(experiment.faults.file, overlay.called))
+
+
+def _without_generated_rows(experiment: Experiment) -> Experiment:
+    """What is read from files stays; what is generated cannot be wrong and is left out."""
+    none = experiment.workload.model_copy(update={"subscriptions": 0, "events": 0})
+    return experiment.model_copy(update={"workload": none})
