@@ -6,18 +6,18 @@ cover sooner than descending. Below about a thousand entries both are the same f
 
 - start with `kdtree`;
 - every `REVIEW` checks, look at the share of hits and of updates since the last review: from `ATTRIBUTES`
-  attributes on, at least `MANY` hits and fewer updates than checks, go over to `packed`; below `FEW` hits,
-  or with more updates, back to `kdtree`, whose rebuilds are as cheap and whose misses cost less;
+  attributes on, with at least `MANY` hits and fewer updates than checks, change to `packed`; below `FEW` hits,
+  or with more updates, change back to `kdtree`, whose rebuilds are as cheap and whose misses cost less;
 - where most searches of the tree reach its cap and scan after all (adversarial input), `packed` does so at
-  once: go over for `STAY` reviews, then try the tree again.
+  once: change to it for `STAY` reviews, then try the tree again.
 
-Going over rebuilds once, the price of some thousand checks, hence not more often than every REVIEW checks.
-It takes no ε: of its two methods only the k-d tree does, and only where it is a tree, so that an ε would come and go
-with the choice.
+Changing the method rebuilds once, which costs as much as some thousand checks; so it happens at most every REVIEW
+checks.
+It takes no ε: of its two methods only the k-d tree does, so an ε would have an effect or not depending on the choice.
 
 It is exact, unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, the
 last `SAMPLE` checks are asked again of `budget`, where that would take less than half of what exact search takes. If it
-overlooks few enough of the covers, it goes over, and back when a later audit finds that it overlooks more. The share
+overlooks few enough of the covers, it is chosen, and dropped when a later audit finds that it overlooks more. The share
 is estimated from these checks, with one more missed than were, so that a few lucky ones prove nothing; it is no bound.
 """
 
@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covering.budget import BudgetIndex
-from covering.contract import CoveringIndex, Floats, Id
+from covering.contract import CoveringIndex, Floats
 from covering.kdtree import KdTreeIndex
 from covering.packed import PackedIndex
+from covering.slot_table import Id
 from covering.stats import Stats
 from coverlay import CoverlayError, Key
 
@@ -158,27 +159,27 @@ class AutoIndex(CoveringIndex):
             return
         if isinstance(self._inner, KdTreeIndex) and 2 * self._inner.fallbacks > recent.checks:
             self._stay = STAY
-            self._go_over(PackedIndex(self.domain))
+            self._change_to(PackedIndex(self.domain))
             return
         if self._stay:
             self._stay -= 1
             if not self._stay:
-                self._go_over(KdTreeIndex(self.domain))
+                self._change_to(KdTreeIndex(self.domain))
             return
         if isinstance(self._inner, KdTreeIndex):
             self._inner.fallbacks = 0
         if self.attributes < ATTRIBUTES:
             return
         if self.choice == "kdtree" and hits >= MANY and calm:
-            self._go_over(PackedIndex(self.domain))
+            self._change_to(PackedIndex(self.domain))
         elif self.choice == "packed" and (hits < FEW or not calm):
-            self._go_over(KdTreeIndex(self.domain))
+            self._change_to(KdTreeIndex(self.domain))
 
     def _audit(self, recent: Stats) -> None:
-        """Go over to the least budget that misses little and costs little, or back from one that misses too much."""
+        """Change to the least budget that misses little and costs little, or back from one that misses too much."""
         if isinstance(self._inner, BudgetIndex):
             if not self._misses_little(self._inner, self._with_all(PackedIndex(self.domain))):
-                self._go_over(KdTreeIndex(self.domain))
+                self._change_to(KdTreeIndex(self.domain))
             return
         probe = TREE_PROBE if isinstance(self._inner, KdTreeIndex) else BUDGET_PROBE
         takes = probe * recent.probes / recent.checks
@@ -187,7 +188,7 @@ class AutoIndex(CoveringIndex):
                 candidate = self._with_all(BudgetIndex(self.domain, budget=budget))
                 if self._misses_little(candidate, self._inner):
                     self._stay = 0
-                    self._go_over(candidate)
+                    self._change_to(candidate)
                     return
 
     def _misses_little(self, candidate: CoveringIndex, exact: CoveringIndex) -> bool:
@@ -207,7 +208,7 @@ class AutoIndex(CoveringIndex):
         other.add_many(ids, boxes)
         return other
 
-    def _go_over(self, other: CoveringIndex) -> None:
+    def _change_to(self, other: CoveringIndex) -> None:
         if not len(other):
             self._with_all(other)
         other.share_stats(self.stats)

@@ -9,8 +9,8 @@ find most covers, at a price that does not grow with the number of entries. What
    anywhere with the same chance: a query of width w_j lies in a side of width a_j with chance
    (a_j − w_j)⁺ / (1 − w_j) ≤ a_j, in box i hence with at most v_i, in any of those left out with at most their sum.
 
-`budget_for` turns the second around: the least B that misses at most ε. It needs all boxes at hand, so it is a function
-for who knows them and no option of an index that changes.
+`budget_for` turns the second around: the least B that misses at most ε. It needs all boxes, so it is a function and not
+an option of an index, whose boxes change.
 
 Structure: the first B places of `_slot_at`, with their points and words beside (the front), hold the largest boxes,
 largest first. A search ends at the first block of 64 whose largest box is smaller than the query, as in `packed`.
@@ -28,10 +28,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.contract import NO_SLOT, CoveringIndex, Floats, Id, Slots, checked_domain
+from covering.contract import NO_SLOT, CoveringIndex, Floats, Slots, checked_domain
 from covering.options import check_limit
 from covering.packed import find_largest_first, volumes
 from covering.packed_words import SCAN_BLOCK, Fields, pack_stored
+from covering.slot_table import Id
 from coverlay import Key
 
 BUDGET = 1024
@@ -69,7 +70,6 @@ class BudgetIndex(CoveringIndex):
         check_limit("budget", budget)
         self.budget = budget
         self._fields = Fields.of(self.domain)
-        self._one = np.empty(1, np.int64)
         self._waiting: Floats = np.empty(0)
         self._lay_out(np.empty(0, np.int64))
 
@@ -160,13 +160,7 @@ class BudgetIndex(CoveringIndex):
             self._waiting[following] = _ELSEWHERE
             self._put(following, volume, self._held)
 
-    def _search(self, query: Floats) -> int:
-        return int(self._search_into(query.reshape(1, -1), self._one)[0])
-
-    def _search_many(self, queries: Floats) -> Slots:
-        return self._search_into(queries, np.empty(len(queries), np.int64))
-
-    def _search_into(self, queries: Floats, found: Slots) -> Slots:
+    def _search_into(self, queries: Floats, found: Slots) -> None:
         _, probes = find_largest_first(self._state, self._held, self._held, queries, found)
         capped = 0
         if self._held < len(self):
@@ -176,7 +170,7 @@ class BudgetIndex(CoveringIndex):
         self.stats.probes += probes
         self.stats.capped += capped
         self.stats.volume += len(queries) - capped
-        return np.where(found < 0, NO_SLOT, self._slot_at[found])
+        found[:] = np.where(found < 0, NO_SLOT, self._slot_at[found])
 
     def _structure_bytes(self) -> int:
         return sum(a.nbytes for a in (self._slot_at, self._volumes, self._front, self._words, self._waiting))

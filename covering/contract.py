@@ -5,8 +5,8 @@ coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 
 every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
 slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
 
-A method derives from `CoveringIndex` and implements `_insert`, `_delete`, `_search`, `_search_covered`, and
-`_check` for the invariants of its own structure.
+A method derives from `CoveringIndex` and implements `_insert`, `_delete`, one of `_search` (a query) and `_search_into`
+(many), and `_check` for the invariants of its own structure; `_search_covered` where it knows better than a scan.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covering.slot_table import Ids
+from covering.slot_table import Id, Ids, ordered, plain, plain_all
 from covering.stats import Stats
 from coverlay import CoverlayError, kernel, quoted
 
-Id = Any  # any hashable; whole numbers are stored most compactly
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
@@ -104,6 +103,7 @@ class CoveringIndex(ABC):
         self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
         self._used = 0
         self._query = np.empty(2 * self.attributes)
+        self._row, self._one = self._query.reshape(1, -1), np.empty(1, np.int64)  # of a query as a batch of one
 
     # ---- what users call -------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class CoveringIndex(ABC):
 
     def add_many(self, ids: Sequence[Id] | NDArray[Any], boxes: ArrayLike) -> None:
         """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
-        points, ids = self._points_of(boxes), _plain_all(ids)
+        points, ids = self._points_of(boxes), plain_all(ids)
         if len(ids) != len(points):
             raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; there must be as many")
         if len(points) == 0:
@@ -242,13 +242,20 @@ class CoveringIndex(ABC):
     def _delete(self, slot: int) -> None:
         """`_points[slot]` is about to be emptied: take it out of the structure."""
 
-    @abstractmethod
     def _search(self, query: Floats) -> int:
         """A slot whose point dominates `query`, or NO_SLOT; counts probes, volume and so on in `stats`."""
+        self._search_into(self._row if query is self._query else query.reshape(1, -1), self._one)
+        return int(self._one[0])
+
+    def _search_into(self, queries: Floats, found: Slots) -> None:
+        """The same for each row of `queries`, into `found`."""
+        for i, query in enumerate(queries):
+            found[i] = self._search(query)
 
     def _search_many(self, queries: Floats) -> Slots:
-        """`_search` of each row."""
-        return np.fromiter((self._search(query) for query in queries), np.int64, len(queries))
+        found = np.empty(len(queries), np.int64)
+        self._search_into(queries, found)
+        return found
 
     def _search_covered(self, query: Floats) -> Slots:
         """All slots whose point `query` dominates. Unless a method knows better: one pass over all."""
@@ -341,40 +348,6 @@ class CoveringIndex(ABC):
 def _complaint(wrong: int, box: Floats) -> str:
     rule = "NaN is no bound" if wrong == _NAN else "lo must not exceed hi"
     return f"box {box.tolist()} is not valid: {rule}"
-
-
-def plain(id: Id) -> Id:
-    """Whole numbers as Python's, so that an id is one thing however it was handed in: 1, 1.0 or numpy's 1."""
-    if type(id) is int or isinstance(id, str):
-        return id
-    try:
-        hash(id)
-    except TypeError:
-        raise CoverlayError(f"id {quoted(id)} must be hashable: a number, a text or a tuple of them") from None
-    if id is None:
-        raise CoverlayError("None cannot be an id: it is the answer where there is no cover")
-    try:
-        whole = int(id)
-        return whole if whole == id else id
-    except (TypeError, ValueError, OverflowError):
-        return id
-
-
-def _plain_all(ids: Any) -> Any:
-    if isinstance(ids, range) or (isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu"):
-        return ids
-    try:
-        return [plain(id) for id in ids]
-    except TypeError:
-        raise CoverlayError(f"ids {quoted(ids)} must be a list or an array") from None
-
-
-def ordered(ids: list[Id]) -> list[Id]:
-    """Ascending if the ids compare with each other, else as they are."""
-    try:
-        return sorted(ids)
-    except TypeError:
-        return ids
 
 
 @kernel

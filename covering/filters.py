@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import covering
-from covering.contract import CoveringIndex, Floats, Id, ordered, plain
+from covering.contract import CoveringIndex, Floats
 from covering.residue import EMPTY, Residue
+from covering.slot_table import Id, ordered, plain
 from covering.stats import Stats, boxes_per_page, footprint, pages_and_trips
 from coverlay import CoverlayError
 
@@ -62,22 +63,24 @@ class FilterIndex:
         if id in self._where:
             raise CoverlayError(f"id {id!r} is already stored; remove it first")
         self._fits(residue)
-        parts = self._groups.get(group, {})
-        part = parts.get(residue)
+        part = self._groups.get(group, {}).get(residue)
         if part is None:
-            part = covering.create(self.method, self.domain, self.epsilon, **self.options)
-            part.share_stats(self.stats)
+            part = self._new_part()
         part.add(id, box)  # may refuse the box, so nothing is registered before
-        self._groups.setdefault(group, parts)[residue] = part
+        self._groups.setdefault(group, {})[residue] = part
         self._where[id] = (group, residue)
+
+    def _new_part(self) -> CoveringIndex:
+        part = covering.create(self.method, self.domain, self.epsilon, **self.options)
+        part.share_stats(self.stats)
+        return part
 
     def add_uncovered(self, ids: Sequence[Id], boxes: Floats, group: Hashable) -> list[Id | None]:
         """Store, in order, each box (without residue) that none stored before it covers; for each, who covers it."""
         parts = self._groups.setdefault(group, {})
         assert parts.keys() <= {EMPTY}, "what boxes do not say is not looked at"
         if EMPTY not in parts:
-            parts[EMPTY] = covering.create(self.method, self.domain, self.epsilon, **self.options)
-            parts[EMPTY].share_stats(self.stats)
+            parts[EMPTY] = self._new_part()
         found = parts[EMPTY].add_uncovered(ids, boxes)
         self._where.update((id, (group, EMPTY)) for id, cover in zip(ids, found, strict=True) if cover is None)
         return found

@@ -221,7 +221,6 @@ class KdTreeIndex(StaticWithTail):
         self.gives_up = node_budget is not None
         self.node_cap = node_cap if node_budget is None else node_budget
         self.fallbacks = 0  # searches that reached the cap and scanned
-        self._one = np.empty(1, np.int64)
         self._arrange_done()
         self._arrays_moved()
 
@@ -260,19 +259,10 @@ class KdTreeIndex(StaticWithTail):
             fields.guards,
         )
 
-    def _search(self, query: Floats) -> int:
-        return int(self._search_into(self._as_row(query), self._one))
-
-    def _search_many(self, queries: Floats) -> Slots:
-        slots = np.empty(len(queries), np.int64)
-        self._search_into(queries, slots)
-        return slots
-
-    def _search_into(self, queries: Floats, slots: Slots) -> int:
-        """Search for each query; the last slot."""
+    def _search_into(self, queries: Floats, found: Slots) -> None:
         cap, gives_up = self.node_cap, self.gives_up
-        slot, probes, skipped, reached = find_in_tree(
-            self._state, self._built, self._used, cap, gives_up, self.epsilon, queries, slots
+        _, probes, skipped, reached = find_in_tree(
+            self._state, self._built, self._used, cap, gives_up, self.epsilon, queries, found
         )
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
@@ -280,7 +270,6 @@ class KdTreeIndex(StaticWithTail):
             self.stats.capped += reached
         else:
             self.fallbacks += reached
-        return slot
 
     def _search_covered(self, query: Floats) -> Slots:
         covered: Slots = _find_covered(self._state, self._minima, self._built, self._used, query)

@@ -80,7 +80,6 @@ class PackedIndex(StaticWithTail):
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)
         self._largest: Floats = np.empty(0)  # volume of the first entry of each block of the static part
-        self._one = np.empty(1, np.int64)
         self._arrays_moved()
 
     def _arranged(self, points: Floats) -> Slots:
@@ -96,18 +95,10 @@ class PackedIndex(StaticWithTail):
         fields = self._fields
         self._state = (self._points, self._words, fields.grid, fields.guards, self.domain, self._largest)
 
-    def _search(self, query: Floats) -> int:
-        slot, probes = find_largest_first(self._state, self._built, self._used, self._as_row(query), self._one)
-        self.stats.probes += probes
-        self.stats.volume += 1.0
-        return slot
-
-    def _search_many(self, queries: Floats) -> Slots:
-        slots = np.empty(len(queries), np.int64)
-        _, probes = find_largest_first(self._state, self._built, self._used, queries, slots)
+    def _search_into(self, queries: Floats, found: Slots) -> None:
+        _, probes = find_largest_first(self._state, self._built, self._used, queries, found)
         self.stats.probes += probes
         self.stats.volume += len(queries)
-        return slots
 
     def _structure_bytes(self) -> int:
         return super()._structure_bytes() + self._largest.nbytes

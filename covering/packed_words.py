@@ -58,11 +58,9 @@ def field_width(dimensions: int) -> int:
 
 @dataclass(frozen=True)
 class Fields:
-    """How D coordinates share words: field width, words per entry, and the guard bits of each word."""
+    """How D coordinates share words: words per entry, and the guard bits of each word."""
 
     quantiser: Quantiser
-    width: int
-    per_word: int
     words: int
     guards: NDArray[Any]  # one word each, in the dtype of the words
     grid: Floats  # offsets and scales of the quantiser as two rows: an argument less to hand over, 100 ns
@@ -80,7 +78,7 @@ class Fields:
             guards[j // per_word] |= 1 << ((j % per_word) * width + width - 1)
         quantiser = Quantiser.of(domain, width - 1)
         grid = np.stack([quantiser.offset, quantiser.scale])
-        return Fields(quantiser, width, per_word, words, np.array(guards, kind), grid)
+        return Fields(quantiser, words, np.array(guards, kind), grid)
 
     @property
     def kernel(self) -> tuple[Floats, Floats, NDArray[Any]]:

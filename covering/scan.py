@@ -28,11 +28,9 @@ def scan_one(points: Floats, used: int, query: Floats) -> int:
 
 
 @kernel
-def _scan_many(points: Floats, used: int, queries: Floats) -> Slots:
-    found = np.empty(queries.shape[0], np.int64)
+def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> None:
     for i in range(queries.shape[0]):
         found[i] = scan_one(points, used, queries[i])
-    return found
 
 
 class ScanIndex(CoveringIndex):
@@ -47,14 +45,7 @@ class ScanIndex(CoveringIndex):
     def _delete(self, slot: int) -> None:
         pass
 
-    def _search(self, query: Floats) -> int:
-        slot = int(scan_one(self._points, self._used, query))
-        self.stats.probes += slot + 1 if slot >= 0 else self._used
-        self.stats.volume += 1.0
-        return slot
-
-    def _search_many(self, queries: Floats) -> Slots:
-        slots: Slots = _scan_many(self._points, self._used, queries)
-        self.stats.probes += int(np.where(slots >= 0, slots + 1, self._used).sum())
+    def _search_into(self, queries: Floats, found: Slots) -> None:
+        _scan_many(self._points, self._used, queries, found)
+        self.stats.probes += int(np.where(found >= 0, found + 1, self._used).sum())
         self.stats.volume += len(queries)
-        return slots

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import CoverlayError, kernel
+from coverlay import CoverlayError, kernel, quoted
 
+Id = Any  # any hashable; whole numbers are stored most compactly
 Ints = NDArray[np.int64]
 Table = NDArray[np.int32]
 
@@ -275,3 +276,37 @@ def _whole_array(ids: Sequence[Any] | NDArray[Any]) -> Ints | None:
 
 def _twice(id: Any) -> CoverlayError:
     return CoverlayError(f"id {id!r} is given twice or already stored; ids must be new")
+
+
+def plain(id: Id) -> Id:
+    """Whole numbers as Python's, so that an id is one thing however it was handed in: 1, 1.0 or numpy's 1."""
+    if type(id) is int or isinstance(id, str):
+        return id
+    try:
+        hash(id)
+    except TypeError:
+        raise CoverlayError(f"id {quoted(id)} must be hashable: a number, a text or a tuple of them") from None
+    if id is None:
+        raise CoverlayError("None cannot be an id: it is the answer where there is no cover")
+    try:
+        whole = int(id)
+        return whole if whole == id else id
+    except (TypeError, ValueError, OverflowError):
+        return id
+
+
+def plain_all(ids: Any) -> Any:
+    if isinstance(ids, range) or (isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu"):
+        return ids
+    try:
+        return [plain(id) for id in ids]
+    except TypeError:
+        raise CoverlayError(f"ids {quoted(ids)} must be a list or an array") from None
+
+
+def ordered(ids: list[Id]) -> list[Id]:
+    """Ascending if the ids compare with each other, else as they are."""
+    try:
+        return sorted(ids)
+    except TypeError:
+        return ids

@@ -13,27 +13,23 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from covering.contract import CoveringIndex, Floats, Slots
-from covering.packed_words import Fields, covered_by_fields, pack_stored
+from covering.contract import Floats, Slots
+from covering.packed_points import PackedPoints
 
 TAIL_LEAST = 1024  # entries below which scanning all costs less than any structure saves
 TAIL_FACTOR = 43.0  # see above
 DEAD_SHARE = 0.25  # of the static part may be tombstones
 
 
-class StaticWithTail(CoveringIndex):
+class StaticWithTail(PackedPoints):
     """Base of the methods that keep a rebuilt static part and a packed tail."""
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         super().__init__(domain, epsilon)
-        self._fields = Fields.of(self.domain)
-        self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
-        self._row = self._query.reshape(1, -1)
         self._built = 0
         self._dead = 0  # tombstones in the static part
         self.rebuilds = 0
@@ -48,28 +44,19 @@ class StaticWithTail(CoveringIndex):
     def _arrange_done(self) -> None:
         """The static part now lies in that order in `_points[:_built]`: build what goes on top of it."""
 
-    @abstractmethod
-    def _arrays_moved(self) -> None:
-        """`_points`, `_words` or the extent of the static part changed: renew what kernels are given."""
-
     def tail_limit(self) -> int:
         return max(TAIL_LEAST, int(TAIL_FACTOR * math.sqrt(self._built)))
 
     def _insert(self, slot: int) -> None:
-        self._widen()
-        pack_stored(self._points, slot, slot + 1, self._fields.kernel, self._words)
+        self._pack(slot, slot + 1)
         if self._used - self._built > self.tail_limit():
             self._rebuild()
 
     def _insert_many(self, first: int, count: int) -> None:
         if self._used - self._built > self.tail_limit():
             self._rebuild()
-            return
-        self._widen()
-        pack_stored(self._points, first, first + count, self._fields.kernel, self._words)
-
-    def _delete(self, slot: int) -> None:
-        self._words[:, slot] = self._fields.guards  # passes for no query
+        else:
+            self._pack(first, first + count)
 
     def _release(self, slot: int) -> None:
         if slot >= self._built:
@@ -83,18 +70,6 @@ class StaticWithTail(CoveringIndex):
         # What fills up next is the tail: a quarter of its limit at a time.
         return needed + max(16, self.tail_limit() // 4) if self._used else needed
 
-    def _as_row(self, query: Floats) -> Floats:
-        """One query as a batch; nearly always the buffer of `_point`, whose view is at hand."""
-        return self._row if query is self._query else query.reshape(1, -1)
-
-    def _widen(self) -> None:
-        """Give `_words` the capacity of `_points`."""
-        if self._words.shape[1] != len(self._points):
-            words = np.zeros((self._fields.words, len(self._points)), self._words.dtype)
-            words[:, : self._words.shape[1]] = self._words
-            self._words = words
-            self._arrays_moved()
-
     def _rebuild(self) -> None:
         live = np.array(self._ids.slots(), np.int64)
         order = live[self._arranged(self._points[live])]
@@ -104,23 +79,15 @@ class StaticWithTail(CoveringIndex):
         self._used = self._built = len(order)
         self._dead = 0
         self._words = np.empty((self._fields.words, len(order)), self._words.dtype)
-        pack_stored(self._points, 0, len(order), self._fields.kernel, self._words)
+        self._pack(0, len(order))
         self._arrange_done()
         self._arrays_moved()
         self.rebuilds += 1
 
-    def _search_covered(self, query: Floats) -> Slots:
-        return covered_by_fields(self._points, self._words, self._used, self._fields.kernel, query)
-
-    def _structure_bytes(self) -> int:
-        return self._words.nbytes
-
     def _check(self) -> None:
+        super()._check()
         in_use = self._ids.slots()
         assert self._built <= self._used <= len(self._points) == self._words.shape[1]
         assert self._dead == self._built - sum(slot < self._built for slot in in_use)
         assert all(slot >= self._built for slot in self._free)
         assert len(in_use) + self._dead + len(self._free) == self._used
-        expected = np.zeros_like(self._words)
-        pack_stored(self._points, 0, len(self._points), self._fields.kernel, expected)
-        assert (self._words[:, in_use] == expected[:, in_use]).all()

@@ -66,8 +66,8 @@ def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: W
     return _JUMP
 
 
-@kernel
-def jump_search(
+@kernel(inner=True)
+def _jump_to_cover(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats
 ) -> tuple[int, int]:
     """(slot or −1, rows visited)."""
@@ -100,17 +100,17 @@ def jump_search(
 
 
 @kernel
-def _find_many(
-    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
-) -> tuple[Slots, int]:
-    found = np.empty(queries.shape[0], np.int64)
+def jump_to_covers(
+    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats, found: Slots
+) -> int:
+    """A slot or −1 for each query, into `found`; rows visited."""
     visited = 0
     for i in range(queries.shape[0]):
-        found[i], rows = jump_search(arrays, points, offset, scale, bits, queries[i])
+        found[i], rows = _jump_to_cover(arrays, points, offset, scale, bits, queries[i])
         visited += rows
-    return found, visited
+    return visited
 
 
 class BigminIndex(ExactCurveIndex):
     name = "bigmin"
-    find, find_many = staticmethod(jump_search), staticmethod(_find_many)
+    find = staticmethod(jump_to_covers)

@@ -14,17 +14,18 @@ Cost: O(n) with the constant of a vectorised scan, plus O((D·k)²) integer work
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from covering.contract import CoveringIndex, Floats, Slots
+from covering.contract import Floats, Slots
 from covering.curve import theory
 from covering.curve.keys import Bits, Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
 from covering.options import check_limit
-from covering.packed_words import Fields, covered_by_fields, dominating, pack_stored
+from covering.packed_points import PackedPoints
+from covering.packed_words import dominating
 from coverlay import Key, kernel
 
 
@@ -59,7 +60,7 @@ def first_met(
     return best
 
 
-class EmulatedIndex(CoveringIndex):
+class EmulatedIndex(PackedPoints):
     name = "zorder-emulated"
     takes_epsilon = True
     gives_up_with = ("probe_cap",)
@@ -78,22 +79,13 @@ class EmulatedIndex(CoveringIndex):
         self.probe_cap = probe_cap
         self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
         self.bits = self._quantiser.bits
-        self._fields = Fields.of(self.domain)
-        self._words: NDArray[Any] = np.zeros((self._fields.words, 0), self._fields.guards.dtype)
         self._codes: Codes = np.empty(2 * self.attributes, np.int64)
 
     def _insert(self, slot: int) -> None:
-        self._insert_many(slot, 1)
+        self._pack(slot, slot + 1)
 
     def _insert_many(self, first: int, count: int) -> None:
-        if self._words.shape[1] != len(self._points):
-            words = np.zeros((self._fields.words, len(self._points)), self._words.dtype)
-            words[:, : self._words.shape[1]] = self._words
-            self._words = words
-        pack_stored(self._points, first, first + count, self._fields.kernel, self._words)
-
-    def _delete(self, slot: int) -> None:
-        self._words[:, slot] = self._fields.guards  # passes for no query
+        self._pack(first, first + count)
 
     def _search(self, query: Floats) -> int:
         q = self._quantiser
@@ -115,15 +107,3 @@ class EmulatedIndex(CoveringIndex):
         stats.volume += plan.fraction(cubes)
         stats.capped += slot < 0 and quota < plan.quota
         return slot
-
-    def _search_covered(self, query: Floats) -> Slots:
-        return covered_by_fields(self._points, self._words, self._used, self._fields.kernel, query)
-
-    def _check(self) -> None:
-        in_use = self._ids.slots()
-        expected = np.zeros_like(self._words)
-        pack_stored(self._points, 0, self._words.shape[1], self._fields.kernel, expected)
-        assert (self._words[:, in_use] == expected[:, in_use]).all()
-
-    def _structure_bytes(self) -> int:
-        return self._words.nbytes

@@ -68,24 +68,14 @@ class CurveIndex(CoveringIndex):
 
 
 class ExactCurveIndex(CurveIndex):
-    """A curve method with an exact kernel, for one query and for many: (slot or slots, probes)."""
+    """A curve method with an exact kernel, which fills in the slots of many queries and returns its probes."""
 
-    find: ClassVar[Callable[..., tuple[int, int]]]
-    find_many: ClassVar[Callable[..., tuple[Slots, int]]]
+    find: ClassVar[Callable[..., int]]
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0, *, bits: Bits = None) -> None:
         super().__init__(domain, epsilon, bits)
 
-    def _search(self, query: Floats) -> int:
+    def _search_into(self, queries: Floats, found: Slots) -> None:
         q = self._quantiser
-        slot, probes = self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
-        self.stats.probes += probes
-        self.stats.volume += 1.0
-        return slot
-
-    def _search_many(self, queries: Floats) -> Slots:
-        q = self._quantiser
-        slots, probes = self.find_many(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries)
-        self.stats.probes += probes
+        self.stats.probes += self.find(self._array.arrays, self._points, q.offset, q.scale, q.bits, queries, found)
         self.stats.volume += len(queries)
-        return slots

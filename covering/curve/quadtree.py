@@ -33,7 +33,7 @@ def _same_prefix(left: Words, right: Words, bits: int) -> bool:
     return rest == 0 or (left[words] ^ right[words]) >> np.uint64(64 - rest) == 0
 
 
-@kernel
+@kernel(inner=True)
 def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, query: Floats) -> tuple[int, int]:
     """(slot or −1, probes)."""
     rows, order, count, meta = arrays[0], arrays[2], arrays[3], arrays[4]
@@ -95,16 +95,15 @@ def _find(arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: i
 
 @kernel
 def _find_many(
-    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats
-) -> tuple[Slots, int]:
-    found = np.empty(queries.shape[0], np.int64)
+    arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats, found: Slots
+) -> int:
     probes = 0
     for i in range(queries.shape[0]):
         found[i], looked = _find(arrays, points, offset, scale, bits, queries[i])
         probes += looked
-    return found, probes
+    return probes
 
 
 class QuadtreeIndex(ExactCurveIndex):
     name = "quadtree"
-    find, find_many = staticmethod(_find), staticmethod(_find_many)
+    find = staticmethod(_find_many)

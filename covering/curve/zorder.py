@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from covering.contract import NO_SLOT, Floats
 from covering.curve import theory
-from covering.curve.bigmin import jump_search
+from covering.curve.bigmin import jump_to_covers
 from covering.curve.cubes import cube_rows, new_walk, next_range
 from covering.curve.index import CurveIndex
 from covering.curve.keys import WORD, Bits, Codes, Words, greedy_bits
@@ -138,10 +138,9 @@ class ZorderIndex(CurveIndex):
 
     def _finish(self, query: Floats) -> int:
         """Search everything, exactly; on the Z curve by jumps."""
-        q = self._quantiser
-        slot, visited = jump_search(self._array.arrays, self._points, q.offset, q.scale, q.bits, query)
-        self.stats.probes += visited
-        return slot
+        q, one = self._quantiser, query.reshape(1, -1)
+        self.stats.probes += jump_to_covers(self._array.arrays, self._points, q.offset, q.scale, q.bits, one, self._one)
+        return int(self._one[0])
 
     def _search_runs(self, query: Floats, lengths: Codes, quota: int) -> tuple[int, int, int, int]:
         """(slot, cubes collected, runs probed, cells searched): longest runs first, ties by key."""
