@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError
 from topk.canopy import query
-from topk.canopy.lists import count, cut, fill, fill_whole, lay_whole, mark_closed, offsets_of, point_bins, to_cells
-from topk.canopy.relevant import Chooser, Columns, Grid
+from topk.canopy.lists import count, cut, fill
+from topk.canopy.relevant import Columns, Grid, choose
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.contract import Batch, Found, Match
 from topk.kernels.threads import in_threads, parts
@@ -86,34 +86,30 @@ class Canopy(RankedIndex):
         buffer = np.empty(head + 5 * n + (1 << bits) // 2 + (self._depth + 1) * (cells + 1) // 2)
         ends = np.empty((n, 2), np.int32)
         coarse = max(0, (_COARSE // self._depth).bit_length() - 1)
-        chooser = Chooser(columns, Grid(table, 1 << bits, max(0, bits - coarse)), self._depth)
-        m = chooser.choose(buffer[head : head + 4 * n].reshape(n, 4), ends)
+        grid = Grid(table, 1 << bits, max(0, bits - coarse))
+        m, covers = choose(columns, grid, self._depth, buffer[head : head + 4 * n].reshape(n, 4), ends)
         buffer[: query.HEADER] = 0
         buffer[[query.N, query.BITS, query.ROWS, query.DEPTH, query.WHOLE]] = m, bits, len(table), self._depth, m == n
         views = query.unpack(buffer)
         views[0][:] = table
-        words = self._fill(ends[:m], chooser, views[2], views[3])
+        # A bin in a coarse cell that ranks were left out of cannot answer for more than `depth`.
+        closed = np.repeat(covers == self._depth, 1 << grid.shift)
+        words = self._fill(ends[:m], closed, views[2], views[3])
         self._buffer = buffer[: head + 4 * m + (1 << bits) // 2 + (words + 1) // 2]
 
-    def _fill(self, ends: Any, chooser: Chooser, starts: Any, lists: Any) -> int:
+    def _fill(self, ends: Any, closed: Any, starts: Any, lists: Any) -> int:
         """Make the lists; returns how many words they take."""
         cell_of = np.empty(len(starts), np.int32)
         cells = cut(ends, self._ends, cell_of)
-        words, offsets = np.zeros(cells, np.int32), np.empty(cells + 1, np.int32)
-        mark_closed(chooser.covers, chooser.grid.shift, self._depth, cell_of, words)
-        shares = list(enumerate(parts(len(ends), len(ends))))
-        tallies = np.zeros((len(shares), cells + 2, 2), np.int32)
-        places = np.empty((len(shares), cells), np.int32)
-        in_threads(lambda share: to_cells(ends, cell_of, cells, share[1], tallies[share[0]]), shares)
-        if lay_whole(tallies, self._depth, words, offsets, lists, places):
-            in_threads(lambda share: fill_whole(ends, places[share[0]], lists, share[1]), shares)
-        else:
-            # Cells have about equal numbers of endpoints, so that equal ranges of them are equal work.
-            ranges = parts(cells, len(ends))
-            in_threads(lambda part: count(ends, self._depth, words, part), ranges)
-            offsets_of(words, offsets)
-            in_threads(lambda part: fill(ends, words, offsets, lists, part), ranges)
-        point_bins(cell_of, offsets, starts)
+        words, offsets = np.zeros(cells, np.int32), np.zeros(cells + 1, np.int32)
+        words[cell_of[closed]] = query.CUT
+        spans = np.append(cell_of, np.array([cells, -1], np.int32))[ends]  # beyond the last bin, and −1: unbounded
+        # Cells have about equal numbers of endpoints, so equal ranges of them are equal work.
+        ranges = parts(cells, len(ends))
+        in_threads(lambda part: count(spans, self._depth, words, part), ranges)
+        np.cumsum(1 + (words >> query.FLAGS), out=offsets[1:])  # a list: its word, then its ranks
+        in_threads(lambda part: fill(spans, words, offsets, lists, part), ranges)
+        starts[:] = offsets[cell_of]
         return int(offsets[-1])
 
     # ---- queries ----------------------------------------------------------------------------------------

@@ -35,29 +35,6 @@ def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
     return cell + 1
 
 
-@kernel
-def to_cells(ends: Any, cell_of: Any, cells: int, part: Any, tally: Any) -> None:
-    """Bins to cells, in place, −1 and `cells` beyond; and how many begin and end in each cell, −1 the first.
-
-    For the ranks part[0] … part[1]−1.
-    """
-    for r in range(part[0], part[1]):
-        first, last = ends[r, 0], ends[r, 1]
-        first = cell_of[first] if first >= 0 else -1
-        last = cell_of[last] if last < len(cell_of) else cells
-        ends[r, 0], ends[r, 1] = first, last
-        tally[first + 1, 0] += 1
-        tally[last + 1, 1] += 1
-
-
-@kernel
-def mark_closed(covers: Any, shift: int, depth: int, cell_of: Any, words: Any) -> None:
-    """A cell that `relevant` has left ranks out of cannot answer for more than `depth`."""
-    for b in range(len(cell_of)):
-        if covers[b >> shift] == depth:
-            words[cell_of[b]] = CUT
-
-
 @kernel(inner=True)
 def _all_open(cells: int) -> Any:
     """For `open_from`."""
@@ -89,16 +66,6 @@ def count(spans: Any, depth: int, words: Any, part: Any) -> None:
 
 
 @kernel
-def offsets_of(words: Any, offsets: Any) -> None:
-    """Where each cell's list begins: its word, then its ranks."""
-    at = 0
-    for c in range(len(words)):
-        offsets[c] = at
-        at += 1 + (words[c] >> FLAGS)
-    offsets[len(words)] = at
-
-
-@kernel
 def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
     """The ranks into the lists of their cells, best first, until a list has its length."""
     begin, stop = part[0], part[1]
@@ -119,56 +86,3 @@ def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
             elif not few:
                 following[cell] = cell + 1
             cell = cell + 1 if few else open_from(following, cell + 1)
-
-
-@kernel
-def lay_whole(tallies: Any, depth: int, words: Any, offsets: Any, lists: Any, places: Any) -> bool:
-    """Words and offsets if no cell can be covered `depth` times, so that lists hold all that meets their cells.
-
-    places[w, c] is then where share w of the ranks begins in the list of cell c. False: nothing was done.
-    """
-    cells, shares = len(words), len(tallies)
-    running = np.empty(shares, np.int64)
-    for w in range(shares):
-        running[w] = tallies[w, 0, 0]
-    for c in range(cells):
-        covering = 0  # at most: what begins and ends here is counted once
-        begun, ended = 0, 0
-        for w in range(shares):
-            running[w] += tallies[w, c + 1, 0]
-            places[w, c] = running[w]
-            covering += running[w]
-            begun += tallies[w, c + 1, 0]
-            ended += tallies[w, c + 1, 1]
-            running[w] -= tallies[w, c + 1, 1]
-        if covering - max(begun, ended) >= depth:
-            return False
-    at = 0
-    for c in range(cells):
-        offsets[c] = at
-        following = at + 1
-        for w in range(shares):
-            meeting = places[w, c]
-            places[w, c] = following
-            following += meeting
-        words[c] += (following - at - 1) << FLAGS
-        lists[at] = words[c]
-        at = following
-    offsets[cells] = at
-    return True
-
-
-@kernel
-def fill_whole(spans: Any, places: Any, lists: Any, part: Any) -> None:
-    """The ranks part[0] … part[1]−1 into the lists of all cells they meet, the next one of cell c at places[c]."""
-    cells = len(places)
-    for t in range(part[0], part[1]):
-        for cell in range(max(spans[t, 0], 0), min(spans[t, 1], cells - 1) + 1):
-            lists[places[cell]] = t
-            places[cell] += 1
-
-
-@kernel
-def point_bins(cell_of: Any, offsets: Any, starts: Any) -> None:
-    for b in range(len(cell_of)):
-        starts[b] = offsets[cell_of[b]]

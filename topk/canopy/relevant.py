@@ -6,6 +6,7 @@ closed; what meets only closed cells does not matter.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,37 +39,14 @@ class Grid(NamedTuple):
 
 
 @kernel
-def _fetch(columns: Any, rows: Any, sides: Any, part: Any) -> None:
-    """Bounds in rank order. Nothing else happens here, so that cache misses overlap."""
-    lo, hi = columns[0], columns[1]
-    for t in range(part[0], part[1]):
-        sides[t, LO] = lo[rows[t]]
-        sides[t, HI] = hi[rows[t]]
-
-
-@kernel
-def _encode_ends(table: Any, bins: int, sides: Any, codes: Any, part: Any) -> None:
+def _encode_ends(table: Any, bins: int, lo: Any, hi: Any, codes: Any, part: Any) -> None:
     """First and last bin of each; −1 and `bins` for unbounded sides, which are inside no bin."""
     for t in range(part[0], part[1]):
-        lo, hi = sides[t, LO], sides[t, HI]
-        codes[t, 0] = -1 if lo == -np.inf else encode(table, lo)
-        codes[t, 1] = bins if hi == np.inf else encode(table, hi)
+        codes[t, 0] = -1 if lo[t] == -np.inf else encode(table, lo[t])
+        codes[t, 1] = bins if hi[t] == np.inf else encode(table, hi[t])
 
 
-@kernel
-def _place(columns: Any, rows: Any, sides: Any, keep: Any, records: Any, part: Any) -> None:
-    """The kept ones of a block into their records."""
-    scores, ids = columns[2], columns[3]
-    integers = records.view(np.int64)
-    for r in range(part[0], part[1]):
-        t = keep[r]
-        records[r, LO] = sides[t, LO]
-        records[r, HI] = sides[t, HI]
-        records[r, SCORE] = scores[rows[t]]
-        integers[r, ID] = ids[rows[t]]
-
-
-@kernel
+@kernel(inner=True)
 def open_from(following: Any, cell: int) -> Any:
     """The first cell from `cell` on that is still open: union-find with path halving."""
     while following[cell] != cell:
@@ -102,39 +80,26 @@ def _relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, k
     return found
 
 
-class Chooser:
-    """Goes through the intervals best first and keeps what matters."""
+def choose(columns: Columns, grid: Grid, depth: int, records: Floats, ends: Any) -> tuple[int, Any]:
+    """Write the records of those that matter, best first, and their ends in bins, a block of ranks at a time.
 
-    def __init__(self, columns: Columns, grid: Grid, depth: int) -> None:
-        self._columns = columns
-        self.grid = grid
-        self._depth = depth
-        cells = grid.bins >> grid.shift
-        self.covers = np.zeros(cells, np.int32)  # how many cover each coarse cell, up to depth
-        self._following = np.arange(cells + 1, dtype=np.int32)  # for `open_from`
-
-    def choose(self, records: Any, ends: Any) -> int:
-        """The records of those that matter, and their ends in bins; returns how many. A block of ranks at a time."""
-        columns, (table, bins, shift) = self._columns, self.grid
-        order = ranked_order(columns.scores, columns.ids)
-        size = min(_BLOCK, len(order))
-        sides, codes, keep = np.empty((size, 2)), np.empty((size, 2), np.int32), np.empty(size, np.int32)
-        found = 0
-        for begin in range(0, len(order), _BLOCK):
-            rows = order[begin : begin + _BLOCK]
-
-            def fetch(part: Ints, rows: Ints = rows) -> None:
-                _fetch(columns, rows, sides, part)
-                _encode_ends(table, bins, sides, codes, part)
-
-            def place(part: Ints, rows: Ints = rows, into: Any = records[found:]) -> None:
-                _place(columns, rows, sides, keep, into, part)
-
-            in_threads(fetch, parts(len(rows), len(order)))
-            ranked, state = codes[: len(rows)], (self.covers, self._following)
-            more = _relevant(ranked, shift, self._depth, *state, keep, ends[found:])
-            in_threads(place, parts(more, more))
-            found += more
-            if open_from(self._following, 0) == len(self.covers):
-                break  # everything is covered
-        return found
+    Returns how many there are, and by how many each coarse cell is covered, up to `depth`.
+    """
+    table, bins, shift = grid
+    covers, integers, found = np.zeros(bins >> shift, np.int32), records.view(np.int64), 0
+    following = np.arange(len(covers) + 1, dtype=np.int32)  # for `open_from`
+    order = ranked_order(columns.scores, columns.ids)
+    size = min(_BLOCK, len(order))
+    codes, keep = np.empty((size, 2), np.int32), np.empty(size, np.int32)
+    for begin in range(0, len(order), _BLOCK):
+        rows = order[begin : begin + _BLOCK]
+        lo, hi = columns.lo[rows], columns.hi[rows]
+        in_threads(partial(_encode_ends, table, bins, lo, hi, codes), parts(len(rows), len(order)))
+        more = _relevant(codes[: len(rows)], shift, depth, covers, following, keep, ends[found:])
+        kept, place = keep[:more], slice(found, found + more)
+        records[place, LO], records[place, HI] = lo[kept], hi[kept]
+        records[place, SCORE], integers[place, ID] = columns.scores[rows[kept]], columns.ids[rows[kept]]
+        found += more
+        if (covers == depth).all():
+            break  # whatever comes now is covered
+    return found, covers

@@ -98,7 +98,7 @@ class Slices(RankedIndex):
         exact = semantics == "exact"
         scores = catalogue.scores if exact else _totals(catalogue.weights)
         order = ranked_order(scores, catalogue.ids)
-        self._scores, self._ids = scores[order], catalogue.ids[order]
+        self._scores, self.ranked = scores[order], catalogue.ids[order]  # ids, best first
         cells = int(np.clip(8 * _BYTES // d, _MIN_CELLS, _MAX_CELLS))
         bits = cells.bit_length() - 1
         blocks = -(-n // 64)
@@ -126,28 +126,18 @@ class Slices(RankedIndex):
         # At least 1 for a weight above 0, also where the quotient of a small and a huge one is 0.
         parts = np.maximum(np.ceil(bounds[:, :, 2] / units), bounds[:, :, 2] > 0.0)
         codes = np.minimum(parts, 255).astype(np.uint8)
-        self._layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
-
-    @property
-    def layout(self) -> query.Layout:
-        """What the kernels of query.py take, for those who call them from kernels of their own."""
-        return self._layout
-
-    @property
-    def ranked(self) -> Ints:
-        """Ids, best first."""
-        return self._ids
+        self.layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)
         if self.semantics == "exact":
             ranks, notes = np.empty(k, np.int64), np.empty((query.NOTES, len(low)), np.int64)
-            found = query.exact(self._layout, event, k, ranks, work, notes)
-            answer = self._ids[ranks[:found]], self._scores[ranks[:found]]
+            found = query.exact(self.layout, event, k, ranks, work, notes)
+            answer = self.ranked[ranks[:found]], self._scores[ranks[:found]]
         else:
             ids, scores = np.empty(k, np.int64), np.empty(k)
-            found = query.relaxed(self._layout, self._ids, event, ids, scores, work)
+            found = query.relaxed(self.layout, self.ranked, event, ids, scores, work)
             answer = best_first(ids[:found], scores[:found])
         self.stats.entries += int(work[0])
         self.stats.nodes += int(work[1])
@@ -155,7 +145,7 @@ class Slices(RankedIndex):
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
         kernel = query.exact_many if self.semantics == "exact" else query.relaxed_many
-        kernel(self._layout, events, (self._ids, self._scores), (ids, scores, counts), work)
+        kernel(self.layout, events, (self.ranked, self._scores), (ids, scores, counts), work)
         if self.semantics == "relaxed":  # heaps come unsorted
             for e in range(len(events)):
                 found = slice(0, counts[e])
@@ -163,12 +153,12 @@ class Slices(RankedIndex):
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in (*self._layout, self._ids, self._scores))
+        return sum(a.nbytes for a in (*self.layout, self.ranked, self._scores))
 
     def check(self) -> None:
-        bounds, slices, named, _, tables, limits, codes, units = self._layout
+        bounds, slices, named, _, tables, limits, codes, units = self.layout
         n, d, _ = bounds.shape
-        keys = list(zip((-self._scores).tolist(), self._ids.tolist(), strict=True))
+        keys = list(zip((-self._scores).tolist(), self.ranked.tolist(), strict=True))
         assert keys == sorted(keys), "ranks are best first, ties by id"
         if self.semantics == "relaxed":
             assert (codes * units * (1 + query.ROUNDING) >= bounds[:, :, 2]).all(), "byte weights are rounded up"
