@@ -9,7 +9,7 @@ last box score could still hide a better subscription. Without residues this cos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -264,9 +264,7 @@ class TopKIndex(ABC):
         allowed: Values = (),
     ) -> None:
         """Add one subscription; the same rules as `Catalogue.from_boxes`."""
-        id = checked_id(id)
-        if id in self:
-            raise CoverlayError(f"subscription {id} is already in the index")
+        id = new_id(id, self)
         low, high = numbers("lo", lo), numbers("hi", hi)
         if low.shape != (self.dimensions,):
             raise CoverlayError(f"lo and hi must have shape ({self.dimensions},), not {low.shape}")
@@ -287,16 +285,10 @@ class TopKIndex(ABC):
 
     def remove(self, id: int) -> None:
         """Remove one subscription; CoverlayError if it is not there."""
-        id = self._known(id)
+        id = stored_id(id, self)
         self._delete(id)
         self._residuals.pop(id, None)
         self.stats.deletes += 1
-
-    def _known(self, id: int) -> int:
-        id = checked_id(id)
-        if id not in self:
-            raise CoverlayError(f"subscription {id} is not in the index")
-        return id
 
     def update_score(self, id: int, score: float, weights: ArrayLike | None = None) -> None:
         """Give a subscription another score; its box, its residue and the others stay.
@@ -304,7 +296,7 @@ class TopKIndex(ABC):
         Without new weights the attributes share the new score in proportion to the old ones, so that a subscription
         that holds in all it mentions scores the same under both semantics.
         """
-        id = self._known(id)
+        id = stored_id(id, self)
         old, residual = self._subscription(id), self._residuals.get(id)
         total = sequential_sum(old.weights[0])
         if weights is None and total != 0.0:
@@ -322,6 +314,22 @@ class TopKIndex(ABC):
 
     def _delete(self, id: int) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
+
+
+def new_id(id: Any, index: Container[int]) -> int:
+    """An id that may be added; CoverlayError if the index has it."""
+    id = checked_id(id)
+    if id in index:
+        raise CoverlayError(f"subscription {id} is already in the index")
+    return id
+
+
+def stored_id(id: Any, index: Container[int]) -> int:
+    """An id that the index has; CoverlayError if it has not."""
+    id = checked_id(id)
+    if id not in index:
+        raise CoverlayError(f"subscription {id} is not in the index")
+    return id
 
 
 def how_many(k: int | None, most: int) -> int:

@@ -1,17 +1,17 @@
-"""Log-structured updates for any static matcher (Bentley & Saxe 1980; the paper's open problem for the SOPT-R-
-tree).
+"""Log-structured updates for any static matcher (Bentley & Saxe 1980; VLDB 2008 leaves them open for the SOPT-R-tree).
 
-New subscriptions go to a small scanned buffer. When it is full it becomes a static run, merged with all
-runs that are not larger than twice what is merged so far, so run sizes at least double and an entry is
-rebuilt O(log n) times. Deleting only marks; a run that is half dead is rebuilt. A query asks every run and
-the buffer and merges. A score update is a deletion and an insertion: no rebuild.
+New subscriptions are added to a small buffer that is scanned. A full buffer becomes a static run, merged with all runs
+that are not larger than twice what is merged so far. So run sizes at least double, and an entry is rebuilt O(log n)
+times. Deleting only marks; a run that is half dead is rebuilt. A query asks every run and the buffer, and merges. A
+score update is a deletion and an insertion, without a rebuild.
+
+Invariants, verified by `check`: a subscription is in one run or in the buffer; at most half of a run is dead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,26 +32,21 @@ def concatenated(parts: list[Catalogue]) -> Catalogue:
 
 
 class Run:
-    """One static matcher, its rows, and which of them are dead."""
+    """One static matcher, and which of its subscriptions are dead."""
 
-    def __init__(self, catalogue: Catalogue, build: Callable[[Catalogue], TopKIndex]) -> None:
-        self.catalogue = catalogue
-        self.index = build(catalogue)
+    def __init__(self, index: TopKIndex) -> None:
+        self.index = index
         self.dead: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self.catalogue) - len(self.dead)
+        return len(self.index) - len(self.dead)
 
-    @cached_property
-    def row_of(self) -> dict[int, int]:
-        """Made at the first update: building a static index should not pay for it."""
-        return dict(zip(self.catalogue.ids.tolist(), range(len(self.catalogue)), strict=True))
-
-    def holds(self, id: object) -> bool:
-        return id in self.row_of and id not in self.dead
+    def __contains__(self, id: object) -> bool:
+        return id in self.index and id not in self.dead
 
     def live(self) -> Catalogue:
-        return self.catalogue.take([row for id, row in self.row_of.items() if id not in self.dead])
+        stored = self.index._catalogue()
+        return stored.take(np.array([id not in self.dead for id in stored.ids.tolist()], dtype=np.bool_))
 
     def search(self, low: Floats, high: Floats, k: int) -> Found:
         """The k best live rows: ask for more while the dead take places."""
@@ -106,7 +101,7 @@ class LogStructured(TopKIndex):
         return sum(len(run) for run in self._runs) + len(self._buffer)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._buffer or any(run.holds(id) for run in self._runs)
+        return id in self._buffer or any(id in run for run in self._runs)
 
     def _combined(self, weights: Floats) -> float:
         return self._buffer._combined(weights)
@@ -117,8 +112,7 @@ class LogStructured(TopKIndex):
         return [run.index for run in self._runs]
 
     def _start_run(self, catalogue: Catalogue) -> None:
-        run = Run(catalogue, self._build)
-        self._runs.append(run)
+        self._runs.append(Run(self._build(catalogue)))
         self._runs.sort(key=lambda r: -len(r))
         self.stats.rebuilds += 1
 
@@ -154,23 +148,21 @@ class LogStructured(TopKIndex):
         self._clean = None
         run = self._run_of(id)
         run.dead.add(id)
-        if 2 * len(run.dead) > len(run.catalogue):
+        if 2 * len(run.dead) > len(run.index):
             self._runs.remove(run)
             if len(run):
                 self._start_run(run.live())
 
     def _run_of(self, id: int) -> Run:
-        return next(run for run in self._runs if run.holds(id))
+        return next(run for run in self._runs if id in run)
 
     def _catalogue(self) -> Catalogue:
         parts = [run.live() for run in self._runs]
         return concatenated([*parts, self._buffer._catalogue()])
 
     def _subscription(self, id: int) -> Catalogue:
-        if id in self._buffer:
-            return self._buffer._subscription(id)
-        run = self._run_of(id)
-        return run.catalogue.take([run.row_of[id]])
+        holder = self._buffer if id in self._buffer else self._run_of(id).index
+        return holder._subscription(id)
 
     def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
         if len(self._runs) == 1 and not len(self._buffer):
@@ -191,10 +183,8 @@ class LogStructured(TopKIndex):
         self._buffer.check()
         for run in self._runs:
             run.index.check()
-            assert 2 * len(run.dead) <= len(run.catalogue), "a run that is half dead was rebuilt"
-            assert run.dead <= set(run.row_of), "only a run's own subscriptions are dead in it"
-        places = [id for run in self._runs for id in run.row_of if run.holds(id)]
+            assert 2 * len(run.dead) <= len(run.index), "a run that is half dead was rebuilt"
+            assert all(id in run.index for id in run.dead), "only a run's own subscriptions are dead in it"
+        places = [id for run in self._runs for id in run.live().ids.tolist()]
         assert len(places) == len(set(places)), "a subscription is in one run"
         assert not any(id in self._buffer for id in places), "a subscription is in a run or in the buffer"
-        sizes = [len(run.catalogue) for run in self._runs]
-        assert sum(sizes) < 2 * sum(len(run) for run in self._runs) + 1, "at most half of the rows are dead"

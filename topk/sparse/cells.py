@@ -18,6 +18,7 @@ from topk.sparse.scores import LARGEST_USUAL
 FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
 MAX_LEVELS = 2
 _SPLIT_AT = 64  # predicates on an attribute that are worth 16 cells, and times 16 per further level
+_SAMPLE = 4096  # bounds that are enough for 256 quantiles
 
 ATTRIBUTE = np.dtype([
     ("first_cut", "i4"),  # first cut; an attribute with L levels has 16**L − 1
@@ -130,9 +131,6 @@ def sample(rows: Rows, used: int, step: Any, begins: Any, out: Any) -> None:
                 following[a] += 1
                 until[a] = step[a]
             until[a] -= 1
-
-
-_SAMPLE = 4096  # bounds that are enough for 256 quantiles
 
 
 def _quantiles(bounds: Floats, cells: int) -> Floats:

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, unknown_name
-from topk.catalogue import checked_id
-from topk.contract import Stats, how_many
+from topk.contract import Stats, how_many, new_id, stored_id
 from topk.kernels.threads import WORKERS, in_threads
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.rows import Store
@@ -70,9 +69,7 @@ class StoredIndex(Generic[S]):
 
     def remove(self, id: int) -> None:
         """Remove one subscription; CoverlayError if it is not there."""
-        id = checked_id(id)
-        if id not in self:
-            raise CoverlayError(f"subscription {id} is not in the index")
+        id = stored_id(id, self)
         self._delete(self._store.row_of[id])
         self._store.remove(id)
         self.stats.deletes += 1
@@ -82,10 +79,7 @@ class StoredIndex(Generic[S]):
 
     def _fresh(self, id: int) -> int:
         """An id that may be added."""
-        id = checked_id(id)
-        if id in self:
-            raise CoverlayError(f"subscription {id} is already in the index")
-        return id
+        return new_id(id, self)
 
     def _for_each(self, count: int, task: Callable[[int, S], None]) -> None:
         """Run task(i, scratch) for i up to `count` on all cores, and count it."""

@@ -18,12 +18,11 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
+from topk.kernels.bits import FULL, ONE, ZERO
 from topk.kernels.heaps import pop, push
 from topk.papers.interval.skeleton import group
 
 _NOBODY = -1
-_EMPTY = np.uint64(0)
-_FULL = ~np.uint64(0)
 
 
 @kernel(inner=True)
@@ -32,7 +31,7 @@ def _leading(word: Any) -> Any:
     n = np.int64(0)
     shift = np.int64(32)
     while shift > 0:
-        if (word >> np.uint64(n + shift)) != _EMPTY:
+        if (word >> np.uint64(n + shift)) != ZERO:
             n += shift
         shift >>= 1
     return n
@@ -41,7 +40,7 @@ def _leading(word: Any) -> Any:
 @kernel(inner=True)
 def _set(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
-        words[starts[level] + (item >> 6)] |= np.uint64(1) << np.uint64(item & 63)
+        words[starts[level] + (item >> 6)] |= ONE << np.uint64(item & 63)
         item >>= 6
 
 
@@ -49,8 +48,8 @@ def _set(words: Any, starts: Any, item: int) -> None:
 def _clear(words: Any, starts: Any, item: int) -> None:
     for level in range(len(starts) - 1):
         at = starts[level] + (item >> 6)
-        words[at] &= ~(np.uint64(1) << np.uint64(item & 63))
-        if words[at] != _EMPTY:
+        words[at] &= ~(ONE << np.uint64(item & 63))
+        if words[at] != ZERO:
             return
         item >>= 6
 
@@ -60,11 +59,11 @@ def _predecessor(words: Any, starts: Any, item: int) -> int:
     """The largest member ≤ item; slot 0 is always a member, so there is one."""
     level = 0
     at = np.int64(item)
-    below = words[at >> 6] & (_FULL >> np.uint64(63 - (at & 63)))
-    while below == _EMPTY:
+    below = words[at >> 6] & (FULL >> np.uint64(63 - (at & 63)))
+    while below == ZERO:
         at = (at >> 6) - 1
         level += 1
-        below = words[starts[level] + (at >> 6)] & (_FULL >> np.uint64(63 - (at & 63)))
+        below = words[starts[level] + (at >> 6)] & (FULL >> np.uint64(63 - (at & 63)))
     at = ((at >> 6) << 6) + _leading(below)
     while level > 0:
         level -= 1
