@@ -9,122 +9,31 @@ tables = network.recorder.tables()  # the trace
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-import topk
 from broker.filter_rows import FilterRows
 from broker.messages import Control, Message, Publication
 from broker.node import Broker
 from broker.outages import Outages
-from broker.ranked_visit import RankedRouting
-from broker.ranking import Ranking, make_ranking
+from broker.settings import Settings
 from broker.trace.recorder import Recorder
 from broker.trace.schema import CLIENT, NOBODY, PUBLISHER_DOWN
-from broker.transport import WORK, Link, LinkModel
-from broker.work import EQUAL, PARTNER, Prices, load_profile
-from covering.auto import AutoIndex
-from covering.kdtree import KdTreeIndex
+from broker.transport import Link
 from coverlay import CoverlayError
-from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import Kind
 from routing.ledger import Message as LedgerMessage
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
-from routing.strategies import STRATEGIES
-from routing.strategies.skyband import EXACT_SCAN
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How every broker and link of a network behaves."""
-
-    routing: RoutingOptions
-    strategy: str = "covering"
-    mode: Literal["lazy", "active", "prune"] = "lazy"  # what becomes of entries that a later one covers
-    advertisements: Literal["none", "simple", "covering"] = "none"  # how advertisements themselves are routed
-    ask_exact: bool = True  # beside an approximate search, record what an exact one would have said
-    kind: str = "boxes"  # what "the k best" means and the family of the matcher, see ranking.py
-    matcher: str = topk.AUTO
-    matcher_options: Mapping[str, Any] = field(default_factory=dict)
-    place: tuple[int, int] | None = None  # the columns of latitude and longitude, where events have a place
-    metric: Literal["great-circle", "degrees"] = "great-circle"  # of distances between places
-    max_distance: float | None = None  # where nearness ends, in the metric's unit; None: the largest on the map
-    k: int | None = None
-    ranked: RankedRouting | None = None  # the k best of the whole network are served; None: of each broker
-    service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
-    queue_capacity: int | None = None
-    overflow: Literal["drop", "shed", "hold"] = "drop"  # what a full queue does to events
-    links: LinkModel = field(default_factory=LinkModel)
-    trees: Literal["spanning", "per-source"] = "spanning"
-    root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree
-    epsilon_per_level: tuple[float, ...] = ()  # by distance from the root; the last one holds for all below
-    epsilon_per_link: Mapping[tuple[int, int], float] = field(default_factory=dict)
-
-    @cached_property
-    def ranking(self) -> Ranking:
-        semantics, options, where = self.routing.semantics, self.matcher_options, (self.place, self.max_distance)
-        return make_ranking(self.kind, self.matcher, self.routing.domain, semantics, options, *where, self.metric)
-
-    @cached_property
-    def prices(self) -> Prices | None:
-        """What work costs, where service takes what its work costs."""
-        if self.service.get("kind", "none") != WORK:
-            return None
-        method = self.routing.method if self.routing.skyband is None else EXACT_SCAN
-        methods = searches_of(self.strategy, self.mode, method, self.advertisements)
-        return load_profile(self.service["profile"]).prices(methods, self.kind, self.ranking.method)
-
-    @property
-    def instant(self) -> bool:
-        """Nothing ever waits: brokers take no time, and links no more than their latency."""
-        return self.service.get("kind", "none") == "none" and self.links.only_latency
-
-    @property
-    def exact_routing(self) -> RoutingOptions:
-        return replace(self.routing, method="scan", epsilon=0.0, method_options={})
-
-    @property
-    def pruning(self) -> RoutingOptions:
-        """How a receiver finds covers among what one neighbour sent it: exactly."""
-        return replace(self.exact_routing, method=RoutingOptions.method, cover="single")
-
-    def routing_on(self, tree: Tree, broker: int, neighbour: int) -> RoutingOptions:
-        """The routing options of one link: ε may differ by link, or by distance from the root."""
-        levels = self.epsilon_per_level
-        epsilon = self.routing.epsilon
-        if levels:
-            level = min(tree.level[broker], tree.level[neighbour])
-            epsilon = levels[min(level, len(levels) - 1)]
-        epsilon = self.epsilon_per_link.get((min(broker, neighbour), max(broker, neighbour)), epsilon)
-        return replace(self.routing, epsilon=epsilon)
-
-    def check_links(self, links: list[tuple[int, int]]) -> None:
-        """Refuse an ε for a link that does not exist."""
-        for a, b in self.epsilon_per_link:
-            if (a, b) not in links:
-                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
-
-
-def searches_of(strategy: str, mode: str, method: str, advertisements: str) -> list[str]:
-    """The methods by which a network searches, as a profile names them."""
-    methods = [method] if STRATEGIES[strategy].searches else []
-    if AutoIndex.name in methods or mode == "prune":
-        methods = [*AutoIndex.CHOICES, *(m for m in methods if m != AutoIndex.name)]
-    if KdTreeIndex.name in methods:
-        methods.append(KdTreeIndex.with_epsilon)
-    if strategy in (EQUAL, PARTNER):
-        methods.append(strategy)
-    return [*methods, *(["scan"] if advertisements == "covering" else [])]
 
 
 @dataclass(slots=True)
@@ -150,7 +59,7 @@ class Network:
         self._mergers = 0
         self.loading = False  # while subscriptions spread that exist before time 0, untraced
         self.under_way = 0  # control messages sent and not yet processed or lost
-        self._copies: dict[int, int] = {}  # event → its messages likewise, where brokers remember events
+        self._copies: dict[int, int] = {}  # event → its messages under way, where brokers remember events
         self._visited: dict[int, list[int]] = {}  # event → brokers that remember it
         self._operations: list[_Operation] = []
         self._home: dict[int, tuple[int, Filter]] = {}
@@ -218,7 +127,7 @@ class Network:
 
     def _load(self, tree: Tree, heard: list[list[tuple[int, LedgerMessage]]]) -> None:
         """Before time 0, towards the root of a tree and then away from it."""
-        at_once = self.settings.ranked is not None  # the compiled engine, where it can do a run, goes one by one
+        at_once = self.settings.ranked is not None  # else one by one, as the compiled engine does
         inbox = [{CLIENT: said} for said in heard]
         upwards = sorted(tree.parent.items(), key=lambda link: -tree.level[link[0]])
         for here, there in [*upwards, *((parent, child) for child, parent in reversed(upwards))]:

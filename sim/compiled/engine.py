@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from broker import link_rows, local_rows
-from broker.network import Settings
 from broker.residue_rows import PLAIN, Residues
 from broker.scratch import new_scratch
+from broker.settings import Settings
 from broker.transport import SERVICE_OPTIONS, WORK
 from covering.budget import BUDGET
 from covering.curve.keys import Quantiser, greedy_bits

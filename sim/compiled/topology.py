@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.network import Settings
+from broker.settings import Settings
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, links_of, reaches, trees_of
 from routing.strategies import strategy

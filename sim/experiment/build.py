@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.network import Network, Settings
+from broker.network import Network
 from broker.ranked_visit import RankedRouting
+from broker.settings import Settings
 from broker.transport import LinkModel
 from routing.contract import RoutingOptions
 from routing.overlay.graph import Overlay, build_overlay, load_overlay

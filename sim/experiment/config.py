@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from broker.network import searches_of
 from broker.ranking import at_work
+from broker.settings import searches_of
 from broker.work import load_profile
 from coverlay import CoverlayError, Key, did_you_mean, quoted
 from routing.strategies.skyband import EXACT_SCAN

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from broker.network import Settings
+from broker.settings import Settings
 from broker.transport import WORK, LinkModel, service_model
 from broker.work import DEFAULT
 from coverlay import CoverlayError, Key

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from broker.network import Network, Settings
+from broker.network import Network
+from broker.settings import Settings
 from coverlay import CoverlayError
 from routing.advertisements import advertisement_for
 from routing.filter import Filter

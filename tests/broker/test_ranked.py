@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.messages import Publication
-from broker.network import Network, Settings
+from broker.network import Network
 from broker.ranked_visit import RankedRouting
+from broker.settings import Settings
 from broker.trace.schema import CLIENT
 from covering.residue import EMPTY, Residue
 from coverlay import CoverlayError

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.network import Network, Settings
+from broker.network import Network
+from broker.settings import Settings
 from broker.transport import LinkModel
 from covering.residue import EMPTY, Residue
 from routing.contract import RoutingOptions

@@ -6,7 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from broker.network import Network, Settings
+from broker.network import Network
+from broker.settings import Settings
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.overlay.graph import build_overlay

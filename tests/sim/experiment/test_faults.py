@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from broker.network import Network, Settings
+from broker.network import Network
+from broker.settings import Settings
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter

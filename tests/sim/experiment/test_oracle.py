@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from broker.language.schema import Schema
-from broker.network import Network, Settings
+from broker.network import Network
+from broker.settings import Settings
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import LinkLedger
