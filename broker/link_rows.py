@@ -5,9 +5,8 @@ subscription mentions, so that hundreds of attributes cost no more than the few 
 static part: slices (topk/slices) that are asked for one match, the largest boxes first, because these match most often.
 A removal clears bits there.
 
-The part is built when an event asks, enough has changed (as in local_rows.py), and events have looked at so many
-entries since the last time that building costs no more than they did. Where most events match one of the first
-entries, it never is.
+The static part is built when an event asks, enough has changed (as in local_rows.py), and looking at entries since the
+last time has cost as much as building. Where most events match one of the first entries, it is never built.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ LinkRows, link_at = structure(
     relaxed=False,
     # Of tables that Python brings up to date:
     read=0,  # entries and blocks looked at since the static part was built
-    build_at=0,  # so many of them: a new static part is worth it
+    build_at=0,  # when `read` reaches this, a new static part is worth it
 )
 # The tables of all neighbours of a broker in one tree: a call from Python costs more than asking a small table.
 TreeRows, _tree_at = structure(
@@ -96,7 +95,7 @@ def set_tail(t: Any, named: Any, lo: Any, hi: Any, residue: Any, filled: int, bu
 
 @kernel
 def forget(t: Any, rank: int) -> None:
-    """An entry of the static part is gone."""
+    """An entry of the static part leaves."""
     clear_bits(t.layout, rank, False)
 
 
@@ -134,7 +133,7 @@ def read(t: Any) -> int:
 
 @kernel
 def is_due_now(address: int) -> bool:
-    """Have events looked at so many that a new static part is worth it?"""
+    """Have events looked at enough entries for a new static part to be worth it?"""
     t = link_at(address)
     return t.read >= t.build_at
 
@@ -221,7 +220,7 @@ def _static_match(t: Any, event: Any, residues: Any) -> bool:
 
 @kernel(inner=True)
 def _tail_match(t: Any, event: Any, residues: Any) -> Any:
-    """Scan up to the first entry of which all holds. NaN (missing) fails every comparison.
+    """Scan up to the first entry all of whose predicates hold. NaN (missing) fails every comparison.
 
     No branch on a single comparison: which of them fail is unpredictable, and a wrong guess takes as long as an entry.
     """
@@ -241,7 +240,7 @@ def _tail_match(t: Any, event: Any, residues: Any) -> Any:
 
 @kernel(inner=True)
 def _relaxed_match(t: Any, event: Any) -> Any:
-    """Scan up to the first entry of which anything holds."""
+    """Scan up to the first entry with a predicate that holds."""
     named, lo, hi, residue = t.named, t.lo, t.hi, t.residue
     for row in range(t.filled):
         for i in range(named.shape[1]):
@@ -255,13 +254,13 @@ def _relaxed_match(t: Any, event: Any) -> Any:
 
 
 def check(t: Any, entries: list[Any]) -> None:
-    """Raise AssertionError unless the static part holds these filters by rank, None for one that is gone."""
+    """Raise AssertionError unless the static part holds these filters by rank, None for one that has left."""
     layout, built, residue = _static(t)
     assert built == len(entries) == len(residue)
     for rank, filter in enumerate(entries):
         bits = (layout.slices[0, :, rank >> 6] >> np.uint64(rank & 63)) & np.uint64(1)
         if filter is None:
-            assert not bits.any(), "an entry that is gone matches nothing"
+            assert not bits.any(), "an entry that has left matches nothing"
         else:
             assert np.array_equal(layout.bounds[rank, :, :2], filter.box)
             assert bits.any()

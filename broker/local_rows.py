@@ -1,9 +1,9 @@
 """The subscriptions of a broker's own clients for the matchers `scan` and `auto`, in both engines.
 
 Rows have places. Those from `built` on are a tail that is scanned, block by block. Those before are the static part, in
-rank order, which slices answer for (topk/slices): removing one of them clears its bits. When an event asks and as much
-has changed as is worth a build, everything live goes into a new static part. A few hundred rows are only scanned, and
-so is everything under `scan`.
+rank order, which slices answer (topk/slices): removing one of them clears its bits. When an event asks and enough has
+changed to be worth a build, all live rows become a new static part. A few hundred rows are only scanned, and so is
+everything under `scan`.
 
 A residue is checked where the box matches. In the static part this may leave fewer than k, so more are asked for. Under
 relaxed semantics residues change the scores, hence the order; then nothing is built.
@@ -152,7 +152,7 @@ def clear_bits(layout: Any, rank: int, is_relaxed: bool) -> None:
 
 @kernel(inline="always")
 def is_due(tail: int, dead: int, built: int, least: int) -> bool:
-    """Has so much changed that a new static part is worth it?"""
+    """Has enough changed for a new static part to be worth it?"""
     return tail + dead >= max(least, built // CHANGED_SHARE)
 
 

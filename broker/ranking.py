@@ -43,7 +43,7 @@ RELAXED_PREDICATES = "scan"  # the others leave an expression as soon as one pre
 
 
 def at_work(kind: str, method: str, semantics: str) -> str:
-    """The method that a name stands for."""
+    """The method that a name means."""
     if method == topk.AUTO and (kind, semantics) == ("predicates", "relaxed"):
         return RELAXED_PREDICATES
     return BEST[kind] if method == topk.AUTO else method
@@ -227,7 +227,7 @@ def make_ranking(
             f'{method} is exact; relaxed matching by predicates is done by method = "{RELAXED_PREDICATES}"'
         )
     if kind != "places" and max_distance is not None:
-        raise CoverlayError(f"max_distance goes with matching by places, not by {kind}")
+        raise CoverlayError(f"max_distance is for matching by places, not by {kind}")
     if kind == "places" and place is None:
         raise CoverlayError(
             "matching by places needs events with a place: attributes of the kinds latitude and longitude"

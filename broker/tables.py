@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Looked = tuple[int, int, int, int]  # tables asked, those of them in slices; entries compared there, blocks looked at
 
 NOTHING = (np.empty(0, np.int64), np.empty(0), 0, 0)
-_LEFT = -1  # in place of a subscription: its entry was in the static part and is gone
+_LEFT = -1  # in place of a subscription: its entry was in the static part and has left
 
 
 def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | None]) -> float:
@@ -43,7 +43,7 @@ class LinkTable(FilterTable):
         self._least = link_rows.least_of(len(domain), semantics)
         self._ids: list[int] = []  # place → subscription, or _LEFT
         self._place: dict[int, int] = {}
-        self._built = 0  # places of the static part, of which some are _LEFT
+        self._built = 0  # places of the static part; some may be _LEFT
         self._filled = 0  # rows of the tail that are in the arrays
         self._changed = False  # since an event asked
         self._rows = link_rows.new_rows(len(domain), store.residues, store.scratch, semantics)

@@ -61,7 +61,7 @@ class TreePart:
         self._wanted = np.empty(0, np.int64)
 
     def wants(self, source: int, values: NDArray[np.float64]) -> tuple[list[int], Looked]:
-        """The neighbours that an event from `source` goes on to, and what looking for them took."""
+        """The neighbours that an event from `source` is sent on to, and the work of finding them."""
         if self._behind:
             self._bring_up_to_date(source)
         count, asked, sliced, compared, blocks, due = link_rows.ask_all(self._rows.address, source, values)

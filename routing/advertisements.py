@@ -3,7 +3,7 @@
 Advertisements travel through the overlay like subscriptions do, with a ledger per link, and one may be covered
 by another (SIENA, section 4.2). A broker sends a subscription over a link only while something advertised behind
 that link overlaps it. Overlap is judged on the boxes: what a residue excludes is ignored, which may send a
-subscription in vain but never keeps one back wrongly.
+subscription that matches nothing, but never holds back one that would match.
 """
 
 from __future__ import annotations

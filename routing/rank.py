@@ -11,7 +11,7 @@ each entry of a table bounds from above what is hidden behind it (docs/ranked.md
 
 A coordinate c, larger is better, becomes one more row of the box: [−c, −lowest]. Rows contain each other iff c is at
 least as large, so every covering method, exact or not, serves as it is. The constant end is the lowest value that
-occurs, and the domain of the row goes beyond it by the range of the values: at the edge of the domain, the search
+occurs, and the domain of the row is wider than that by the range of the values: at the edge of the domain, the search
 region of a curve would be one cell wide in that coordinate.
 """
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def shares(weights: Floats) -> Floats:
-    """Weights divided by their sum, which is added in attribute order: all of us get the same floats."""
+    """Weights divided by their sum, which is added in attribute order, so that everybody gets the same floats."""
     total = 0.0
     for weight in weights.tolist():
         total += weight

@@ -61,7 +61,7 @@ def _middle(graph: nx.Graph) -> int:
 
 def _radial(graph: nx.Graph, root: int) -> NDArray[np.float64]:
     _, parent = _farthest({node: sorted(graph[node]) for node in graph}, root)
-    walk = list(parent)  # breadth first: parents stand before their children
+    walk = list(parent)  # breadth first: parents come before their children
     children: dict[int, list[int]] = {node: [] for node in walk}
     for node in walk[1:]:
         children[parent[node]].append(node)

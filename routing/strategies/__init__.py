@@ -1,6 +1,7 @@
-"""The routing strategies by name, and the ledger that goes with each.
+"""The routing strategies by name, and the ledger that each one uses.
 
-To add one: write a LinkStrategy (copy basic.py), add it here; tests/network then runs it against the oracle.
+To add one: write a LinkStrategy (copy basic.py) and add it here; tests/broker/test_truth.py then compares it with the
+oracle.
 """
 
 from __future__ import annotations
