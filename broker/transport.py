@@ -20,6 +20,7 @@ import simpy
 from simpy.events import NORMAL
 
 from coverlay import CoverlayError, Key, quoted, unknown_name
+from routing.options import accepted
 
 
 class Sized(Protocol):
@@ -137,18 +138,16 @@ class Link(Generic[M]):
             self._void -= 1
         elif self._held:
             self._behind += 1
-        elif self._deliver(message := self._in_flight.popleft()) is False:
-            self._hold(message)
-
-    def _hold(self, message: M) -> None:
-        self._in_flight.appendleft(message)
-        self._held = True
-        self._wait(self._resume)
+        else:
+            self._hand_over()
 
     def _hand_over(self) -> None:
+        """Deliver the next message, or hold it until the receiver has room."""
         message = self._in_flight.popleft()
         if self._deliver(message) is False:
-            self._hold(message)
+            self._in_flight.appendleft(message)
+            self._held = True
+            self._wait(self._resume)
 
     def _resume(self) -> None:
         """The receiver has room again; go on with what was held, and with what arrived behind it."""
@@ -298,9 +297,7 @@ WORK = "work"  # by counted work and a profile, see work.py
 SERVICE_OPTIONS: dict[str, tuple[str, ...]] = {
     "none": (),
     WORK: ("profile",),
-    "constant": ("value",),
-    "exponential": ("mean",),
-    "linear": ("base", "per_entry"),
+    **{name: accepted(model) for name, model in SERVICE_MODELS.items()},
 }
 
 

@@ -78,9 +78,14 @@ class StreamIndex(TopKIndex):
         self._everything: Ints | None = None  # rows that mention nothing, best first; None: to be sorted
         if self.semantics == "relaxed":
             self._triples = np.empty((capacity, self.dimensions, 3))
-            self._triples[:, :, 0] = np.where(c.mentioned, c.lo, np.inf).T
-            self._triples[:, :, 1] = np.where(c.mentioned, c.hi, -np.inf).T
-            self._triples[:, :, 2] = c.weights.T
+            self._copy_triples(slice(None))
+
+    def _copy_triples(self, rows: slice) -> None:
+        """(lo, hi, weight) of these rows, attribute by attribute; an empty interval where one is not mentioned."""
+        c = self._store.columns
+        self._triples[rows, :, 0] = np.where(c.mentioned[:, rows], c.lo[:, rows], np.inf).T
+        self._triples[rows, :, 1] = np.where(c.mentioned[:, rows], c.hi[:, rows], -np.inf).T
+        self._triples[rows, :, 2] = c.weights[:, rows].T
 
     def _gain(self, attribute: int) -> Floats:
         """What ranks the iterator of an attribute."""
@@ -176,14 +181,8 @@ class StreamIndex(TopKIndex):
         attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(low[j])]
         cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
         take = self._python_rounds if callable(self._combine) else self._kernel_rounds
-        scratch = (
-            np.array(attributes, dtype=np.int64),
-            self._seen,
-            self._store.columns.ids,
-            np.empty(k),
-            np.empty(k, np.int64),
-            np.zeros(2, np.int64),  # kept, offered
-        )
+        best_scores, best_ids, counts = np.empty(k), np.empty(k, np.int64), np.zeros(2, np.int64)
+        state = (np.array(attributes, np.int64), self._seen, self._store.columns.ids, best_scores, best_ids, counts)
         buffers = np.empty((len(cursors), 0), np.int64)
         lengths = np.zeros(len(cursors), np.int64)
         block, done, passed = max(k + 1, _FIRST_BLOCK), 0, not cursors
@@ -198,28 +197,28 @@ class StreamIndex(TopKIndex):
                     lengths[s] += len(part)
             stop = int(lengths.max())
             before = done
-            done, passed = take(buffers, lengths, before, stop, (low, high), scratch)
+            done, passed = take(buffers, lengths, before, stop, (low, high), state)
             self.stats.getnexts += sum(min(length, done) - before for length in lengths.tolist() if length > before)
             passed = passed or stop < before + block
             block = min(2 * block, _LARGEST_BLOCK)
         for s in range(len(cursors)):
             self._seen[buffers[s, : lengths[s]]] = 0
-        size, offered = scratch[5].tolist()
+        size, offered = counts.tolist()
         self.stats.queued += offered * k.bit_length()
         self.stats.comparisons += offered * self.dimensions
-        return best_first(scratch[4][:size], scratch[3][:size])
+        return best_first(best_ids[:size], best_scores[:size])
 
     def _kernel_rounds(
-        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], state: Any
     ) -> tuple[int, bool]:
         largest = self._combine == "max"
-        return threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, scratch)
+        return threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, state)
 
     def _python_rounds(
-        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], scratch: Any
+        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], state: Any
     ) -> tuple[int, bool]:
         """The same for a combination that is a Python function of all attributes' weights."""
-        attributes, seen, ids, best_scores, best_ids, size = scratch
+        attributes, seen, ids, best_scores, best_ids, counts = state  # counts: candidates kept, candidates offered
         low, high = box
         for p in range(begin, stop):
             seen_last = np.zeros(self.dimensions)
@@ -232,9 +231,9 @@ class StreamIndex(TopKIndex):
                 if not seen[row]:
                     seen[row] = 1
                     score = self._combined(np.where((lo <= high) & (low <= hi), weights, 0.0))
-                    size[0] = offer(best_scores, best_ids, int(size[0]), score, int(ids[row]))
-                    size[1] += 1
-            if size[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
+                    counts[0] = offer(best_scores, best_ids, int(counts[0]), score, int(ids[row]))
+                    counts[1] += 1
+            if counts[0] == len(best_ids) and best_scores[0] > self._combined(seen_last):
                 return p + 1, True
         return stop, False
 
@@ -254,9 +253,7 @@ class StreamIndex(TopKIndex):
         self._needs[row] = one.mentioned.sum()
         self._everything = None
         if self.semantics == "relaxed":
-            self._triples[row, :, 0] = np.where(one.mentioned[0], one.lo[0], np.inf)
-            self._triples[row, :, 1] = np.where(one.mentioned[0], one.hi[0], -np.inf)
-            self._triples[row, :, 2] = one.weights[0]
+            self._copy_triples(slice(row, row + 1))
         for j in np.flatnonzero(one.mentioned[0]).tolist():
             if j not in self._indexes:
                 self._indexes[j] = self.interval_index(Entries.none(), **self._options)

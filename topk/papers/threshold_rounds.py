@@ -32,14 +32,14 @@ def within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
 
 @kernel
 def threshold_rounds(
-    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, scratch: Any
+    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, state: Any
 ) -> Any:
     """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
 
     rows[r] holds (lo, hi, weight) per attribute, an empty interval where not mentioned. Returns the rounds done and
     whether the threshold has been passed.
     """
-    attributes, seen, ids, best_scores, best_ids, size = scratch
+    attributes, seen, ids, best_scores, best_ids, counts = state  # counts: candidates kept, candidates offered
     low, high = box
     for p in range(begin, stop):
         threshold = 0.0
@@ -57,8 +57,8 @@ def threshold_rounds(
                 if rows[row, j, 0] <= high[j] and low[j] <= rows[row, j, 1]:
                     w = rows[row, j, 2]
                     score = max(score, w) if largest else score + w
-            size[0] = offer(best_scores, best_ids, size[0], score, ids[row])
-            size[1] += 1
-        if size[0] == len(best_ids) and best_scores[0] > threshold:
+            counts[0] = offer(best_scores, best_ids, counts[0], score, ids[row])
+            counts[1] += 1
+        if counts[0] == len(best_ids) and best_scores[0] > threshold:
             return p + 1, True
     return stop, False

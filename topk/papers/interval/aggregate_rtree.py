@@ -20,19 +20,8 @@ from topk.catalogue import Ints
 from topk.kernels.heaps import pop, push
 from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, array_bytes
 from topk.papers.interval.lanes import levels
+from topk.papers.interval.packed import fill_levels
 from topk.papers.interval.rtree import RTree
-
-
-@kernel
-def _best_below(starts: Any, b: int, best: Any) -> None:
-    """best[: intervals] are ranks; the rest becomes the least rank below each node."""
-    for level in range(1, len(starts) - 1):
-        below, end = starts[level - 1], starts[level]
-        for i in range(starts[level + 1] - starts[level]):
-            least = best[below + i * b]
-            for child in range(below + i * b + 1, min(below + i * b + b, end)):
-                least = min(least, best[child])
-            best[starts[level] + i] = least
 
 
 @kernel
@@ -72,7 +61,7 @@ class AggregateRTree(RTree):
         super().__init__(entries, b)
         self._best = np.empty(int(self.tree.starts[-1]), np.int32)
         self._best[: len(self._rank)] = self._rank
-        _best_below(self.tree.starts, self.tree.b, self._best)
+        fill_levels(self._best, self.tree.starts, self.tree.b, np.minimum)
         self._rows = self._rows[self._rank].astype(np.int32)
         self._rank = self._best[: len(self._rank)]
 
@@ -93,8 +82,6 @@ class AggregateRTree(RTree):
 
     def check(self) -> None:
         super().check()
-        starts, b = self.tree.starts, self.tree.b
-        for level in range(1, len(starts) - 1):
-            below, here = self._best[starts[level - 1] : starts[level]], self._best[starts[level] : starts[level + 1]]
-            least = np.minimum.reduceat(below, np.arange(0, len(below), b))
-            assert (least == here).all(), "a node keeps the best rank below it"
+        expected = self._best.copy()
+        fill_levels(expected, self.tree.starts, self.tree.b, np.minimum)
+        assert (expected == self._best).all(), "a node keeps the best rank below it"

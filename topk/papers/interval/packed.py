@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
@@ -29,17 +30,11 @@ class Packed(NamedTuple):
     b: int
 
 
-@kernel
-def _extents(lo: Any, hi: Any, starts: Any, b: int) -> None:
+def fill_levels(values: NDArray[Any], starts: Ints, b: int, of_children: np.ufunc) -> None:
+    """Work out the values of all nodes from those of their children, level by level; level 0 is given."""
     for level in range(1, len(starts) - 1):
-        below, end = starts[level - 1], starts[level]
-        for i in range(starts[level + 1] - starts[level]):
-            low, high = np.inf, -np.inf
-            for child in range(below + i * b, min(below + i * b + b, end)):
-                low = min(low, lo[child])
-                high = max(high, hi[child])
-            lo[starts[level] + i] = low
-            hi[starts[level] + i] = high
+        below = values[starts[level - 1] : starts[level]]
+        values[starts[level] : starts[level + 1]] = of_children.reduceat(below, np.arange(0, len(below), b))
 
 
 def pack(lo: Floats, hi: Floats, b: int) -> Packed:
@@ -52,7 +47,8 @@ def pack(lo: Floats, hi: Floats, b: int) -> Packed:
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     lows, highs = np.empty(starts[-1]), np.empty(starts[-1])
     lows[: len(lo)], highs[: len(hi)] = lo, hi
-    _extents(lows, highs, starts, b)
+    fill_levels(lows, starts, b, np.minimum)
+    fill_levels(highs, starts, b, np.maximum)
     return Packed(lows, highs, starts, b)
 
 
@@ -109,11 +105,9 @@ def space(tree: Packed) -> Space:
 def check(tree: Packed) -> None:
     """Extents are tight, and the space is that of Theorem 3.2."""
     n = int(tree.starts[1]) if len(tree.starts) > 1 else 0
-    for level in range(1, len(tree.starts) - 1):
-        below = slice(tree.starts[level - 1], tree.starts[level])
-        here = slice(tree.starts[level], tree.starts[level + 1])
-        for bounds, tight in ((tree.lo, np.minimum), (tree.hi, np.maximum)):
-            groups = np.arange(0, below.stop - below.start, tree.b)
-            assert (tight.reduceat(bounds[below], groups) == bounds[here]).all(), "an extent is not tight"
+    for bounds, tight in ((tree.lo, np.minimum), (tree.hi, np.maximum)):
+        expected = bounds.copy()
+        fill_levels(expected, tree.starts, tree.b, tight)
+        assert (expected == bounds).all(), "an extent is not tight"
     inner = int(tree.starts[-1]) - n
     assert inner <= n / (tree.b - 1) + len(tree.starts), "the inner nodes exceed n/(b−1) plus one per level"
