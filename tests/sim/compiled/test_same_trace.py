@@ -31,7 +31,7 @@ SMALL = {
     "run.samples": 3,
     "seeds": [1],
 }
-MOST_RUNS = 12  # of one shipped experiment; a sweep has many that differ little
+MOST_RUNS = 8  # of one shipped experiment; a sweep has many that differ little
 
 
 def refused(run: PlannedRun) -> str | None:

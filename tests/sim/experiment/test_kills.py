@@ -117,7 +117,7 @@ def empty(tmp_path) -> Path:
 
 
 def test_kills_in_the_simulation(empty, tmp_path):
-    operations = killed_everywhere(simulated, empty, tmp_path, every=7)
+    operations = killed_everywhere(simulated, empty, tmp_path, every=11)
     assert operations > 40, "two runs of eleven tables each, and what is around them"
     killed_while_writing(simulated, empty, tmp_path, (10, 1000, 3000))
     assert len(find_runs(tmp_path / "whole").runs) == 2
@@ -136,7 +136,7 @@ def test_kills_where_an_earlier_run_is_replaced(tmp_path):
     def again(out: Path) -> None:
         run_sweep(plan(EXPERIMENT), out)
 
-    assert killed_everywhere(again, before, tmp_path, every=9) > 40
+    assert killed_everywhere(again, before, tmp_path, every=13) > 40
 
 
 def test_kills_while_the_bounds_are_written(empty, tmp_path):
@@ -159,7 +159,7 @@ def test_kills_while_results_and_report_are_written(analysed, tmp_path):
         aggregate._write(summary)
 
     (tmp_path / "results").mkdir()
-    assert killed_everywhere(results, before, tmp_path / "results", every=3) > 2 * 6, "a folder of two files per frame"
+    assert killed_everywhere(results, before, tmp_path / "results") > 2 * 6, "a folder of two files per frame"
     killed_while_writing(results, before, tmp_path / "results", (100, 3000))
     newer = tmp_path / "results" / "whole"
     (tmp_path / "report").mkdir()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
+from functools import cache
 
 import pytest
 
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.experiment.plan import load, plan, shipped, to_toml
+from sim.experiment.plan import Plan, load, plan, shipped, to_toml
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, left_of, run_sweep
 
@@ -23,10 +24,15 @@ TINY = {
 }
 
 
+@cache
+def small(name: str) -> Plan:
+    """A shipped experiment on the reference engine; tests/sim/compiled holds the other one against it."""
+    return load(name, [*SMALL, 'run.engine="simpy"'])
+
+
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_experiment_runs_small_and_loses_nothing(name):
-    """On the reference engine; tests/sim/compiled holds the other against it, on the same experiments."""
-    runs = load(name, [*SMALL, 'run.engine="simpy"']).runs
+    runs = small(name).runs
     step = max(1, len(runs) // 8)  # a spread of the points; all of them take minutes
     for run in runs[::step]:
         tables, _ = simulate(run)
@@ -91,7 +97,7 @@ def test_a_run_keeps_its_name_when_the_sweep_grows():
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_the_written_experiment_file_says_the_same(name):
-    data = load(name).data
+    data = small(name).data
     assert tomllib.loads(to_toml(data)) == data
 
 

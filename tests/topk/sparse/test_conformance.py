@@ -137,14 +137,14 @@ def test_stateful_churn(method):
 @every_method
 @pytest.mark.parametrize("distribution", ["uniform", "zipf"])
 def test_agrees_with_the_scan_on_a_workload(method, distribution):
-    p = Begen(subscriptions=3000, events=12, dimensions=60, distribution=distribution, match_probability=0.01)
+    p = Begen(subscriptions=1500, events=12, dimensions=60, distribution=distribution, match_probability=0.01)
     workload = begen(p)
     scan = topk.create("scan", workload.catalogue)
     index = topk.create(method, workload.catalogue)
     index.check()
     for k in (1, 5, None):
         assert list(index.top_many(workload.events, k)) == [scan.top(e, k) for e in workload.events]
-    for id in range(0, 3000, 3):
+    for id in range(0, 1500, 3):
         scan.remove(id)
         index.remove(id)
     index.check()
@@ -152,7 +152,7 @@ def test_agrees_with_the_scan_on_a_workload(method, distribution):
         assert index.top(event, 7) == scan.top(event, 7)
     assert index.nbytes > 0
     assert index.stats.queries > 0
-    assert index.stats.deletes == 1000
+    assert index.stats.deletes == 500
 
 
 @every_method
