@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ def markdown(ledger: Ledger) -> str:
     """One line per claim, a table per document, with how and when it was measured."""
     parts = [_counts(ledger.claims)]
     for document, claims in ledger.documents().items():
-        parts += [f"### {document}: {TITLES.get(document, document)}", _counts(claims)]
+        parts += [f"### {document}: {TITLES.get(document, document)}", f"{_counts(claims)} {_seeds(claims)}".rstrip()]
         for run in ledger.made.get(document, ()):
             when = run.date[:16].replace("T", " ")
             parts.append(f"Measured until {when} on {run.machine} by `{run.command}`, {run.seconds:,.0f} s in all.")
@@ -142,6 +143,13 @@ def markdown(ledger: Ledger) -> str:
 
 def _counts(claims: Any) -> str:
     return f"{len(claims)} claims: " + ", ".join(f"{n} {verdict}" for verdict, n in counted(claims).items() if n) + "."
+
+
+def _seeds(claims: list[Claim]) -> str:
+    """How many claims rest on how many data sets."""
+    each = Counter(claim.seeds for claim in claims if claim.seeds)
+    said = [f"{n} seed{'s' if n > 1 else ''}: {each[n]} claim{'s' if each[n] > 1 else ''}" for n in sorted(each)]
+    return f"{', '.join(said)}." if said else ""
 
 
 def _cells(claim: Claim) -> list[str]:

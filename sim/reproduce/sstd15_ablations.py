@@ -28,7 +28,6 @@ from topk.sparse import Event
 
 SUMMED = f"{RT}, text and place summed"  # its bound as if one α did not weigh both
 _GROUP = 20  # attributes
-_MATCHING = 0.01  # of the subscriptions match an event of their topic, in BEGen's terms
 _K, _WARM_UP, _EVENTS, _ROUNDS = 5, 10, 50, 3
 
 
@@ -48,12 +47,15 @@ def grouped(p: Located) -> LocatedWorkload:
     return LocatedWorkload(replace(one.catalogue, expressions=moved), events)
 
 
-def topical(p: Located) -> LocatedWorkload:
-    """Events and half of the expressions are about common topics, as in `sim.workloads.begen`."""
+def topical(p: Located, matching: float = 0.01) -> LocatedWorkload:
+    """Events and half of the expressions are about common topics, as in `sim.workloads.begen`.
+
+    `matching` is the share of the subscriptions that an event matches in all its predicates.
+    """
     placed = located_workload(p)
     parameters = Begen(p.subscriptions, p.events, p.dimensions, p.seed, distribution=p.distribution,
                        cardinality=p.cardinality, clusters=None, subscription_size=p.subscription_size,
-                       event_size=p.event_size, match_probability=_MATCHING)  # fmt: skip
+                       event_size=p.event_size, match_probability=matching)  # fmt: skip
     made = begen(parameters)
     expressions, e = made.catalogue, made.events
     sums = np.add.reduceat(expressions.weights, expressions.offsets[:-1])
@@ -73,6 +75,7 @@ VARIANTS: dict[str, Callable[[Located], LocatedWorkload]] = {
     "ranges of 50 values": lambda p: located_workload(replace(p, widest_range=99)),
     f"groups of {_GROUP} attributes": grouped,
     "topics": topical,
+    "topics, five times as many match": lambda p: topical(p, 0.05),
     "alpha of N(.5, .05)": lambda p: located_workload(replace(p, alpha=0.5)),
     "topics, alpha of N(.5, .05)": lambda p: topical(replace(p, alpha=0.5)),
 }

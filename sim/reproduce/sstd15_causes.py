@@ -24,13 +24,15 @@ ALPHAS = {0.1: "N(.1, .05)", 0.5: "N(.5, .05)", 0.9: "N(.9, .05)", UNIFORM_ALPHA
 def compared(swept: Swept, peers: Sequence[str], at: Sequence[float]) -> Cause:
     """Why the R^I-tree is not as far ahead of the fastest of its peers as published, at these x or on average."""
     at = at or list(swept.mean(TIME)[RI])
-    millis = swept.mean(TIME)
+    millis, counts, held, sought = (swept.mean(basis) for basis in (TIME, COUNTS, EXAMINED, FINDING))
+    predicates = _mean(counts, SCAN, at) / _mean(held, SCAN, at)  # of a subscription: a scan does nothing else
     peer = min(peers, key=lambda name: _mean(millis, name, at))
     measured: dict[str, float] = {}
     said = []
     for name in (RI, peer):
-        examined, finding, operations = (_mean(swept.mean(what), name, at) for what in (EXAMINED, FINDING, COUNTS))
-        share, nanos = 100.0 * min(finding / operations, 1.0), 1e6 * _mean(millis, name, at) / operations
+        examined, finding, operations = (_mean(series, name, at) for series in (held, sought, counts))
+        share = 100.0 * finding / (finding + predicates * examined)
+        nanos = 1e6 * _mean(millis, name, at) / operations
         measured |= {
             f"{name}, {EXAMINED}": examined,
             f"{name}, operations": operations,

@@ -7,8 +7,9 @@ groups; `rt-tree-paper` looks them up child by child.
 
 The paper does not say in which order, nor by which bound. Best first with Eq. 8 is its own Algorithm 1 without interval
 trees; depth first, or a bound that takes text and place for independent, are options. That bound is the one that
-matters: with it the tree compares eleven times as many subscriptions (200,000, uniform, 16,835 instead of 1,525 per
-event, where TAS compares 2,002), depth first a seventh more.
+matters: with it the tree compares eleven times as many subscriptions (200,000, uniform, 16,834 instead of 1,476 per
+event, where TAS compares 2,024), depth first a seventh more. It is probably the paper's: only with it is TAS between
+the R^I-tree and the R^t-tree where α is close to .5, as in Figure 11 (docs/reproduction.md).
 """
 
 from __future__ import annotations

@@ -72,6 +72,14 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
     assert "holds, by time (load 7.2)" in markdown(ledger)
 
 
+def test_what_was_not_recorded_is_not_shown_as_zero(tmp_path: Path) -> None:
+    claims = [claim(id="a", date="", load=None, seconds=None, seeds=1), claim(id="b", date="2026-11-17", seeds=3)]
+    page = write_claims(Ledger({}, claims), tmp_path).read_text()
+    assert "1 seed, date not recorded<" in page
+    assert "3 seeds, 2026-11-17, 1.5 s<" in page
+    assert "1 seed: 1 claim, 3 seeds: 1 claim." in markdown(Ledger({}, claims))
+
+
 def test_figures_are_inside_the_page(tmp_path: Path) -> None:
     (tmp_path / "vldb08").mkdir()
     (tmp_path / "vldb08" / "a.png").write_bytes(PIXEL)
