@@ -7,8 +7,6 @@ entry looked at.
 
 from __future__ import annotations
 
-import numpy as np
-
 from covering.contract import CoveringIndex, Floats, Slots
 from coverlay import kernel
 
@@ -28,9 +26,14 @@ def scan_one(points: Floats, used: int, query: Floats) -> int:
 
 
 @kernel
-def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> None:
+def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> int:
+    """`scan_one` of each query, into `found`; entries looked at."""
+    probes = 0
     for i in range(queries.shape[0]):
-        found[i] = scan_one(points, used, queries[i])
+        slot = scan_one(points, used, queries[i])
+        found[i] = slot
+        probes += slot + 1 if slot >= 0 else used
+    return probes
 
 
 class ScanIndex(CoveringIndex):
@@ -46,6 +49,5 @@ class ScanIndex(CoveringIndex):
         pass
 
     def _search_into(self, queries: Floats, found: Slots) -> None:
-        _scan_many(self._points, self._used, queries, found)
-        self.stats.probes += int(np.where(found >= 0, found + 1, self._used).sum())
+        self.stats.probes += _scan_many(self._points, self._used, queries, found)
         self.stats.volume += len(queries)
