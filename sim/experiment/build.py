@@ -15,6 +15,7 @@ from sim.experiment.config import Experiment
 from sim.experiment.config_methods import MatchingSection
 from sim.experiment.engines import Ready
 from sim.experiment.faults import check_faults, read_faults
+from sim.experiment.oracle import Rules
 from sim.experiment.plan import PlannedRun
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload, generate, load_workload
@@ -109,6 +110,21 @@ def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, over
 def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> Ready:
     timeline = timeline_of(experiment, stream, workload, overlay)
     return Ready(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """What the oracle judges a run with these settings by."""
+    return Rules(
+        settings.routing.semantics,
+        settings.k,
+        settings.kind,
+        settings.ranking.max_distance,
+        settings.metric,
+        settings.ranked is not None,
+        settings.strategy,
+        settings.root,
+        settings.instant,
+    )
 
 
 def check_files(runs: list[PlannedRun]) -> None:

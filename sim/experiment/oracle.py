@@ -66,7 +66,7 @@ from sim.experiment.oracle_truth import Floats, Ints, Terms, Truth, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.workloads import Workload
 
-__all__ = ["Truth", "Verdict", "judge", "judged_share"]
+__all__ = ["Rules", "Truth", "Verdict", "judge", "judged_share"]
 
 JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being asked: seconds, and deliveries fit in memory
 PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
@@ -95,30 +95,25 @@ def judged_share(asked: float | None, subscriptions: int, events: int) -> float:
     return min(1.0, JUDGED_PAIRS / max(subscriptions * events, 1))
 
 
-def judge(
-    workload: Workload,
-    tables: Mapping[str, pa.Table],
-    semantics: str,
-    k: int | None,
-    kind: str = "boxes",
-    max_distance: float = 1.0,
-    metric: str = "degrees",
-    *,
-    strategy: str = "covering",
-    root: int | None = None,
-    instant: bool = False,
-    share: float = 1.0,
-    network: bool = False,
-) -> Verdict:
-    """Compare a finished run with what it must be; `kind` says what the k best are, `network` that they are of all.
+@dataclass(frozen=True)
+class Rules:
+    """What a run is judged by."""
 
-    `strategy` and `root` tell where events go without being asked for, `instant` that nothing can wait. `share`: of the
-    events; deliveries of others need not be in the tables.
-    """
+    semantics: str = "exact"
+    k: int | None = None
+    kind: str = "boxes"  # what the k best are
+    max_distance: float = 1.0
+    metric: str = "degrees"
+    network: bool = False  # the k best of the whole network are served
+    strategy: str = "covering"  # with `root`: where events are sent without being asked for
+    root: int | None = None
+    instant: bool = False  # nothing can wait
+
+
+def judge(workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, share: float = 1.0) -> Verdict:
+    """Compare a finished run with what it must be; `share`: of the events, deliveries of others may be missing."""
     numbers = np.flatnonzero(is_kept(np.arange(len(workload.events)), share))
-    distance = max_distance, metric
-    judging = _Judging(workload, tables, semantics, kind, distance, strategy, root, instant, k, numbers, network)
-    counts = judging.counts()
+    counts = _Judging(workload, tables, rules, numbers).counts()
     verdict = Verdict(**dict(zip((*COUNTED, "wrong_times"), counts.tolist(), strict=True)))
     judged = len(numbers) / max(len(workload.events), 1) if share < 1.0 else 1.0
     return replace(verdict, strays=None if untraced(tables) else verdict.strays, judged_share=judged)
@@ -127,39 +122,26 @@ def judge(
 class _Judging:
     """What all events are judged by, and the loop over parts of them."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        tables: Mapping[str, pa.Table],
-        semantics: str,
-        kind: str,
-        distance: tuple[float, str],
-        strategy: str,
-        root: int | None,
-        instant: bool,
-        k: int | None,
-        numbers: Ints,
-        network: bool,
-    ) -> None:
-        self._tables, self._instant, self._numbers = tables, instant, numbers
+    def __init__(self, workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, numbers: Ints) -> None:
+        self._tables, self._instant, self._numbers = tables, rules.instant, numbers
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
         invented = mergers(workload, tables["decisions"])
-        ranked = kind == "boxes" and semantics == "exact"
+        ranked = rules.kind == "boxes" and rules.semantics == "exact"
         versions = Versions.of(workload, tables["operations"])
         self._lives, order = _lives(tables, self._brokers, workload.scores, len(invented.lo), ranked, versions)
         # Mergers follow the subscriptions: nobody lives there, but they are in tables.
         everything = mergers_appended(workload, invented)
         rows = np.concatenate([order, np.arange(count, len(everything.lo))])
-        self._terms: Terms = terms_of(everything, semantics, kind, *distance, rows)
-        self._ways: Ways = ways(tables, count, np.argsort(rows), strategy, root)
-        self._k = max(count, 1) if k is None else k
+        self._terms: Terms = terms_of(everything, rules.semantics, rules.kind, rules.max_distance, rules.metric, rows)
+        self._ways: Ways = ways(tables, count, np.argsort(rows), rules.strategy, rules.root)
+        self._k = max(count, 1) if rules.k is None else rules.k
         self._values = np.array(workload.events, dtype=np.float64)
         weights = workload.event_weights
         self._weights = np.ones((1, self._values.shape[1])) if weights is None else np.array(weights)
         self._ranked = ranked
         faults = tables["faults"].to_pandas()
         self._everywhere = None
-        if network and k is not None:
+        if rules.network and rules.k is not None:
             gone = versions.ended(_finished_leaving(tables, count))
             self._everywhere = Subscriptions.of(self._terms, self._lives, gone[order])
         self._happened, self._broken = _happened(faults, len(workload.events)), _broken_times(faults)

@@ -19,7 +19,7 @@ from broker.trace.disk import writing
 from broker.trace.sampling import thin
 from coverlay import CoverlayError, __version__
 from sim.experiment import oracle
-from sim.experiment.build import overlay_of, ready_of, workload_of
+from sim.experiment.build import overlay_of, ready_of, rules_of, workload_of
 from sim.experiment.effects import input_digests
 from sim.experiment.engines import ENGINES, Tell, engine_for, nobody
 from sim.experiment.plan import PlannedRun
@@ -88,25 +88,11 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     engine, why = engine_for(experiment, workload, at_most, predicted)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
     ready = ready_of(experiment, overlay, workload, stream)
-    settings = ready.settings
     ran = ENGINES[engine](replace(ready, tell=tell))
     refuse_endless(ran.finished)
     tables = ran.tables
-    matching = experiment.matching
-    verdict = oracle.judge(
-        workload,
-        tables,
-        matching.semantics,
-        matching.k,
-        matching.kind,
-        settings.ranking.max_distance,
-        settings.metric,
-        strategy=settings.strategy,
-        root=settings.root,
-        instant=settings.instant,
-        share=oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events)),
-        network=experiment.network_wide,
-    )
+    share = oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events))
+    verdict = oracle.judge(workload, tables, rules_of(ready.settings), share)
     delivered = tables["deliveries"].num_rows + int(tables["deliveries_rest"].column("count").to_numpy().sum())
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
     record = {

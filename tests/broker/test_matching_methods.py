@@ -203,7 +203,11 @@ def test_the_oracle_sees_a_wrong_rank() -> None:
     tables, _ = simulate(one)
     workload = workload_of(one.experiment, streams(1))
     far = furthest(np.array([25.0, -124.0]), np.array([49.0, -67.0]), GREAT_CIRCLE)
-    assert oracle.judge(workload, tables, "relaxed", None, "places", far, GREAT_CIRCLE).spurious == 0
-    assert oracle.judge(workload, tables, "relaxed", None, "places", far / 20, GREAT_CIRCLE).spurious > 0
-    assert oracle.judge(workload, tables, "relaxed", None, "places", float(np.hypot(24, 57)), DEGREES).spurious > 0
-    assert oracle.judge(workload, tables, "relaxed", None, "boxes").spurious > 0
+
+    def judged(*ranking: Any) -> oracle.Verdict:
+        return oracle.judge(workload, tables, oracle.Rules("relaxed", None, *ranking))
+
+    assert judged("places", far, GREAT_CIRCLE).spurious == 0
+    assert judged("places", far / 20, GREAT_CIRCLE).spurious > 0
+    assert judged("places", float(np.hypot(24, 57)), DEGREES).spurious > 0
+    assert judged("boxes").spurious > 0

@@ -18,9 +18,7 @@ from sim.experiment.oracle_versions import Versions
 from tests.topk.oracles import great_circle
 
 
-def score(
-    workload: Any, row: int, values: Any, weights: Any, semantics: str, kind: str, far: float, metric: str
-) -> float | None:
+def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rules) -> float | None:
     """The score of a subscription for an event, None if it is not reached."""
     names = np.flatnonzero(workload.mentioned[row]).tolist()
     residue = workload.residue(row)
@@ -32,12 +30,12 @@ def score(
         return bool(inside) and value not in excluded.get(name, ()) and value in allowed.get(name, (value,))
 
     held = [name for name in names if holds(name)]
-    if not (held if semantics == "relaxed" else held == names):
+    if not (held if rules.semantics == "relaxed" else held == names):
         return None
     weight = {name: float(workload.weights[row, name]) for name in names}
-    if kind == "predicates":
+    if rules.kind == "predicates":
         return sum((weight[name] * (1.0 if weights is None else weights[name]) for name in held), 0.0)
-    if kind == "places":
+    if rules.kind == "places":
         whole = sum(weight.values(), 0.0) or 1.0
         text = sum((weight[name] / whole for name in held), 0.0)
         place = workload.nearest(row)
@@ -45,21 +43,13 @@ def score(
             return text
         north, east = workload.schema.place
         spot, there = (place[0], place[1]), (float(values[north]), float(values[east]))
-        distance = great_circle(spot, there) if metric == "great-circle" else math.dist(spot, there)
-        close = 0.0 if math.isnan(distance) else max(0.0, 1.0 - distance / far)
+        distance = great_circle(spot, there) if rules.metric == "great-circle" else math.dist(spot, there)
+        close = 0.0 if math.isnan(distance) else max(0.0, 1.0 - distance / rules.max_distance)
         return (1.0 - place[2]) * text + place[2] * close
-    return sum((weight[name] for name in held), 0.0) if semantics == "relaxed" else float(workload.scores[row])
+    return sum((weight[name] for name in held), 0.0) if rules.semantics == "relaxed" else float(workload.scores[row])
 
 
-def judge(
-    workload: Any,
-    tables: Any,
-    semantics: str,
-    k: int | None,
-    kind: str = "boxes",
-    far: float = 1.0,
-    metric: str = "degrees",
-) -> Counter[str]:
+def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
     """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
     invented = len(mergers(workload, tables["decisions"]).lo)
@@ -86,12 +76,12 @@ def judge(
             found = []
             for at in np.flatnonzero(home == broker):
                 row, values = int(lives.number[at]), workload.events[event]
-                value = score(workload, row, values, weights, semantics, kind, far, metric)
+                value = score(workload, row, values, weights, rules)
                 if value is not None:
                     found.append((-value, int(lives.number[at]), at))
             if broker in step_at:
                 force = [row for row in found if lives.came[row[2]] < step_at[broker] < lives.left[row[2]]]
-                best = [number for _, number, _ in sorted(force)][:k]
+                best = [number for _, number, _ in sorted(force)][: rules.k]
                 got = mine["subscription"][mine["broker"] == broker].tolist()
                 counts["duplicates"] += len(got) - len(set(got))
                 counts["missed_fault" if faulty else "missed"] += len(set(best) - set(got))
@@ -101,6 +91,6 @@ def judge(
             rows = np.array([at for *_, at in found], dtype=np.int64)
             required = (lives.settled[rows] <= published) & (lives.asked_to_leave[rows] > ended)
             doubt = ~required & (lives.asked[rows] <= published) & (lives.asked_to_leave[rows] > published)
-            counts[cause] += min(int(required.sum()), len(rows) if k is None else k)
+            counts[cause] += min(int(required.sum()), len(rows) if rules.k is None else rules.k)
             counts["missed_transient"] += int(doubt.sum())
     return counts

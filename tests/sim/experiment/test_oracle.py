@@ -17,6 +17,7 @@ from routing.overlay.graph import build_overlay
 from sim.experiment import oracle
 from sim.experiment.build import workload_of
 from sim.experiment.engines import ENGINES, Ready
+from sim.experiment.oracle import Rules
 from sim.experiment.oracle_paths import mergers
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
@@ -42,7 +43,7 @@ def finished(request):
 
 def judged(finished, **changed):
     workload, tables = finished
-    return oracle.judge(workload, {**tables, **changed}, "exact", 3)
+    return oracle.judge(workload, {**tables, **changed}, Rules(k=3))
 
 
 def test_a_good_run_has_no_faults(finished):
@@ -185,15 +186,15 @@ def overtaken(engine: str, published: float):
 def test_a_subscription_is_not_settled_while_a_younger_coverer_travels(engine):
     workload, tables = overtaken(engine, published=5.0)
     assert tables["deliveries"].num_rows == 0
-    verdict = oracle.judge(workload, tables, "exact", None, instant=True)
+    verdict = oracle.judge(workload, tables, Rules(instant=True))
     assert verdict == oracle.Verdict(missed_transient=2)
 
 
 def test_a_subscription_is_settled_once_its_coverer_has_arrived():
     workload, tables = overtaken("simpy", published=11.5)
-    assert oracle.judge(workload, tables, "exact", None, instant=True) == oracle.Verdict()
+    assert oracle.judge(workload, tables, Rules(instant=True)) == oracle.Verdict()
     lost = {name: tables[name].slice(0, 1 if name == "publications" else 0) for name in ("publications", "deliveries")}
-    assert oracle.judge(workload, {**tables, **lost}, "exact", None).missed == 2
+    assert oracle.judge(workload, {**tables, **lost}, Rules()).missed == 2
 
 
 def churn(seed: int, slowest: float, lifetime: float, **routing):
@@ -273,7 +274,7 @@ def test_nothing_waits_where_nothing_can(finished):
     slower = {"links": pa.Table.from_pandas(links), "publications": pa.Table.from_pandas(publications)}
     assert judged(finished, **slower).wrong_times == 0
     late = int((publications["hop"] > 0).sum())
-    assert oracle.judge(workload, {**tables, **slower}, "exact", 3, instant=True).wrong_times == late
+    assert oracle.judge(workload, {**tables, **slower}, Rules(k=3, instant=True)).wrong_times == late
 
 
 def test_an_event_that_went_where_no_entry_matched_is_a_stray(finished):
@@ -314,7 +315,7 @@ def test_hops_that_nobody_asked_for_are_explained_by_the_strategy_alone(strategy
     tables, _ = simulate(run)
     workload = workload_of(run.experiment, streams(run.seed))
     assert tables["run"].to_pylist()[0]["strays"] == 0
-    assert oracle.judge(workload, tables, "exact", 3, strategy="covering").strays > 0
+    assert oracle.judge(workload, tables, Rules(k=3, strategy="covering")).strays > 0
 
 
 def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
@@ -331,7 +332,7 @@ def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
     decisions = tables["decisions"].to_pandas()
     assert (decisions["outcome"] == "merged").any()
     unmerged = pa.Table.from_pandas(decisions[decisions["outcome"] != "retracted"])
-    assert oracle.judge(workload, {**tables, "decisions": unmerged}, "exact", None, strategy="merging").strays > 0
+    assert oracle.judge(workload, {**tables, "decisions": unmerged}, Rules(strategy="merging")).strays > 0
 
 
 def test_a_merger_is_the_hull_of_its_parts():

@@ -75,10 +75,10 @@ def spoilt(tables):
 
 
 def test_the_oracle_agrees_with_its_slow_twin(asked):
-    workload, tables, *rules = asked
+    workload, tables, rules, _ = asked
     counted = []
     for trace in spoilt(tables):
-        fast, slow = oracle.judge(workload, trace, *rules), slow_oracle.judge(workload, trace, *rules)
+        fast, slow = oracle.judge(workload, trace, rules), slow_oracle.judge(workload, trace, rules)
         assert {name: getattr(fast, name) for name in COUNTS} == {name: slow[name] for name in COUNTS}
         counted.append(sum(slow.values()))
     assert sum(map(bool, counted[1:])) >= 5  # spoiling shows
@@ -90,7 +90,7 @@ def test_every_single_lost_delivery_is_missed():
     workload = runner.workload_of(run.experiment, runner.streams(run.seed))
     served = tables["deliveries"].to_pandas()
     for lost in served.groupby("broker").head(1).index:
-        assert oracle.judge(workload, frames(tables, deliveries=served.drop(lost)), "exact", 3).missed == 1
+        assert oracle.judge(workload, frames(tables, deliveries=served.drop(lost)), oracle.Rules(k=3)).missed == 1
 
 
 def test_a_sample_judges_its_events_in_full_and_says_its_share():
@@ -102,7 +102,7 @@ def test_a_sample_judges_its_events_in_full_and_says_its_share():
     served = tables["deliveries"].to_pandas()
     for event in served["event"].unique():
         lost = served.drop(served.index[served["event"] == event][0])
-        verdict = oracle.judge(workload, frames(tables, deliveries=lost), "exact", 3, share=0.4)
+        verdict = oracle.judge(workload, frames(tables, deliveries=lost), oracle.Rules(k=3), share=0.4)
         assert (verdict.missed, verdict.judged_share) == (int(chosen[event]), chosen.mean())
 
 

@@ -140,7 +140,7 @@ def finished():
 
 def judged(finished, **changed):
     workload, tables = finished
-    return oracle.judge(workload, {**tables, **changed}, "exact", 4, network=True)
+    return oracle.judge(workload, {**tables, **changed}, oracle.Rules(k=4, network=True))
 
 
 def test_the_oracle_counts_winners_that_are_lost_or_served_twice(finished):

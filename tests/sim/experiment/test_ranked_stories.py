@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from broker.language.schema import Schema, degrees
 from broker.trace import MUST_BE_ZERO
 from sim.experiment import oracle
-from sim.experiment.build import overlay_of, ready_of
+from sim.experiment.build import overlay_of, ready_of, rules_of
 from sim.experiment.config import parse
 from sim.experiment.engines import run_simpy
 from sim.random_streams import streams
@@ -99,18 +99,7 @@ def test_the_oracle_finds_nothing_wrong(routing, data):
     parsed, stream = parse(experiment, "it"), streams(data.draw(st.integers(0, 99)))
     ready = ready_of(parsed, overlay_of(parsed, stream), workload, stream)
     tables = run_simpy(ready).tables
-    verdict = oracle.judge(
-        workload,
-        tables,
-        parsed.matching.semantics,
-        k,
-        parsed.matching.kind,
-        ready.settings.ranking.max_distance,
-        ready.settings.metric,
-        strategy=parsed.routing.strategy,
-        instant=ready.settings.instant,
-        network=True,
-    )
+    verdict = oracle.judge(workload, tables, rules_of(ready.settings))
     assert {name: getattr(verdict, name) for name in MUST_BE_ZERO} == dict.fromkeys(MUST_BE_ZERO, 0)
     changed = sum(kind == "rerank" for kind in tables["operations"].column("kind").to_pylist())
     assert changed == (workload.reranks >= 0).sum()
