@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from broker.trace.sampling import SAMPLED, is_kept
 from coverlay import CoverlayError, quoted
 from routing.overlay.graph import Overlay, broker_called
 from routing.overlay.trees import shortest_paths
+from sim.experiment.config import parse
+from sim.experiment.effects import input_digests
 from sim.experiment.plan import EXPERIMENT, PlannedRun, load
 
 
@@ -89,11 +92,16 @@ class RunTrace:
     def planned(self) -> PlannedRun:
         """The run as the experiment in its folder has it: its workload can be drawn, and the run simulated, again."""
         file = self.folder / EXPERIMENT
-        if not file.is_file():
-            raise CoverlayError(
-                f"{file} is missing: without it a run cannot be simulated again, and its trace does not tell everything"
-            )
+        if not file.is_file():  # the run was copied without its experiment
+            return self._as_recorded()
         for run in load(str(file)).runs:
             if run.run_id == self.run_id:  # which depends on the content of input files too
                 return run
         raise CoverlayError(f"{file} does not give run {self.run_id}: it or an input file has changed since it was run")
+
+    def _as_recorded(self) -> PlannedRun:
+        """The run by its own record, which has all settings but not which of them were given."""
+        experiment = parse({"name": self.record["experiment"], **self.parameters}, f"run {self.run_id}")
+        if input_digests(experiment) != json.loads(self.record["inputs"]):
+            raise CoverlayError(f"an input file of run {self.run_id} has changed since it was run")
+        return PlannedRun(experiment, int(self.record["seed"]), {})
