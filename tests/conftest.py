@@ -57,6 +57,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """For `--dist loadfile`, as `make test` has it; others are xdist's own."""
+    if config.getoption("dist") != "loadfile":
+        return None
     from xdist.scheduler import LoadFileScheduling
 
     class FromBothEnds(LoadFileScheduling):
