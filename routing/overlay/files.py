@@ -24,7 +24,8 @@ import networkx as nx
 from coverlay import CoverlayError, quoted
 
 LATENCY_NAMES = ("latency", "delay")  # link attributes looked for when the user names none
-COORDINATES = (("x", "y"), ("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"), ("long", "lat"))
+# Degrees first: where a file has them, x and y are where a program drew the brokers.
+COORDINATES = (("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("x", "y"))
 HEADERS = ({"source", "target"}, {"from", "to"})  # first lines that name the columns
 LISTED = 5  # names shown in a warning before it says how many more
 
@@ -239,9 +240,11 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
             place = (_coordinate(data.get(horizontal)), _coordinate(data.get(vertical)))
             if not any(map(math.isnan, place)):
                 known[node] = place
-        if known:
-            if horizontal != "x":
-                _refuse_beyond_the_globe(graph, known, path)
+        if horizontal != "x":
+            _refuse_beyond_the_globe(graph, known, path)
+        if len(known) < len(attributes) and len(set(known.values())) == 1:
+            warnings.append(f"{path} has coordinates of one place only, which give links no length: they are not used")
+        elif known:
             if len(known) < len(attributes):
                 missing = [graph.nodes[node]["name"] for node in graph if node not in known]
                 warnings.append(

@@ -181,6 +181,7 @@ def load_overlay(
         model = GreatCircle()
     elif read.placed:
         model = Distance()
+        warnings.append(f"{path} has x and y of its brokers and no latencies: {_of_distance(model)}")
     else:
         model = Constant()
         warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
@@ -255,6 +256,10 @@ def spanning_tree(graph: nx.Graph) -> nx.Graph:
             joined.union(u, v)
             tree.add_edge(u, v, latency=value)
     return tree
+
+
+def _of_distance(model: Distance) -> str:
+    return f"links take {model.per_unit:g} ms per unit of length; overlay.latency says otherwise"
 
 
 def _said(options: Mapping[str, Any]) -> str:

@@ -168,6 +168,23 @@ def test_plane_coordinates_give_distances(load):
     assert overlay.latency(0, 2) == pytest.approx(np.hypot(2.35, 48.86))
 
 
+def test_what_a_unit_of_the_plane_takes_is_said(load):
+    (note,) = load(pair("x 3 y 0", "x 0 y 4"), "plane.gml").warnings
+    assert note.endswith("no latencies: links take 1 ms per unit of length; overlay.latency says otherwise")
+
+
+def test_degrees_count_where_a_program_wrote_too_where_it_drew_the_brokers(load):
+    text = GML.replace("Longitude", 'x "300" y "20" Longitude')
+    assert load(text, "zoo.gml").latency(0, 1) == load(GML, "zoo.gml").latency(0, 1)
+
+
+def test_the_place_of_a_single_broker_does_not_make_all_links_instant(load):
+    overlay = load(pair("lat 9 lon 18"), "net.gml")
+    assert overlay.latency(0, 1) == 1.0
+    assert any("has coordinates of one place only" in note for note in overlay.warnings)
+    assert any("every link takes 1 ms" in note for note in overlay.warnings)
+
+
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
   <key id="d" for="edge" attr.name="rtt" attr.type="double"/>
@@ -232,8 +249,8 @@ def test_mistakes_in_overlay_files_are_sentences(load, name, text, options, mess
 
 
 def test_a_coordinate_beyond_all_numbers_is_none(load):
-    overlay = load(pair(f"x 1{'0' * 400} y 3", "x 1 y 2"), "net.gml")
-    assert any("1 of 2 brokers no coordinates, or half of them: a" in note for note in overlay.warnings)
+    overlay = load(GML.replace("Longitude 2.35", f"Longitude 1{'0' * 400}"), "net.gml")
+    assert any("2 of 4 brokers no coordinates, or half of them: Paris, Relay" in note for note in overlay.warnings)
 
 
 def test_link_attributes_may_be_called_as_they_like(load):
