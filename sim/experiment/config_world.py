@@ -169,7 +169,7 @@ _DrawnShare = Annotated[float, Field(ge=0, le=1), NoEffect(reasons.faults_from_f
 
 
 class FaultsSection(Section):
-    file: Annotated[File, Key("a CSV table of faults: time, kind, broker, neighbour, until, state")] = None
+    file: Annotated[File, Key("a table of faults: time, kind, broker, neighbour, until, state")] = None
     crash_fraction: Annotated[_DrawnShare, Key("share of brokers that crash")] = 0.0
     cut_fraction: Annotated[_DrawnShare, Key("share of links that are cut")] = 0.0
     downtime: Annotated[

@@ -1,6 +1,6 @@
 """Which brokers crash and which links are cut, when, and for how long: drawn from rates or read from a file.
 
-A file of faults is a CSV table, one fault per row:
+A file of faults is a table (CSV, Parquet or JSON lines), one fault per row:
 
     time,kind,broker,neighbour,until,state
     1200,crash,3,,1500,lost
@@ -12,11 +12,9 @@ when it restarts. An empty `until` means that it stays down to the end.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from broker.network import Network
 from broker.trace.schema import CRASH, CUT, FAILURES
 from coverlay import CoverlayError, quoted
 from sim.random_streams import Stream
+from sim.workloads.tables import Table, not_negative
 
 COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state")
 REQUIRED = ("time", "kind", "broker")
@@ -38,6 +37,7 @@ class Fault:
     neighbour: int  # −1 for a crash
     until: float  # inf: never repaired
     keep_state: bool
+    place: str = ""  # where a file says it
 
     @property
     def target(self) -> tuple[int, int]:
@@ -76,74 +76,72 @@ def draw_faults(
 
 
 def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> list[Fault]:
-    """The faults of a CSV file, in order of time; mistakes are named with their line.
+    """The faults of a file, in order of time; mistakes are named with their line.
 
     `called` knows the brokers by name and number; without it everything else about the file is checked.
     """
-    path = Path(file)
-    if not path.is_file():
-        raise CoverlayError(f"faults.file {file} is not there")
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            names = reader.fieldnames or []
-            unknown = [name for name in names if name not in COLUMNS]
-            missing = [name for name in REQUIRED if name not in names]
-            if unknown or missing:
-                said = f"has no column {missing[0]!r}" if missing else f"has an unknown column {quoted(unknown[0])}"
-                raise CoverlayError(f"{file} {said}; the columns are: {', '.join(COLUMNS)}")
-            faults = [_fault(row, f"{file}, line {reader.line_num}", called) for row in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise CoverlayError(f"{file} is not a CSV file: {error}") from None
+    table = Table.read("faults.file", file)
+    table.only(list(COLUMNS))
+    missing = [name for name in REQUIRED if name not in table.columns]
+    if missing:
+        raise CoverlayError(f"{file} has no column {missing[0]!r}; the columns are: {', '.join(COLUMNS)}")
+    empty = [None] * len(table)
+    cells = zip(*(table.columns.get(name, empty) for name in COLUMNS), strict=True)
+    faults = [_fault(table, row, called, *fault) for row, fault in enumerate(cells)]
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
-def _fault(row: dict[str, Any], where: str, called: Callable[[object], int]) -> Fault:
-    kind = row["kind"]
+def _fault(
+    table: Table, row: int, called: Callable[[object], int],
+    time: Any, kind: Any, broker: Any, neighbour: Any, until: Any, state: Any,
+) -> Fault:  # fmt: skip
+    def read(column: str, how: Callable[[Any], Any], given: Any) -> Any:
+        if given is None:
+            raise table.error(row, column, f"the cell is empty; a {kind} needs a {column}")
+        try:
+            return how(given)
+        except CoverlayError as error:
+            raise table.error(row, column, str(error)) from None
+
     if kind not in FAILURES:
-        raise CoverlayError(f"{where}: kind is {quoted(kind)}; it must be {' or '.join(FAILURES)}")
-    state = row.get("state") or "lost"
-    if state not in ("lost", "kept"):
-        raise CoverlayError(f"{where}: state is {quoted(state)}; it must be lost or kept")
-    time = _number(row["time"], where, "time")
-    until = _number(row["until"], where, "until") if row.get("until") else math.inf
-    if until <= time:
-        raise CoverlayError(f"{where}: until is {until:g}; it must be after time, {time:g}")
-    neighbour = _broker(row.get("neighbour"), f"{where}: neighbour", called) if kind == CUT else -1
-    return Fault(time, kind, _broker(row["broker"], f"{where}: broker", called), neighbour, until, state == "kept")
-
-
-def _number(text: str | None, where: str, column: str) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise CoverlayError(f"{where}: {column} is {quoted(text)}; it must be a number of milliseconds, 0 or more")
-    return value
-
-
-def _broker(text: str | None, where: str, called: Callable[[object], int]) -> int:
-    if not (text or "").strip():
-        raise CoverlayError(f"{where} is empty; it must be the name or number of a broker")
-    try:
-        return called(text)
-    except CoverlayError as error:
-        raise CoverlayError(f"{where}: {error}") from None
+        raise table.error(row, "kind", f"{quoted(kind)} is not {' or '.join(FAILURES)}")
+    if state not in (None, "lost", "kept"):
+        raise table.error(row, "state", f"{quoted(state)} is not lost or kept")
+    begins = read("time", not_negative, time)
+    ends = math.inf if until is None else read("until", not_negative, until)
+    if ends <= begins:
+        raise table.error(row, "until", f"{ends:g} is not after time, {begins:g}")
+    if kind == CRASH and neighbour is not None:
+        raise table.error(row, "neighbour", f"{quoted(neighbour)} has no effect: a crash is of one broker")
+    other = read("neighbour", called, neighbour) if kind == CUT else -1
+    return Fault(
+        begins, kind, read("broker", called, broker), other, ends, state == "kept", f"{table.path}, {table.place(row)}"
+    )
 
 
 def check_faults(network: Network, faults: list[Fault]) -> None:
     """Refuse faults on what is not there, and a second fault before the first is repaired."""
     down: dict[tuple[int, int], float] = {}
     for fault in faults:
-        if fault.kind == CRASH:
-            network.outages.must_exist(fault.broker)
-        else:
-            network.outages.must_be_linked(*fault.ends)
+        where = f"{fault.place}: " if fault.place else ""
+        if fault.kind == CUT:
+            _check_linked(network, fault, where)
         if fault.time <= down.get(fault.target, -1.0):
-            what = f"broker {fault.broker}" if fault.kind == CRASH else f"link {fault.broker}-{fault.neighbour}"
-            raise CoverlayError(f"{what} fails at {fault.time:g} ms while it is still down from an earlier fault")
+            called = [network.overlay.name(broker) for broker in fault.target if broker >= 0]
+            said = f"{where}{'–'.join(called)} fails at {fault.time:g} ms"
+            raise CoverlayError(f"{said} while it is still down from an earlier fault")
         down[fault.target] = fault.until
+
+
+def _check_linked(network: Network, fault: Fault, where: str) -> None:
+    overlay = network.overlay
+    broker, neighbour = (overlay.name(end) for end in fault.ends)
+    if not overlay.graph.has_edge(*fault.ends):
+        near = ", ".join(overlay.name(other) for other in sorted(overlay.graph[fault.broker]))
+        raise CoverlayError(f"{where}there is no link {broker}–{neighbour}; {broker} has links to: {near}")
+    if fault.target not in network.links:
+        why = f'messages take other ways, routing.trees = "{network.settings.trees}"'
+        raise CoverlayError(f"{where}no message takes the link {broker}–{neighbour}: {why}")
 
 
 def cause(network: Network, faults: list[Fault]) -> Iterator[Any]:

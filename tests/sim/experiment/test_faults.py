@@ -51,7 +51,8 @@ def run_with(tmp_path, text, **sections):
         ("time,kind,broker\nnan,crash,0\n", "nan"),
         ("time,kind,broker\n1,crash,x\n", "'x'"),
         ("time,kind,broker\n1,crash,9\n", "broker '9'"),
-        ("time,kind,broker,neighbour\n1,cut,0,3\n", "0-3"),
+        ("time,kind,broker,neighbour\n1,cut,0,3\n", "line 2: there is no link b0–b3; b0 has links to: b1$"),
+        ("time,kind,broker,neighbour\n1,crash,0,3\n", "a crash is of one broker"),
         ("time,kind,broker\n1,cut,0\n", "neighbour"),
         ("time,kind,broker,until\n5,crash,0,4\n", "after"),
         ("time,kind,broker,until,state\n5,crash,0,9,frozen\n", "frozen"),
@@ -61,6 +62,18 @@ def run_with(tmp_path, text, **sections):
 def test_bad_fault_files_are_refused_in_a_sentence(tmp_path, text, mentions):
     with pytest.raises(CoverlayError, match=mentions):
         run_with(tmp_path, text)
+
+
+def test_a_fault_file_of_a_spreadsheet_is_read(tmp_path):
+    text = "\ufefftime, kind ,broker,neighbour,until\r\n1200,crash , b1 ,,1300\r\n"
+    record, _ = run_with(tmp_path, text)
+    assert record["missed_fault"] > 0
+
+
+def test_a_cut_of_a_link_that_no_message_takes_is_told_apart_from_no_link(tmp_path):
+    text = "time,kind,broker,neighbour\n1,cut,b2,b3\n"
+    with pytest.raises(CoverlayError, match='no message takes the link b2–b3: .* routing.trees = "spanning"'):
+        run_with(tmp_path, text, overlay={"kind": "ring", "brokers": 4, "latency": {"kind": "constant", "value": 1}})
 
 
 def test_a_missing_fault_file_is_named():
