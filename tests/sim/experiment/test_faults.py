@@ -72,7 +72,7 @@ def test_a_fault_file_of_a_spreadsheet_is_read(tmp_path):
 
 def test_a_cut_of_a_link_that_no_message_takes_is_told_apart_from_no_link(tmp_path):
     text = "time,kind,broker,neighbour\n1,cut,b2,b3\n"
-    with pytest.raises(CoverlayError, match='no message takes the link b2–b3: .* routing.trees = "spanning"'):
+    with pytest.raises(CoverlayError, match=r'no message takes the link b2–b3: .* routing.trees = "spanning"'):
         run_with(tmp_path, text, overlay={"kind": "ring", "brokers": 4, "latency": {"kind": "constant", "value": 1}})
 
 
