@@ -105,15 +105,17 @@ def tables(options: argparse.Namespace) -> int:
         found = find(trace, options.at, lambda said: complain(f"note: {said}"), tell)
     for line in shown(found):
         say(line)
-    frame = frame_of(found, broker, options.subscription)
+    given = options.subscription
+    subscription = None if given is None else trace.subscription_called(given, found.at)
+    frame = frame_of(found, broker, subscription)
     if options.out is not None:
         write(frame, options.out)
         say(f"{len(frame):,} rows: {options.out}")
         return 0
-    if options.subscription is not None:
-        for line in of_subscription(found, options.subscription, broker):
+    if subscription is not None:
+        for line in of_subscription(found, subscription, broker):
             say(line)
-    picked = counts(frame) if broker is None and options.subscription is None else at_broker(frame)
+    picked = counts(frame) if broker is None and subscription is None else at_broker(frame)
     if len(picked):
         print_table(list(picked.columns), picked.head(MOST_ROWS).astype(str).to_numpy().tolist())
     if len(picked) > MOST_ROWS:

@@ -183,13 +183,13 @@ def parser() -> argparse.ArgumentParser:
 
     explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES, True)
     explain.add_argument("--event", type=int, required=True, metavar="E", help="the event's number")
-    explain.add_argument("--subscription", type=int, metavar="S", help="follow the event towards this subscriber")
+    explain.add_argument("--subscription", metavar="S", help="a number or id: follow the event towards it")
     explain.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
 
     tables = verb("tables", "routing tables: which subscription is held where, and why", TABLES_EXAMPLES, folder=True)
     tables.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
     tables.add_argument("--broker", metavar="NAME", help="what one broker has (default: how much every broker has)")
-    tables.add_argument("--subscription", type=int, metavar="S", help="where a subscription is, and why not elsewhere")
+    tables.add_argument("--subscription", metavar="S", help="a number or id: where it is, and why not elsewhere")
     tables.add_argument("--at", type=float, metavar="TIME", help="at this simulated time in ms (default: at the end)")
     tables.add_argument("--out", type=Path, metavar="FILE", help="write them all, to a .csv or .parquet file")
     return top

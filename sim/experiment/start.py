@@ -153,7 +153,7 @@ def _has(experiment: Experiment, setting: Setting) -> bool:
         if not hasattr(section, "model_fields_set"):
             return False  # within a table of the user
     chosen = getattr(section, "kind", None), getattr(section, "method", None)
-    if setting.only_for and not set(setting.only_for) & set(chosen):
+    if setting.only_for and (not set(setting.only_for) & set(chosen) or getattr(section, "from_files", False)):
         return False
     field = type(section).model_fields.get(name)
     metadata = section.option_metadata(name) if field is None and hasattr(section, "option_metadata") else ()

@@ -38,6 +38,8 @@ ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started
 DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
 
 
+SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed says as much as several"
+
 _shares: Any = None  # in a worker: how far each run of the sweep is
 
 
@@ -77,7 +79,15 @@ class SweepResult:
     @property
     def warnings(self) -> list[str]:
         """What the user should be told about the runs, each thing once."""
-        return sorted({warning for outcome in self.outcomes for warning in outcome.warnings})
+        told = sorted({warning for outcome in self.outcomes for warning in outcome.warnings})
+        return [*told, *([SEEDS_ALIKE] if self._seeds_are_alike() else [])]
+
+    def _seeds_are_alike(self) -> bool:
+        """No run came out otherwise than the others of its point."""
+        hashes: dict[str, list[str]] = {}
+        for outcome in self.outcomes:
+            hashes.setdefault(str(outcome.record["point"]), []).append(outcome.record["trace_hash"])
+        return bool(hashes) and all(len(found) > 1 and len(set(found)) == 1 for found in hashes.values())
 
 
 Attempt = Outcome | Failure

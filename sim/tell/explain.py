@@ -29,11 +29,10 @@ MOST_NAMED = 10  # subscriptions of a broker that did not get an event
 UNASKED = {"flooding": "as every event is", "hierarchical": "as every event is, towards the root"}
 
 
-def explain(folder: Path, event: int, subscription: int | None, run_id: str | None = None) -> Iterator[str]:
-    """Sentences, one per hop."""
-    for what, number in (("event", event), ("subscription", subscription)):
-        if number is not None and number < 0:  # the trace has -1 where a message is about none
-            raise CoverlayError(f"--{what} is {number}; {what}s are numbered from 0")
+def explain(folder: Path, event: int, called: str | int | None, run_id: str | None = None) -> Iterator[str]:
+    """Sentences, one per hop; `called`: the number or id of a subscription."""
+    if event < 0:  # the trace has -1 where a message is about none
+        raise CoverlayError(f"--event is {event}; events are numbered from 0")
     trace = RunTrace(folder, run_id)
     hops = trace.read("publications")
     hops = hops[hops["event"] == event]
@@ -42,6 +41,7 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         why = f": {_lost(trace, faults.iloc[0])}" if len(faults) else ""
         raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
     trace.refuse_left_out("deliveries", event)
+    subscription = None if called is None else trace.subscription_called(called, float(hops.iloc[0].published))
     if subscription is not None:
         trace.refuse_left_out("decisions", subscription)
     deliveries = trace.read("deliveries")
@@ -54,14 +54,14 @@ def explain(folder: Path, event: int, subscription: int | None, run_id: str | No
         yield f"event {event} published at {trace.names[hops.iloc[0].target]} at {hops.iloc[0].published:.3f} ms"
         yield from explain_ranked.conversation(trace.names, ranked)
         yield from _losses(trace, event)
-        yield from explain_ranked.winners(trace.names, deliveries, k)
+        yield from explain_ranked.winners(trace, deliveries, k)
     elif k is not None and subscription is not None:
         home = int(_requests(trace, subscription).iloc[0].broker)
-        yield f"subscription {subscription} lives at {trace.names[home]}"
+        yield f"subscription {trace.subscription(subscription)} lives at {trace.names[home]}"
         place, why_not = _place(trace, event, subscription)
         asked = bool(((ranked["target"] == home) & (ranked["kind"] == "query")).any())
         words = "its broker was asked and named none better" if asked else f"its broker was not asked: {why_not}"
-        yield f"  {explain_ranked.verdict(trace.names, subscription, deliveries, k, place, words)}"
+        yield f"  {explain_ranked.verdict(trace, subscription, deliveries, k, place, words)}"
     elif subscription is None:
         yield from _walk_event(trace, event, hops, deliveries)
     else:
@@ -90,14 +90,14 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
             continue
         missed += missing
         mine = [number for number in without.tolist() if story.homes[number] == broker]
-        shown = ", ".join(map(str, mine[:MOST_NAMED])) + (", …" if len(mine) > MOST_NAMED else "")
+        shown = ", ".join(map(trace.subscription, mine[:MOST_NAMED])) + (", …" if len(mine) > MOST_NAMED else "")
         which = f"of {len(mine)} " if len(mine) > missing else ""  # some would rank below the k best anyhow
         why = "though the event came there" if broker in set(hops["target"]) else "the event did not come there"
         yield f"  {missing} {which}at {trace.names[broker]} did not get it, {why}: {shown}"
     if len(without) > missed:
         yield f"  {len(without) - missed:,} rank below the {story.k} best of their broker"
     if missed:
-        yield "  --subscription with one of these numbers follows the event towards it"
+        yield "  --subscription with one of these follows the event towards it"
 
 
 def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
@@ -106,7 +106,8 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
     for hop in hops.itertuples():
         came = "from its publisher" if hop.source == CLIENT else f"from {trace.names[hop.source]}"
         served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
-        to = ", ".join(f"{row.subscription} (rank {row.rank}, score {row.score:g})" for row in served.itertuples())
+        rows: list[Any] = list(served.itertuples())
+        to = ", ".join(f"{trace.subscription(r.subscription)} (rank {r.rank}, score {r.score:g})" for r in rows)
         yield (
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}{_spent(hop)}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbour{'s' * (hop.forwarded != 1)}"
@@ -145,7 +146,8 @@ def _walk_to_subscriber(
 ) -> Iterator[str]:
     mine = _requests(trace, subscription)
     home, published = int(mine.iloc[0].broker), float(hops.iloc[0].published)
-    yield f"subscription {subscription} lives at {trace.names[home]}, since {mine.iloc[0].time:.3f} ms"
+    called, since = trace.subscription(subscription), f"since {mine.iloc[0].time:.3f} ms"
+    yield f"subscription {called} lives at {trace.names[home]}, {since}"
     for left in mine.loc[mine["kind"] == "unsubscribe", "time"]:
         yield f"  it left at {left:.3f} ms"
     yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
@@ -164,10 +166,10 @@ def _walk_to_subscriber(
             continue
         decision = _standing(decisions, following, here, subscription, hop.time)
         if following in reached and reached[following].source == here:
-            arrow, why = "→", f"sent on, {_representative(decision, untraced)}"
+            arrow, why = "→", f"sent on, {_representative(trace, decision, untraced)}"
         else:
             arrow, why = "✗", _lost_between(trace, here, following, event)
-            why = why or f"not sent on, {_why_not(decision, untraced)}"
+            why = why or f"not sent on, {_why_not(trace, decision, untraced)}"
         yield f"  {hop.time:10.3f} ms  {trace.names[here]} {arrow} {trace.names[following]}: {why}"
 
 
@@ -207,11 +209,11 @@ def _standing(decisions: pd.DataFrame, broker: int, neighbour: int, subscription
     return None if rows.empty else rows.iloc[-1]
 
 
-def _representative(decision: Any | None, untraced: tuple[str, str]) -> str:
+def _representative(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
     if decision is None:
         return untraced[0]
     if decision.witness != NOBODY:
-        return f"for subscription {decision.witness}, which{_with_others(decision)} covers it"
+        return f"for subscription {trace.subscription(decision.witness)}, which{_with_others(decision)} covers it"
     return f"for the subscription itself ({decision.outcome})"
 
 
@@ -226,13 +228,14 @@ def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str
     return f"{_lost(trace, dropped.iloc[0])}, at {dropped.iloc[0].time:.3f} ms" if len(dropped) else ""
 
 
-def _why_not(decision: Any | None, untraced: tuple[str, str]) -> str:
+def _why_not(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
     if decision is None:
         return untraced[1]
     if decision.outcome == "dormant":
         return "the subscription was dormant: nothing advertised behind the link overlapped it"
     if decision.witness != NOBODY:
-        return f"neither it nor {decision.witness}, which{_with_others(decision)} represents it here, matches the event"
+        stands = f"{trace.subscription(decision.witness)}, which{_with_others(decision)} represents it here"
+        return f"neither it nor {stands}, matches the event"
     return "the subscription does not match the event"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from broker.trace.schema import CLIENT
+from sim.tell.run_trace import RunTrace
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,15 @@ class Place:
     matching: int
 
 
-def winners(names: Mapping[int, str], deliveries: pd.DataFrame, k: int) -> Iterator[str]:
+def winners(trace: RunTrace, deliveries: pd.DataFrame, k: int) -> Iterator[str]:
     """Whom an event won, best first."""
     best = deliveries.sort_values("rank")
     fewer = "" if len(best) == k else ": no more matched, or could be served"
     yield f"served {len(best)} of the {k} best of the whole network{fewer}"
     rows: list[Any] = list(best.itertuples())
     for row in rows:
-        yield f"  rank {row.rank:3}  {row.subscription} at {names[row.broker]}, score {row.score:g}, {row.time:.3f} ms"
+        who = f"{trace.subscription(row.subscription)} at {trace.names[row.broker]}"
+        yield f"  rank {row.rank:3}  {who}, score {row.score:g}, {row.time:.3f} ms"
 
 
 def conversation(names: Mapping[int, str], ranked: pd.DataFrame) -> Iterator[str]:
@@ -53,9 +55,7 @@ def _winners(count: int) -> str:
     return "one winner" if count == 1 else f"{count} winners"
 
 
-def verdict(
-    names: Mapping[int, str], subscription: int, deliveries: pd.DataFrame, k: int, place: Place, asked: str
-) -> str:
+def verdict(trace: RunTrace, subscription: int, deliveries: pd.DataFrame, k: int, place: Place, asked: str) -> str:
     """One sentence about one subscription; `asked`: was its broker asked for its best, in words."""
     best = deliveries.sort_values("rank")
     mine = best[best["subscription"] == subscription]
@@ -75,5 +75,8 @@ def verdict(
     if place.rank <= k:
         return f"{standing}, and so among the {k} best; it was not served: a change, fault or full queue was in the way"
     last = best.iloc[-1] if len(best) else None
-    beaten = "" if last is None else f", behind {int(last.subscription)} at {names[int(last.broker)]} ({last.score:g})"
+    beaten = ""
+    if last is not None:
+        worst = f"{trace.subscription(int(last.subscription))} at {trace.names[int(last.broker)]}"
+        beaten = f", behind {worst} ({last.score:g})"
     return f"{standing}: not among the {k} best of the whole network{beaten}; {asked}"

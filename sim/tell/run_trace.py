@@ -1,9 +1,13 @@
-"""One run on disk, as those who tell of it read it: its tables as pandas frames, names of brokers, ways of events."""
+"""One run on disk, as those who tell of it read it: its tables as pandas frames, names of brokers and
+subscriptions, ways of events.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +18,13 @@ import pyarrow as pa
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
-from coverlay import CoverlayError, quoted
-from routing.overlay.graph import Overlay, broker_called
+from coverlay import CoverlayError, did_you_mean, quoted
+from routing.overlay.graph import MOST_DIGITS, Overlay, broker_called
 from routing.overlay.trees import shortest_paths
 from sim.experiment.config import parse
 from sim.experiment.effects import input_digests
 from sim.experiment.plan import EXPERIMENT, PlannedRun, load
+from sim.workloads.files import ids_in
 
 
 class RunTrace:
@@ -62,6 +67,33 @@ class RunTrace:
         """The broker of that name or number."""
         return broker_called(given, {name: broker for broker, name in self.names.items()})
 
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """What the user's file calls the subscriptions, by number; empty where it does not, or is another one now."""
+        file = self.parameters.get("workload", {}).get("subscriptions_file")
+        with suppress(CoverlayError):
+            if file is not None:
+                self.planned()
+                return ids_in(file)
+        return ()
+
+    def subscription(self, number: int) -> str:
+        return f"{self.ids[number]} #{number}" if 0 <= number < len(self.ids) else str(number)
+
+    def subscription_called(self, given: str | int, at: float) -> int:
+        """The subscription of that number or id; of several with an id, the one that is in force at a time."""
+        made = self.read("operations")
+        made = made[made["kind"].isin(["preload", "subscribe"])].drop_duplicates("subscription")
+        times = dict(zip(made["subscription"].tolist(), made["time"].tolist(), strict=True))
+        mine = [number for number, name in enumerate(self.ids) if name == str(given) and number in times]
+        if mine:
+            return max(mine, key=lambda number: (times[number] <= at, times[number] if times[number] <= at else 0.0))
+        text = str(given)
+        if text.isdecimal() and len(text) < MOST_DIGITS:
+            return int(text)
+        ids = f", or called by id, e.g. {quoted(self.ids[0])}{did_you_mean(given, self.ids)}" if self.ids else ""
+        raise CoverlayError(f"--subscription is {quoted(given)}; subscriptions are numbered from 0{ids}")
+
     @property
     def which(self) -> str:
         others = f" (one of {self.others + 1}; choose with --run)" if self.others else ""
@@ -77,13 +109,19 @@ class RunTrace:
                 f"is not among them; repeat it with --set run.sample_{table}=1.0"
             )
 
-    def path(self, publisher: int, home: int) -> list[int]:
-        """The brokers that an event passes from its publisher to a subscriber's broker."""
+    @cached_property
+    def routed(self) -> nx.Graph:
+        """The brokers, and the links that messages take."""
         graph: Any = nx.Graph()
         graph.add_nodes_from(sorted(self.names))
         links = self.read("links")
         for link in links[links["routed"]].itertuples():
             graph.add_edge(link.broker, link.neighbour, latency=link.latency)
+        return graph
+
+    def path(self, publisher: int, home: int) -> list[int]:
+        """The brokers that an event passes from its publisher to a subscriber's broker."""
+        graph = self.routed
         if self._trees == "per-source":
             graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
         found: list[int] = nx.shortest_path(graph, publisher, home)

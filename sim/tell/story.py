@@ -24,6 +24,7 @@ from sim.tell.as_text import event_of, subscription_of
 from sim.tell.run_trace import RunTrace
 from sim.workloads import Workload
 
+EVERYTHING = "which asks for every event"
 MOST_SERVED = 3  # subscriptions told per event
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -147,7 +148,7 @@ class Story:
         far = "no hop" if row.hops == 0 else f"{row.hops} hop{'s' * (row.hops != 1)}"
         yield (
             f"  Served at {self.trace.names[row.broker]} as number {row.rank}, score {row.score:.4g}, after {far} and "
-            f"{row.latency:.1f} ms: subscription {subscription}, {self._words(subscription)}"
+            f"{row.latency:.1f} ms: subscription {self._called(subscription)}, {self._words(subscription)}"
         )
         yield from self._held_back(subscription)
 
@@ -162,7 +163,7 @@ class Story:
         links = f"{len(held)} of the {len(last)} links" if len(last) > 1 else "the one link"
         others = held["witness"].nunique() - 1
         also = f" (and {others} more)" if others else ""
-        known = f"subscription {witness}, {self._words(witness)}" if witness >= 0 else "a merger"
+        known = f"subscription {self._called(witness)}, {self._words(witness)}" if witness >= 0 else "a merger"
         yield f"    held back on {links} it came to, covered by {known}{also}"
 
     def _beaten(self, event: int, served: pd.DataFrame, matching: Ints) -> Iterator[str]:
@@ -171,10 +172,14 @@ class Story:
             return
         first = int(beaten[0])
         yield (
-            f"  Matched but beaten: {len(beaten):,}, such as subscription {first} at "
+            f"  Matched but beaten: {len(beaten):,}, such as subscription {self._called(first)} at "
             f"{self.trace.names[self.homes[first]]}, "
             f"{self._words(first)}"
         )
 
+    def _called(self, subscription: int) -> str:
+        return self.trace.subscription(subscription)
+
     def _words(self, subscription: int) -> str:
-        return str(subscription_of(self.workload, subscription, self.counts))
+        asked = subscription_of(self.workload, subscription, self.counts)
+        return str(asked) if asked.predicates or asked.near else EVERYTHING

@@ -80,7 +80,8 @@ class RankedStory(Story):
     def _shown(self, served: pd.DataFrame) -> Iterator[str]:
         rows: list[Any] = list(served.sort_values("rank").itertuples())
         yield from self._served(rows[0])
-        if rest := [f"{row.subscription} at {self.trace.names[row.broker]} ({row.score:.4g})" for row in rows[1:]]:
+        rest = [f"{self._called(r.subscription)} at {self.trace.names[r.broker]} ({r.score:.4g})" for r in rows[1:]]
+        if rest:
             yield f"  Then, best first: {', '.join(rest)}. The last was served after {served['latency'].max():.1f} ms."
 
     def _beaten(self, event: int, served: pd.DataFrame, matching: Ints) -> Iterator[str]:
@@ -102,7 +103,7 @@ class RankedStory(Story):
         scores = self._scores(event, skipped)
         best = int(skipped[np.lexsort((skipped, -scores))[0]])
         yield (
-            f"  The best of them, with {scores.max():.4g}: subscription {best} at "
+            f"  The best of them, with {scores.max():.4g}: subscription {self._called(best)} at "
             f"{self.trace.names[self.homes[best]]}, {self._words(best)}"
         )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import networkx as nx
 import pandas as pd
 
 from broker.trace.disk import writing
@@ -14,8 +16,10 @@ from coverlay import CoverlayError, quoted
 from routing.overlay.trees import SHARED
 from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, STATES, SUPPRESSED, UNDER_WAY, Found
 
-COLUMNS = ("broker", "from", "tree", "subscription", "state", "because of")
+COLUMNS = ("broker", "from", "tree", "subscription", "id", "state", "because of")
+SPARE = ("tree", "id", "because of")  # columns that say something in some runs only
 CLIENTS = "its clients"
+NOT_TOLD = "not told"  # the neighbour that could tell of it does not know it either
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
     ".csv": lambda frame, path: frame.to_csv(path, index=False),
     ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
@@ -35,12 +39,51 @@ def frame_of(found: Found, broker: int | None = None, subscription: int | None =
     """A row for each subscription that a broker holds, or that a neighbour knows and keeps from it."""
     names = {**found.trace.names, CLIENT: CLIENTS}
     trees = {**found.trace.names, SHARED: ""}
+    ids = found.trace.ids
+    told = [row for row in found.tables.rows() if broker in (None, row[0]) and subscription in (None, row[3])]
+    if broker is None and subscription is not None:
+        told += _behind(found, subscription, {row[0] for row in told})
     rows = [
-        (names[here], names[source], trees[tree], number, state, "+".join(map(str, because)))
-        for here, source, tree, number, state, because in found.tables.rows()
-        if broker in (None, here) and subscription in (None, number)
+        (names[here], names[source], trees[tree], number, _id(ids, number), state, "+".join(map(str, because)))
+        for here, source, tree, number, state, because in told
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _id(ids: tuple[str, ...], subscription: int) -> str:
+    return ids[subscription] if 0 <= subscription < len(ids) else ""
+
+
+Row = tuple[int, int, int, int, str, tuple[int, ...]]
+
+
+def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
+    """A row for each broker whose neighbours do not know a subscription either; `told`: those that have a row."""
+    home = home_of(found, subscription)
+    if home is None or found.trace.parameters["routing"]["trees"] == "per-source":
+        return []
+    ways = nx.bfs_edges(found.trace.routed, home, sort_neighbors=sorted)
+    standing: dict[int, tuple[int, ...]] = {home: (subscription,)}
+    rows: list[Row] = []
+    for here, there in ways:
+        standing[there] = tuple(dict.fromkeys(s for one in standing[here] for s in _passed_on(found, here, there, one)))
+        if there not in told:
+            rows.append((there, here, SHARED, subscription, NOT_TOLD, standing[there]))
+    return rows
+
+
+def _passed_on(found: Found, here: int, there: int, standing: int) -> tuple[int, ...]:
+    """Who stands for a subscription behind a link."""
+    state, because = _state(found, here, there, standing)
+    if state == SUPPRESSED:
+        return because
+    return (standing,) if state in (HELD, PRUNED, LEAVING) else ()
+
+
+def _state(found: Found, here: int, there: int, subscription: int) -> tuple[str, tuple[int, ...]]:
+    """What became of a subscription on the link here → there, and because of whom."""
+    side = found.tables.sides.get((there, here, SHARED))
+    return next(((state, by) for s, state, by in (side.states() if side else ()) if s == subscription), ("", ()))
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -64,14 +107,12 @@ def counts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def at_broker(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns in which rows differ or say something."""
-    return frame[[name for name in COLUMNS if name not in ("tree", "because of") or frame[name].any()]]
+    return frame[[name for name in COLUMNS if name not in SPARE or frame[name].any()]]
 
 
 def of_subscription(found: Found, subscription: int, broker: int | None) -> Iterator[str]:
     """Where a subscription lives, how many brokers hold it, and what keeps it from one of them."""
-    trace, operations = found.trace, found.trace.read("operations")
-    mine = operations[(operations["subscription"] == subscription) & (operations["time"] <= found.at)]
-    mine = mine[mine["kind"].isin(["preload", "subscribe", "resubscribe", "unsubscribe"])]
+    trace, mine = found.trace, _made(found, subscription)
     if mine.empty:
         raise CoverlayError(f"subscription {subscription} had not been made in run {trace.run_id} by {found.at:g} ms")
     home, left = int(mine.iloc[0].broker), mine.iloc[-1].kind == "unsubscribe"
@@ -79,11 +120,24 @@ def of_subscription(found: Found, subscription: int, broker: int | None) -> Iter
     there = {broker for broker, _, _, _, state, _ in rows if state in (HELD, PRUNED, LEAVING)}
     gone = f" until {mine.iloc[-1].time:.3f} ms" if left else ""
     yield (
-        f"subscription {subscription} of a client of {trace.names[home]}{gone}: held by {len(there)} of "
-        f"{len(trace.names)} brokers"
+        f"subscription {trace.subscription(subscription)} of a client of {trace.names[home]}{gone}: "
+        f"held by {len(there)} of {len(trace.names)} brokers"
     )
     if broker is not None and not left:
         yield from _way(found, subscription, home, broker)
+
+
+def _made(found: Found, subscription: int) -> pd.DataFrame:
+    """When a subscription came and left, until the time that is told of."""
+    operations = found.trace.read("operations")
+    mine = operations[(operations["subscription"] == subscription) & (operations["time"] <= found.at)]
+    return mine[mine["kind"].isin(["preload", "subscribe", "resubscribe", "unsubscribe"])]
+
+
+def home_of(found: Found, subscription: int) -> int | None:
+    """The broker whose client has a subscription; None if nobody has it then."""
+    mine = _made(found, subscription)
+    return None if mine.empty or mine.iloc[-1].kind == "unsubscribe" else int(mine.iloc[0].broker)
 
 
 def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
@@ -91,23 +145,22 @@ def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
     routing = found.trace.parameters["routing"]
     if routing["trees"] == "per-source":
         return  # a way for each tree: the rows say it
-    names, standing = found.trace.names, subscription
+    names, standing, called = found.trace.names, subscription, partial(_called, found)
     way = found.trace.path(home, to)
     for here, there in pairwise(way):
-        side = found.tables.sides.get((there, here, SHARED))
-        _, state, because = next((s for s in (side.states() if side else ()) if s[0] == standing), (0, "", ()))
+        state, because = _state(found, here, there, standing)
         link = f"  {names[here]} → {names[there]}:"
         if state == SUPPRESSED:
-            by = " and ".join(map(_called, because))
+            by = " and ".join(map(called, because))
             why = f"{by}, which {'were' if len(because) > 1 else 'was'} sent, cover{'' if len(because) > 1 else 's'} it"
-            yield f"{link} {_called(standing)} is not sent, because {why}"
+            yield f"{link} {called(standing)} is not sent, because {why}"
             standing = because[0]
         elif state not in (HELD, PRUNED, LEAVING):
             untold = f"routing.strategy = {routing['strategy']!r} tells nothing over this link"
-            yield f"{link} {_called(standing)} is not there: {NOT_THERE.get(state, untold)}"
+            yield f"{link} {called(standing)} is not there: {NOT_THERE.get(state, untold)}"
             return
     itself = standing == subscription
-    yield f"  {names[to]} has {'it itself' if itself else f'{_called(standing)}, which stands for it'}"
+    yield f"  {names[to]} has {'it itself' if itself else f'{called(standing)}, which stands for it'}"
 
 
 NOT_THERE = {
@@ -116,5 +169,5 @@ NOT_THERE = {
 }
 
 
-def _called(subscription: int) -> str:
-    return f"merger {NOBODY - subscription}" if subscription < NOBODY else str(subscription)
+def _called(found: Found, subscription: int) -> str:
+    return f"merger {NOBODY - subscription}" if subscription < NOBODY else found.trace.subscription(subscription)

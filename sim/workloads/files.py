@@ -5,9 +5,10 @@ Subscriptions come in one of two forms:
   `<attribute>_weight`, and `near_lat`, `near_lon`, `alpha` where the schema has a place;
 - a column `text` in the subscription language, which needs a schema.
 Both may have `score`, `id`, `broker` (a name or a number), and `time` and `until` in ms: when the subscription comes
-(empty: at 0) and leaves (empty: never). With times, a later row of the same `id` takes the place of the earlier one; if
-it says nothing but a score or a broker, it asks for the same as before. That is a join and a leave at one moment, but
-where the k best of the whole network are served and only the rank changes: there it is one request (`Kind.RERANK`).
+(empty: at 0) and leaves (empty or inf: never). With times, a later row of the same `id` takes the place of the earlier
+one: an empty score, broker or `until` stays what it was, and so does what it asks for if all of that is empty. That is
+a join and a leave at one moment, but where the k best of the whole network are served and only the rank changes: there
+it is one request (`Kind.RERANK`).
 
 Events have one column per attribute (an empty cell: the event lacks it), and optionally `<attribute>_weight`, `broker`
 and `time` in ms. Without a schema, all attributes are continuous and bounded by the values that occur. A column that is
@@ -84,10 +85,12 @@ def load_workload(
 
 
 def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
-    said = f"{changes} rows of {table.path} change a subscription that is there"
-    how = "each is a join and a leave at one moment, under the same id"
-    ranks = f'; the {of_rank} that change only its rank are one request where matching.scope = "network"'
-    return [f"{said}: {how}{ranks if of_rank else ''}"] if changes else []
+    rows = "1 row changes" if changes == 1 else f"{changes} rows change"
+    said = (
+        f"in {table.path} {rows} a subscription that is there: the new one joins and the old one leaves at one moment"
+    )
+    ranks = f'; {of_rank} of these change only the rank, which is a single request where matching.scope = "network"'
+    return [f"{said}, under the same id{ranks if of_rank else ''}"] if changes else []
 
 
 def _told_of_unbounded(table: Table, asked: Workload) -> list[str]:
@@ -140,7 +143,7 @@ def _lives(table: Table) -> dict[str, Any]:
             raise CoverlayError(f"{table.path} has a column 'until'; it needs a column 'time' beside it")
         return {}
     came = table.convert("time", not_negative, 0.0)
-    left = table.convert("until", not_negative, math.inf) if "until" in table.columns else np.full(len(table), math.inf)
+    left = table.convert("until", _until, math.inf) if "until" in table.columns else np.full(len(table), math.inf)
     early = np.flatnonzero(left <= came)
     if len(early):
         row = int(early[0])
@@ -153,6 +156,7 @@ def _replace_earlier(table: Table, came: Floats, left: Floats) -> dict[int, int]
     ids = table.columns.get("id", [])
     asks = [cells for name, cells in table.columns.items() if name not in EXTRAS]
     kept = [cells for name, cells in table.columns.items() if name in ("score", "broker")]
+    untils = table.columns.get("until")
     last: dict[str, int] = {}
     changes: dict[int, int] = {}
     for row in np.argsort(came, kind="stable").tolist() if ids else ():
@@ -168,9 +172,15 @@ def _replace_earlier(table: Table, came: Floats, left: Floats) -> dict[int, int]
         for cells in kept:
             cells[row] = cells[before] if cells[row] is None else cells[row]
         if left[before] > came[row]:
+            if untils and untils[row] is None:
+                left[row] = left[before]
             left[before] = came[row]
             changes[row] = before
     return changes
+
+
+def _until(cell: Any) -> float:
+    return math.inf if number(cell) == math.inf else not_negative(cell)
 
 
 def _value(attribute: Attribute) -> Callable[[Any], float]:
@@ -297,6 +307,11 @@ def _events(table: Table | None, schema: Schema, called: Called | None) -> dict[
     times = table.convert("time", not_negative, None)
     order = np.argsort(times, kind="stable")
     return {name: None if c is None else c[order] for name, c in {**columns, "times": times}.items()}
+
+
+def ids_in(subscriptions_file: str) -> tuple[str, ...]:
+    """What a file calls its subscriptions, by number; empty where it has no ids."""
+    return _ids(Table.read("workload.subscriptions_file", subscriptions_file)) or ()
 
 
 def _ids(table: Table) -> tuple[str, ...] | None:

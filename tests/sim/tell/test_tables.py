@@ -164,6 +164,7 @@ def test_a_run_whose_input_changed_is_not_told(tmp_path):
 NET = 'graph [ node [ id 0 label "hub" ] node [ id 1 label "leaf" ] node [ id 2 label "far" ] \
 edge [ source 0 target 1 ] edge [ source 1 target 2 ] ]'
 SUBSCRIPTIONS = "broker,time,price_lo,price_hi\nhub,0,0,90\nhub,10,20,30\nfar,20,0,100\n"
+WITH_IDS = "id,broker,time,price_lo,price_hi\nall,hub,0,0,90\nann,hub,10,20,30\n7,far,20,0,100\nann,,15,25,30\n"
 
 
 def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp_path, capsys):
@@ -180,6 +181,12 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
         assert main(["tables", str(out), *words]) == 0
         return capsys.readouterr().out
 
+    rows = [line.split() for line in told("--subscription", "1").splitlines()[3:]]
+    assert rows == [
+        ["hub", "its", "clients", "1", "held"],
+        ["leaf", "hub", "1", "suppressed", "0"],
+        ["far", "leaf", "1", "not", "told", "0"],
+    ], "also brokers that are more than one hop behind who held it back"
     said = told("--subscription", "1", "--broker", "far")
     assert "subscription 1 of a client of hub: held by 1 of 3 brokers" in said
     assert "hub → leaf: 1 is not sent, because 0, which was sent, covers it" in said
@@ -197,6 +204,36 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
         frame = reader(tmp_path / name)
         assert set(frame["from"]) == {"its clients", "hub", "leaf", "far"}
         assert list(frame.query("state == 'suppressed'")["because of"].astype(int)) == [0]
+
+
+def test_subscriptions_are_called_as_in_the_users_file(tmp_path, capsys):
+    (tmp_path / "net.gml").write_text(NET)
+    (tmp_path / "subs.csv").write_text(WITH_IDS)
+    (tmp_path / "events.csv").write_text("time,broker,price\n100,far,27\n")
+    (tmp_path / "mine.toml").write_text(
+        'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
+        'workload = { subscriptions_file = "subs.csv", events_file = "events.csv" }\n'
+    )
+    out = tmp_path / "out"
+    assert not run_sweep(load(str(tmp_path / "mine.toml")), out).failures
+
+    def told(*words):
+        assert main([words[0], str(out), *words[1:]]) == 0
+        return capsys.readouterr().out
+
+    assert "subscription ann #3 of a client of hub: held by 1 of 3" in told("tables", "--subscription", "ann")
+    assert "subscription ann #1 of" in told("tables", "--subscription", "ann", "--at", "12")
+    assert "subscription 7 #2 of" in told("tables", "--subscription", "7"), "an id counts before a number"
+    assert "leaf: ann #3 is not sent, because all #0" in told("tables", "--subscription", "3", "--broker", "leaf")
+    assert ["leaf", "hub", "3", "ann", "suppressed", "0"] in [
+        line.split() for line in told("tables", "--broker", "leaf").splitlines()
+    ]
+    assert "delivered to all #0 (rank 1, score 1), ann #3 (rank 2, score 1)" in told("explain", "--event", "0")
+    assert "subscription ann #3 lives at hub" in told("explain", "--event", "0", "--subscription", "ann")
+    assert main(["explain", str(out), "--event", "0", "--subscription", "anne"]) == 2
+    assert "or called by id, e.g. 'all'; did you mean 'ann'?" in capsys.readouterr().err
+    (tmp_path / "subs.csv").write_text(WITH_IDS.replace("ann", "eve"))
+    assert "delivered to 0 (rank 1" in told("explain", "--event", "0"), "another file now, which would call it wrongly"
 
 
 @pytest.mark.parametrize(
@@ -224,4 +261,4 @@ def test_a_negative_number_is_no_event_and_no_subscription(event, subscription, 
     """Traces have -1 where a message is about none: the story of that one would be nonsense."""
     kept(tmp_path)
     assert main(["explain", str(tmp_path), "--event", event, "--subscription", subscription]) == 2
-    assert "is -1; " in capsys.readouterr().err
+    assert "numbered from 0" in capsys.readouterr().err

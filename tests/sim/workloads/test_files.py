@@ -170,6 +170,23 @@ def test_what_files_do_not_say_is_said(load):
     assert unordered.endswith("is not in order of time: events are numbered by time, not by line")
 
 
+@pytest.mark.parametrize(
+    ("second", "leaves"),
+    [
+        ("ann,100,,,,2", 400),
+        ("ann,100,,3,,2", 400),
+        ("ann,100,300,,,", 300),
+        ("ann,100,inf,,,", np.inf),
+        ("ann,400,,,,", np.inf),
+    ],
+)
+def test_a_change_leaves_when_the_subscription_would_have_left(tmp_path, second, leaves):
+    path = tmp_path / "subs.csv"
+    path.write_text(f"id,time,until,price_lo,broker,score\nann,0,400,5,0,1\n{second}\n")
+    workload = load_workload(str(path), None)
+    assert workload.left.tolist() == [min(workload.came[1], 400), leaves]
+
+
 def test_a_change_of_score_under_a_misspelt_id_is_not_silently_a_subscription_to_everything(load):
     rows = "id,time,price_lo,broker,score\nann,0,5,0,1\nann,100,,,2\nzoe,200,,0,3\n"
     assert [note for note in load(rows).warnings if "match every event (1, first in line 4)" in note]

@@ -11,6 +11,7 @@ from coverlay import CoverlayError
 from sim.experiment.build import check_files
 from sim.experiment.plan import load
 from sim.experiment.runner import simulate
+from sim.experiment.sweep import SEEDS_ALIKE, run_sweep
 from sim.workloads import load_workload
 
 EDGES = "Berlin Prague 2\nPrague Wien 3\n"
@@ -79,7 +80,7 @@ def test_a_recorded_trace_is_replayed(tmp_path, engine, ending):
     )
     assert tables["deliveries"]["time"].tolist() == [105.0, 305.0, 505.0]
     assert tables["run"]["missed"][0] == 0
-    assert any("1 rows of" in note and "under the same id" in note for note in notes)
+    assert any("1 row changes" in note and "under the same id" in note for note in notes)
 
 
 def test_faults_call_brokers_by_name(tmp_path):
@@ -171,6 +172,14 @@ def test_one_that_asks_for_more_or_moves_joins_and_leaves_there_too(tmp_path):
     tables, _ = run(mine, **{"matching.scope": "network"})
     assert "rerank" not in set(tables["operations"]["kind"])
     assert tables["run"]["missed"][0] == 0
+
+
+def test_seeds_that_change_nothing_are_told(tmp_path):
+    mine = write(tmp_path)
+    seeds = {"seeds": [1, 2], "sweep": {"matching.k": [1, 2]}}
+    assert SEEDS_ALIKE in run_sweep(load(str(mine), seeds), tmp_path / "recorded").warnings
+    (tmp_path / "events.csv").write_text("price,broker\n20,Berlin\n20,Berlin\n")
+    assert SEEDS_ALIKE not in run_sweep(load(str(mine), seeds), tmp_path / "drawn").warnings
 
 
 def test_recorded_events_that_wait_for_untimed_subscriptions_are_told(tmp_path):
