@@ -172,6 +172,8 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
     buffer = options.pop("buffer", BUFFER)
     if buffer < 1:
         raise CoverlayError(f"buffer must be at least 1, not {buffer}")
+    if options and cls is not None:
+        cls(Catalogue.empty(1), semantics, **options)  # refuses values now, not when the first run is built
 
     def build(part: Catalogue) -> TopKIndex:
         return best_for(part, semantics) if cls is None else cls(part, semantics, **options)

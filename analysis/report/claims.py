@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from broker.trace.disk import replaced_file, writing
+from broker.trace.disk import CURE, replaced_file, writing
 from coverlay import CoverlayError, unknown_name
 
 HOLDS = "holds"
@@ -169,5 +169,5 @@ def _said(claim: Claim | None) -> str:
 
 
 def replace_text(path: Path, text: str) -> None:
-    with writing(path, "make room and repeat the command"), replaced_file(path) as unfinished:
+    with writing(path, f"{CURE} and repeat the command"), replaced_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

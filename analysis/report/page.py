@@ -40,7 +40,7 @@ from analysis.report.summary import Summary, load
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name
-from broker.trace.disk import replaced_file, writing
+from broker.trace.disk import CURE, replaced_file, writing
 from coverlay import CoverlayError, __version__
 
 
@@ -57,7 +57,7 @@ def write_report(out: Path, asked: Asked | None = None) -> Path:
     """Write `<out>/report.html` from the results in `out`, and return its path."""
     page = render(load(out), asked)
     path = out / "report.html"
-    go_on = f"traces and results are kept: make room and repeat `coverlay report {out}`"
+    go_on = f"traces and results are kept: {CURE} and repeat `coverlay report {out}`"
     with writing(path, go_on), replaced_file(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8")
     return path

@@ -28,7 +28,7 @@ from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
 from analysis.spark.session import context, lost
 from analysis.spark.traces import Run, Sweep, canonical, find_runs
 from analysis.spark.verify import damages
-from broker.trace.disk import remove_leftovers, replaced_folder, writing
+from broker.trace.disk import CURE, remove_leftovers, replaced_folder, writing
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 
@@ -271,7 +271,7 @@ def _write(summary: Summary) -> None:
     """All results at once, so that no reader meets some of this analysis and some of an earlier one."""
     remove_leftovers(summary.out, "results")
     with (
-        writing(summary.out / "results", f"the traces are kept: make room and repeat `coverlay analyze {summary.out}`"),
+        writing(summary.out / "results", f"the traces are kept: {CURE} and repeat `coverlay analyze {summary.out}`"),
         replaced_folder(summary.out / "results") as folder,
     ):
         for attribute, name in FILES.items():

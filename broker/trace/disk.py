@@ -6,6 +6,7 @@ is killed, what has the name is whole: as it was before, or as it is after, or (
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -15,6 +16,13 @@ from pathlib import Path
 
 from coverlay import CoverlayError
 
+CURE = "{cure}"
+CURES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "allow writing there"),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR), "give a path that can be made"),
+}
+
 
 class CannotWrite(CoverlayError):
     """The disk is full, or may not be written there. What was given need not be wrong."""
@@ -22,12 +30,13 @@ class CannotWrite(CoverlayError):
 
 @contextmanager
 def writing(what: Path | str, then: str) -> Iterator[None]:
-    """Around code that writes; `then` says what is kept and how to go on."""
+    """Around code that writes; `then` says what is kept and how to go on, CURE in it what to do about the error."""
     try:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
-        raise CannotWrite(f"{what} cannot be written: {reason}; {then}") from error
+        advice = then.replace(CURE, CURES.get(error.errno or 0, "mend this"))
+        raise CannotWrite(f"{what} cannot be written: {reason}; {advice}") from error
 
 
 @contextmanager

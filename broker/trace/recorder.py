@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from broker import served_rows, trace
-from broker.trace.disk import writing
+from broker.trace.disk import CURE, writing
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
 CHECK_STEPS = 1 << 12  # looking at the lengths costs nothing per message then
@@ -196,7 +196,7 @@ class _Columns:
     def spill(self) -> None:
         if not self._batches:
             return
-        with writing(f"temporary files in {tempfile.gettempdir()}", "make room there, or name another place in TMPDIR"):
+        with writing(f"temporary files in {tempfile.gettempdir()}", f"{CURE}, or name another place in TMPDIR"):
             if self._writer is None:
                 # Without a name: it is gone with the process, however that ends.
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115

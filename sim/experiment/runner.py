@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker import trace
-from broker.trace.disk import writing
+from broker.trace.disk import CURE, writing
 from broker.trace.sampling import thin
 from coverlay import CoverlayError, __version__
 from sim.experiment import oracle
@@ -28,7 +28,7 @@ from sim.experiment.run_notes import notes_of, refuse_endless
 from sim.machine import machine
 from sim.random_streams import streams
 
-RUNS_KEPT = "finished runs are kept: make room, and --resume goes on from there"
+RUNS_KEPT = f"finished runs are kept: {CURE}, and --resume goes on from there"
 ROW_BYTES = 256  # more than a message and its decision take
 VERSIONED = ("simpy", "networkx", "numpy", "numba", "pyarrow")
 

@@ -173,9 +173,11 @@ def test_one_row_is_what_from_boxes_makes() -> None:
         ("lci", {"segment": "yes"}, "segment is 'yes'; it must be true or false"),
         ("dlist", {"low": "x"}, "low is 'x'; it must be a number"),
         ("auto", {"buffer": "x"}, "buffer is 'x'; it must be a whole number"),
+        ("canopy", {"depth": 0}, "the depth must be at least 1, not 0"),
+        ("sopt-rtree", {"b": 1}, "the branching factor b must be between 2 and 1024, not 1"),
     ],
 )
-def test_options_of_another_type_are_refused_before_anything_is_stored(name, options, message) -> None:
+def test_options_that_cannot_be_are_refused_before_anything_is_stored(name, options, message) -> None:
     with pytest.raises(CoverlayError, match=re.escape(message)):
         topk.create(name, topk.Catalogue.empty(1), **options)
 
