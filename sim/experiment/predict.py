@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from broker.trace.schema import SCHEMAS
+from broker.trace.schema import ALL
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, shortest_paths, spanning
 from routing.strategies import make_ledger, strategy
@@ -46,7 +46,7 @@ ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
 # Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions, 1,000
 # events); times are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
-DISK = {"control": 23.0, "decisions": 11.5, "publications": 25.0, "deliveries": 10.0, "tables": 2.0, "operations": 18.0}
+DISK = {"ranked": 17.5, "control": 23.0, "decisions": 11.5, "publications": 25.0, "deliveries": 10.0, "tables": 2.0, "operations": 18.0}
 # Microseconds of one core, measured on the strategies experiment (Xeon, 2026-11), up to the hash of the trace: per
 # control message, per decision that searches for a cover, per event message with what it serves; and for the oracle
 # per pair of a judged event and a subscription. Only to say what is coming: no engine is chosen by them.
@@ -66,15 +66,17 @@ class Prediction:
     state: float  # bytes of the routing tables and ledgers, in the compiled engine
     searches: float = 0.0  # decisions that look for a cover
     pairs: float = 0.0  # of an event and a subscription that the oracle compares
+    answers_and_awards: float = 0.0  # without the event; only where the k best of the whole network are served
 
     @property
     def messages(self) -> float:
-        return self.control_messages + self.event_messages
+        return self.control_messages + self.event_messages + self.answers_and_awards
 
     def seconds(self, engine: str) -> float:
         """How long simulating and judging take, compiling apart."""
         control, search, event = MICROSECONDS[engine]
-        work = control * self.control_messages + search * self.searches + event * self.event_messages
+        work = control * self.control_messages + search * self.searches
+        work += event * (self.event_messages + self.answers_and_awards)
         return (work + ORACLE_MICROSECONDS * self.pairs) / 1e6
 
     def __str__(self) -> str:
@@ -102,7 +104,7 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         exposed = np.maximum(0.0, curve(population * (1 - leaving)) - (1 - leaving) * curve(population))
         return curve(population) * (subscriptions / live) + exposed * (leaving > 0)
 
-    control = decisions = crossed = 0.0
+    control = decisions = crossed = answers = 0.0
     match = _match_shares(workload, experiment.matching.semantics)
     trees, scale = _trees(experiment, overlay)
     for tree in trees:
@@ -111,7 +113,9 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         told = float((up * flow.learns_up).sum() + (down * flow.learns_down).sum())
         control += scale * told * (1 + leaving)  # who leaves is taken back wherever it was sent
         decisions += scale * flow.decisions(up, down, subscriptions / overlay.brokers)
-        crossed += events * flow.crossings(match, stay) / len(trees)
+        carried, answered = _spoken(experiment, flow, match, stay)
+        crossed += events * carried / len(trees)
+        answers += events * answered / len(trees)
     if experiment.routing.advertisements != "none":
         control += overlay.brokers * (overlay.brokers - 1)  # at most: every broker publishes
     ranking = 1 if experiment.network_wide else overlay.brokers  # each of them has k best of its own
@@ -128,6 +132,8 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         "operations": requests,
         "tables": (experiment.run.samples + 1) * (overlay.brokers + 2.0 * links),
     }
+    if experiment.network_wide:
+        rows["ranked"] = rows["publications"] + answers
     # What is added up at once is never in memory.
     held = {"deliveries": held_share(experiment, subscriptions, events)}
     memory = sum(count * _width(name) * held.get(name, 1.0) for name, count in rows.items())
@@ -137,7 +143,20 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     state = control * ENTRY_BYTES + decisions * DECIDED_BYTES
     searches = decisions if strategy(experiment.routing.strategy).searches else 0.0
     pairs = float(subscriptions) * events * judged_share(experiment.run.sample_oracle, subscriptions, events)
-    return Prediction(control, crossed, rows, nbytes, memory, state, searches, pairs)
+    return Prediction(control, crossed, rows, nbytes, memory, state, searches, pairs, answers)
+
+
+def _spoken(experiment: Experiment, flow: _Flow, match: Floats, live: float) -> tuple[float, float]:
+    """Messages for an average event: those that carry it, and answers and awards that do not (docs/ranked.md)."""
+    asked = flow.crossings(match, live)
+    k, rank = experiment.matching.k, experiment.routing.rank
+    if not experiment.network_wide or k is None:
+        return asked, 0.0
+    won = flow.crossings(np.minimum(match, k / max(live, 1.0)), live)  # towards winners alone
+    if rank == "none":
+        return asked, asked + won
+    # By the bounds of `cover` the best is known at once; for more, whoever may hide one is asked, answers, and is told.
+    return won, 2 * won if rank == "cover" and k > 1 else 0.0
 
 
 def forwarding_curve(experiment: Experiment, workload: Workload) -> Curve:
@@ -276,7 +295,7 @@ def _match_shares(workload: Workload, semantics: str) -> Floats:
 
 def _width(table: str) -> float:
     """Bytes of a row in memory."""
-    return sum(_bits(field.type) for field in SCHEMAS[table]) / 8
+    return sum(_bits(field.type) for field in ALL[table]) / 8
 
 
 def _bits(kind: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow.compute as pc
 import pytest
 
 from broker import trace
@@ -114,6 +115,16 @@ def test_time_is_what_the_counted_work_costs():
 def test_deliveries_are_predicted_by_what_matches_and_whose_k_best_are_served(matching):
     predicted, tables, _ = run(matching=matching)
     assert predicted.rows["deliveries"] == pytest.approx(tables["deliveries"].num_rows, rel=0.35)
+
+
+@pytest.mark.parametrize("rank", ["none", "cover", "skyband"])
+@pytest.mark.parametrize("k", [1, 3])
+def test_answers_and_awards_are_predicted_where_the_network_ranks(rank, k):
+    predicted, tables, record = run(matching={"k": k, "scope": "network"}, routing={"rank": rank})
+    hops = pc.sum(pc.greater_equal(tables["ranked"].column("source"), 0)).as_py()
+    assert predicted.event_messages + predicted.answers_and_awards == pytest.approx(hops, rel=0.3)
+    assert predicted.messages == pytest.approx(hops + record["control_messages"], rel=0.15)
+    assert predicted.rows["ranked"] == pytest.approx(tables["ranked"].num_rows, rel=0.3)
 
 
 def test_clients_at_the_nearest_broker_are_predicted_too():
