@@ -46,7 +46,15 @@ ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
 # Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions, 1,000
 # events); times are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
-DISK = {"ranked": 17.5, "control": 23.0, "decisions": 11.5, "publications": 25.0, "deliveries": 10.0, "tables": 2.0, "operations": 18.0}
+DISK = {
+    "ranked": 17.5,
+    "control": 23.0,
+    "decisions": 11.5,
+    "publications": 25.0,
+    "deliveries": 10.0,
+    "tables": 2.0,
+    "operations": 18.0,
+}
 # Microseconds of one core, measured on the strategies experiment (Xeon, 2026-11), up to the hash of the trace: per
 # control message, per decision that searches for a cover, per event message with what it serves; and for the oracle
 # per pair of a judged event and a subscription. Only to say what is coming: no engine is chosen by them.

@@ -89,7 +89,8 @@ def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
     said = (
         f"in {table.path} {rows} a subscription that is there: the new one joins and the old one leaves at one moment"
     )
-    ranks = f'; {of_rank} of these change only the rank, which is a single request where matching.scope = "network"'
+    alone = f"{of_rank} of these change{'s' * (of_rank == 1)} only the rank"
+    ranks = f'; {alone}, which is a single request where matching.scope = "network"'
     return [f"{said}, under the same id{ranks if of_rank else ''}"] if changes else []
 
 

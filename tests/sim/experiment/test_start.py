@@ -66,7 +66,7 @@ def test_own_files_are_named_as_seen_from_the_experiment_and_give_a_schema(tmp_p
     assert [outcome.record["deliveries"] for outcome in result.outcomes] == [2, 2, 2]
     text = (tmp_path / "experiments" / "mine.toml").read_text()
     assert "brokers =" not in text, "has no effect beside a file"
-    assert "width" not in text, "nor have options of workloads that are generated"
+    assert "# width =" not in text, "nor have options of workloads that are generated"
 
 
 def test_a_file_that_is_there_stays_unless_forced(tmp_path, capsys):

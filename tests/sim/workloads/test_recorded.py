@@ -162,7 +162,7 @@ def test_a_changed_score_is_one_request_where_the_network_ranks(tmp_path, rank):
     ]
     assert served(tables) == [[0, 1, 2.0], [1, 0, 3.0], [2, 0, 3.0]]
     assert tables["run"][["missed", "spurious", "duplicates"]].to_numpy().tolist() == [[0, 0, 0]]
-    assert any("1 that change only its rank are one request" in note for note in notes)
+    assert any("only the rank, which is a single request" in note for note in notes)
 
 
 def test_one_that_asks_for_more_or_moves_joins_and_leaves_there_too(tmp_path):
