@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import hashlib
 import os
@@ -9,6 +10,7 @@ import pickle
 import re
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ __version__ = "0.1.0"
 EARTH_RADIUS_KM = 6371.0
 # Imports in a source; a parser takes 100 times as long, a second for all that the engine imports.
 _IMPORTS = re.compile(r"^[ \t]*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
+LONGEST_WAIT = 120.0  # seconds, for a kernel that another process compiles; then it is compiled here too
 KEPT_VERSIONS = 12  # of the compiled code of a module: a few branches or clones side by side, and no more
 
 
@@ -89,17 +92,15 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
         return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
-    _remember_calls()
-    options |= {"nogil": True, "no_cfunc_wrapper": True}
-    called = njit(no_cpython_wrapper=True, **options)(function)  # by kernels
+    _teach_numba()
+    options["nogil"] = True
+    called = _only_for_kernels(njit(**options)(function))
     called.get_call_template = partial(_with_plain_integers, called.get_call_template)
-    called._compiler._customize_flags = partial(_flags(), no_compile=True)
-    _only_for_kernels(called)
     if inner:
         return called
-    compiled = njit(**options)(function)
+    compiled = njit(no_cfunc_wrapper=True, **options)(function)
     compiled._cache, compiled._compiler._customize_flags = _KernelCache(function), _flags()
-    compiled.compile = partial(_without_collector, compiled.compile)
+    compiled.compile = partial(_compile, compiled.compile, compiled._cache)
     compiled.get_call_template, compiled.get_overload = called.get_call_template, called.get_overload
     return compiled
 
@@ -115,7 +116,7 @@ def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
     return get_call_template(tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()})
 
 
-def _without_collector(compile: Any, signature: Any) -> Any:
+def _compile(compile: Any, cache: _KernelCache, signature: Any) -> Any:
     """A compiler makes millions of objects that refer to each other; looking for garbage among them takes a twentieth
     of the time, and what there is waits until the end.
     """
@@ -124,12 +125,14 @@ def _without_collector(compile: Any, signature: Any) -> Any:
     try:
         return compile(signature)
     finally:
+        cache.end_turn()
         if was_on:
             gc.enable()
 
 
-def _only_for_kernels(compiled: Any) -> None:
+def _only_for_kernels(compiled: Any) -> Any:
     """Leave machine code to the callers, which optimise what they contain; a call from Python is an error."""
+    compiled._compiler._customize_flags = partial(_flags(), no_compile=True)
 
     def add_overload(result: Any) -> None:
         library, entry_point = result.library, object()  # the latter only has to differ from others
@@ -142,6 +145,7 @@ def _only_for_kernels(compiled: Any) -> None:
         raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
 
     compiled.add_overload, compiled._compile_for_args = add_overload, refuse
+    return compiled
 
 
 @cache
@@ -154,12 +158,12 @@ def _flags() -> Any:
     from numba.core.compiler import Flags
 
     class KernelFlags(Flags):
-        _who_calls = frozenset(("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper"))
+        _who_calls = frozenset(("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper", "release_gil", "enable_ssa"))
 
         def __init__(self, given: Any = None, no_compile: bool = False) -> None:
             super().__init__(given)
             if no_compile:
-                self.no_compile = True
+                self.no_compile = self.no_cpython_wrapper = self.no_cfunc_wrapper = True
 
         def __hash__(self) -> int:
             return 1
@@ -174,6 +178,14 @@ def _flags() -> Any:
 
 
 @cache
+def _teach_numba() -> None:
+    """Once per process: spare numba work that it does again and again. The machine code stays the same."""
+    _remember_calls()
+    _remember_inlined()
+    _build_in_overloads()
+    _know_arrays()
+
+
 def _remember_calls() -> None:
     """Let numba remember what a call of a function of its own means in a kernel.
 
@@ -199,16 +211,61 @@ def _remember_calls() -> None:
     functions.get_call_type = get_call_type
 
 
+def _remember_inlined() -> None:
+    """Let numba analyse an inlined kernel, with all that it inlines, once; it copies what it finds before a change."""
+    from numba.core.inline_closurecall import InlineWorker
+
+    worker: Any = InlineWorker
+    analyse, known = worker.run_untyped_passes, dict[Any, Any]()
+
+    def run_untyped_passes(self: Any, function: Any, enable_ssa: bool = False) -> Any:
+        if enable_ssa or not isinstance(self.flags, _flags()):  # not a kernel of ours
+            return analyse(self, function, enable_ssa)
+        found = known.get((function, self.flags))
+        if found is None:
+            found = known[function, self.flags] = analyse(self, function)
+        return found
+
+    worker.run_untyped_passes = run_untyped_passes
+
+
+def _build_in_overloads() -> None:
+    """Make no machine code that nobody calls of what numba has as Python code (`np.empty`, `max`): it is inner."""
+    from numba.core.targetconfig import ConfigStack
+    from numba.core.typing.templates import _OverloadFunctionTemplate
+
+    template: Any = _OverloadFunctionTemplate
+    decorator_for = template._get_jit_decorator
+
+    def get_jit_decorator(self: Any) -> Any:
+        jit = decorator_for(self)
+        if not isinstance(ConfigStack.top_or_none(), _flags()):
+            return jit
+        return lambda **options: lambda function: _only_for_kernels(jit(**options)(function))
+
+    template._get_jit_decorator = get_jit_decorator
+
+
+def _know_arrays() -> None:
+    """Tell numba how an array becomes an array: wherever it meets one it would search all its modules for a way."""
+    from numba.core import types
+    from numba.extending import lower_builtin
+
+    lower_builtin("__array__", types.Array)(lambda context, builder, signature, args: args[0])
+
+
 class _KernelCache:
     """What numba asks for machine code before it compiles (the interface of `numba.core.caching._Cache`).
 
     A file per signature, in a folder per module and digest. Nothing is ever rewritten, so processes that compile at
-    the same time cannot mix up each other's files, as they can with numba's numbered files behind one index.
+    the same time cannot mix up each other's files, as they can with numba's numbered files behind one index. A process
+    that needs what another is compiling waits for it. The system ends the turn of one that is killed.
     """
 
     def __init__(self, function: Any) -> None:
         self._function = function
         self._enabled = True
+        self._turn: Any = None
 
     @cached_property
     def _folder(self) -> Path:
@@ -244,10 +301,30 @@ class _KernelCache:
         if not self._enabled:
             return None
         try:
-            kept = self._file(signature, target_context.codegen()).read_bytes()
-        except OSError:  # not compiled yet, or no folder to keep it in
+            file = self._file(signature, target_context.codegen())
+            if not file.exists():
+                self._begin_turn(file)
+            kept = file.read_bytes()
+        except OSError:  # not compiled yet, or no folder to keep it in, or one without locks
             return None
         return CompileResult._rebuild(target_context, *pickle.loads(kept))
+
+    def _begin_turn(self, file: Path) -> None:
+        """Wait while another process compiles the same, but not for ever."""
+        self._turn = file.with_name(f"{file.name}.turn").open("w")
+        until = time.monotonic() + LONGEST_WAIT
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
+
+    def end_turn(self) -> None:
+        if self._turn is not None:
+            Path(self._turn.name).unlink(missing_ok=True)  # those who wait have it open, and look for the result first
+            self._turn.close()
+            self._turn = None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         from numba.core.serialize import dumps

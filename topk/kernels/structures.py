@@ -40,6 +40,11 @@ class StructureType(types.StructRef):
     def __init__(self, called: str, fields: Any) -> None:
         super().__init__(fields)
         self.name = f"{called}-{hashlib.sha256(repr(self._fields).encode()).hexdigest()[:16]}"
+        self._inside = super().get_data_type()
+
+    def get_data_type(self) -> Any:
+        """What is at the address. numba would make the type, and write out its name, at every access of a field."""
+        return self._inside
 
 
 register_model(StructureType)(models.OpaqueModel)  # an address, which nobody counts
@@ -104,9 +109,11 @@ def _inside(context: Any, builder: Any, kind: Any, of: Any) -> Any:
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """An array without the address of its counter, a tuple of such."""
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo, array.parent = (part.type(None) for part in (array.meminfo, array.parent))
-        return array._getvalue()
+        model = context.data_model_manager[kind]
+        for counter in ("meminfo", "parent"):
+            at = model.get_field_position(counter)
+            value = builder.insert_value(value, cgutils.get_null_value(value.type.elements[at]), at)
+        return value
     if isinstance(kind, types.BaseTuple):
         for at, part in enumerate(kind.types):
             mine = _borrowed(context, builder, part, builder.extract_value(value, at))
