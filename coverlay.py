@@ -310,7 +310,7 @@ class _KernelCache:
         return CompileResult._rebuild(target_context, *pickle.loads(kept))
 
     def _begin_turn(self, file: Path) -> None:
-        """Wait while another process compiles the same, but not for ever."""
+        """Wait while another process compiles the same, for a while."""
         self._turn = file.with_name(f"{file.name}.turn").open("w")
         until = time.monotonic() + LONGEST_WAIT
         while time.monotonic() < until:
