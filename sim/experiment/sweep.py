@@ -15,11 +15,12 @@ import shlex
 import signal
 import threading
 import time
+import tomllib
 import traceback
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ class SweepResult:
     outcomes: list[Outcome] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     kept: int = 0  # runs found complete and not repeated
+    replaced: str = ""  # a note about another experiment that was in the folder
 
     @property
     def wrong(self) -> list[Outcome]:
@@ -80,7 +82,7 @@ class SweepResult:
     def warnings(self) -> list[str]:
         """What the user should be told about the runs, each thing once."""
         told = sorted({warning for outcome in self.outcomes for warning in outcome.warnings})
-        return [*told, *([SEEDS_ALIKE] if self._seeds_are_alike() else [])]
+        return [*told, *([SEEDS_ALIKE] if self._seeds_are_alike() else []), *filter(None, [self.replaced])]
 
     def _seeds_are_alike(self) -> bool:
         """No run came out otherwise than the others of its point."""
@@ -126,11 +128,12 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> Swee
     with _writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with only_one(out) as lock:
+        replaced = _replaced(plan, out)
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")
         todo = [run for run in plan.runs if not (options.resume and _is_complete(run_folder(out, run)))]
         todo.sort(key=_turn)
-        result = SweepResult(kept=len(plan.runs) - len(todo))
+        result = SweepResult(kept=len(plan.runs) - len(todo), replaced=replaced)
         executing = _Executing(todo, out, options, lock, result.kept)
         executing.report()
         with closing(executing.attempts()) as attempts:
@@ -352,6 +355,16 @@ def only_one(out: Path) -> Iterator[int]:
 
 def _writing(out: Path) -> AbstractContextManager[None]:
     return writing(f"--out {out}", RUNS_KEPT)
+
+
+def _replaced(plan: Plan, out: Path) -> str:
+    """A note where the folder has the file of another experiment, of which no run was finished or is there any more."""
+    with suppress(OSError, ValueError):
+        before = tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8"))
+        if before != tomllib.loads(to_toml(plan.data)) and not any((out / "runs").glob("run=*")):
+            other = f"{out} was the folder of another experiment, {before.get('name')!r}, which has no runs there"
+            return f"{other}: it is this one's now"
+    return ""
 
 
 def _write_experiment(plan: Plan, out: Path) -> None:

@@ -140,6 +140,15 @@ def test_runs_of_another_experiment_are_not_mixed_in(tmp_path):
         run_sweep(plan({**TINY, "overlay": {"kind": "star", "brokers": 3}}), tmp_path)
 
 
+def test_a_folder_that_another_experiment_left_without_runs_is_taken_over_and_that_is_said(tmp_path):
+    assert run_sweep(plan(TINY), tmp_path).replaced == ""
+    assert run_sweep(plan(TINY), tmp_path).replaced == ""
+    shutil.rmtree(tmp_path / "runs")
+    (told,) = run_sweep(plan({**TINY, "overlay": {"kind": "star", "brokers": 3}}), tmp_path).warnings
+    assert "was the folder of another experiment" in told
+    assert told.endswith("which has no runs there: it is this one's now")
+
+
 @pytest.mark.parametrize("what", ["topologies", "strategies", "covering", "matchers", "workloads", "experiments"])
 def test_list(what, capsys):
     assert main(["list", what]) == 0
