@@ -94,6 +94,6 @@ def test_arrays_make_numba_search_nothing(monkeypatch: pytest.MonkeyPatch):
     searched = calls_of(BaseContext, "refresh", monkeypatch)
     numbers = np.arange(3.0)
     assert kernel(one)(numbers, 1) == 1.0
-    for_one = len(searched)
+    searched.clear()  # the first kernel of a process loads all that there is
     assert kernel(many)(numbers, numbers, numbers, 1) == 6.0
-    assert len(searched) <= 2 * for_one
+    assert len(searched) <= 3  # when it begins, not for each of the six
