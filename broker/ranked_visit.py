@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 from broker.messages import Key, Publication, Reply, Winner
 from broker.tables import LocalTable, Looked, RankedTable
 from broker.trace.schema import CLIENT
-from broker.work import event_time, matching_time, tables_time
+from broker.work import event_time, matching_time, ranked_tables_time, tables_time
 
 if TYPE_CHECKING:
     from broker.node import Broker
@@ -56,6 +56,7 @@ class RankedRouting:
 class Work:
     """What looking for candidates cost, as the trace has it."""
 
+    done: bool = False
     entries: int = 0
     nodes: int = 0
     tables: Looked = (0, 0, 0, 0)
@@ -88,7 +89,9 @@ class Visits:
         self.broker = broker
         self.settings = settings
         self.open: dict[int, Visit] = {}
-        self._due: list[tuple[Visit, list[Winner], float]] = []  # who is served when the service ends
+        # Who is served when the service ends; of a reply, how many, and copies of the event that leave then.
+        self._due: list[tuple[Visit, list[Winner], float, tuple[int, int]]] = []
+        self._work = Work()  # of the message in hand
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -97,24 +100,22 @@ class Visits:
         broker, now = self.broker, self.broker.network.env.now
         visit = self.open[message.event] = Visit(message)
         broker.network.opened(message.event, broker.number)
-        work = self._look(visit) if message.asks else Work()
+        self._work = Work()
+        if message.asks:
+            self._look(visit)
         visit.row = broker.network.recorder.next_publication
         served = self._proceed(visit, message.winners)
-        took, on_tables, on_matching = broker.took(), 0.0, 0.0
-        if (prices := broker.network.settings.prices) is not None:
-            on_tables = tables_time(prices, *work.tables)
-            on_matching = matching_time(prices, work.entries, work.nodes) if message.asks and len(broker.local) else 0.0
-            took = event_time(prices, on_tables, on_matching, len(served), broker.outgoing_bytes)
-        counts = (work.entries, work.nodes, *work.tables)
-        broker.record_publication(message, len(served), broker.outgoing_events, counts, (took, on_tables, on_matching))
-        broker.record_ranked(message, "query" if message.asks else "award", took)
-        self._due = [(visit, served, now + took)]
-        return took
+        times = self._took(len(served))
+        counts = (self._work.entries, self._work.nodes, *self._work.tables)
+        broker.record_publication(message, len(served), broker.outgoing_events, counts, times)
+        broker.record_ranked(message, "query" if message.asks else "award", times[0])
+        self._due = [(visit, served, now + times[0], (0, 0))]
+        return times[0]
 
     def reply(self, message: Reply) -> float:
         """An answer or an award comes; what it says of an event that is over here is late and means nothing."""
         broker, now, served = self.broker, self.broker.network.env.now, list[Winner]()
-        visit = self.open.get(message.event)
+        visit, self._work = self.open.get(message.event), Work()
         if visit is not None and message.kind == "award":
             served = self._proceed(visit, message.found)
         elif visit is not None and message.source in visit.waiting:
@@ -123,19 +124,28 @@ class Visits:
                 visit.way[key[1]] = message.source
             self._learn(visit, (key for _, key in message.found))
             served = self._proceed(visit)
-        took = broker.took()
-        if (prices := broker.network.settings.prices) is not None:
-            took = event_time(prices, 0.0, 0.0, len(served), broker.outgoing_bytes)
+        took, *_ = self._took(len(served))
         broker.record_ranked(message, message.kind, took)
         if visit is not None:
-            broker.network.recorder.follow_up(visit.row, len(served), broker.outgoing_events)
-            self._due = [(visit, served, now + took)]
+            self._due = [(visit, served, now + took, (len(served), broker.outgoing_events))]
         return took
 
+    def _took(self, served: int) -> tuple[float, float, float]:
+        """How long the message in hand is served, and what of it goes into tables and matching."""
+        broker, work, prices = self.broker, self._work, self.broker.network.settings.prices
+        if prices is None:
+            return broker.took(), 0.0, 0.0
+        asked, _, compared, nodes = work.tables
+        plain = self.settings.rank == "none"
+        on_tables = tables_time(prices, *work.tables) if plain else ranked_tables_time(prices, asked, compared, nodes)
+        on_matching = matching_time(prices, work.entries, work.nodes) if work.done and len(broker.local) else 0.0
+        return event_time(prices, on_tables, on_matching, served, broker.outgoing_bytes), on_tables, on_matching
+
     def end(self) -> None:
-        """A service ends: serve."""
+        """A service ends: serve. What a reply led to is added to the event message that came here before."""
         due, self._due = self._due, []
-        for visit, winners, when in due:
+        for visit, winners, when, later in due:
+            self.broker.network.recorder.follow_up(visit.row, *later)
             self._serve(visit, winners, when)
 
     def crash(self) -> None:
@@ -173,10 +183,11 @@ class Visits:
 
     # ── candidates ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _look(self, visit: Visit) -> Work:
+    def _look(self, visit: Visit) -> None:
         """Find the candidates that are known here, and the neighbours that may hide more."""
         message, k, broker = visit.message, self.settings.k, self.broker
-        part, work = broker.parts[message.tree], Work()
+        part, work = broker.parts[message.tree], self._work
+        work.done = True
         ids, scores, work.entries, work.nodes = broker.local.top(message.values, k, message.weights)
         found = [(CLIENT, ids, scores)]
         if self.settings.rank == "none":
@@ -189,7 +200,7 @@ class Visits:
                     assert isinstance(table, RankedTable)
                     ids, scores, entries, nodes = table.top(message.values, k, message.weights)
                     asked, sliced, compared, blocks = work.tables
-                    work.tables = asked + 1, sliced + (nodes > 0), compared + entries, blocks + nodes
+                    work.tables = asked + 1, sliced, compared + entries, blocks + nodes
                     if len(ids):
                         found.append((neighbour, ids, scores))
                         visit.bounds[neighbour] = (-float(scores[0]), int(ids[0]))
@@ -199,7 +210,6 @@ class Visits:
             self._learn(visit, keys)
         if self.settings.rank != "skyband":
             visit.ahead = sorted(visit.bounds, key=lambda n: (visit.bounds[n], n))
-        return work
 
     def _learn(self, visit: Visit, keys: Iterable[Key]) -> None:
         """Take candidates in. Of two scores of one, which has just changed, the later one comes from nearer to it."""

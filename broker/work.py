@@ -11,8 +11,9 @@ ones are in `broker/profiles/` and go by name. A message takes, by the work that
 
 with the coefficients of the method that searched (`auto`: of the one at work), and for the entries that a new one
 covers (active mode), or that together may cover it (union), `covered` + `covered_entry` × entries held; subtracting
-boxes from each other is not charged. Pages and round trips follow from the probes, see
-covering/stats.py. Nothing here reads a clock: the same work takes the same time anywhere.
+boxes from each other is not charged. Where tables are ranked (`routing.rank`) each is asked by a matcher of its own and
+takes what that takes. Pages and round trips follow from the probes, see covering/stats.py. Nothing here reads a clock:
+the same work takes the same time anywhere.
 
 The formulas are plain functions of records with these names, so the compiled engine compiles the very same ones.
 """
@@ -101,6 +102,11 @@ def tables_time(prices: Any, asked: int, sliced: int, compared: int, blocks: int
 
 def matching_time(prices: Any, entries: int, nodes: int) -> float:
     return prices.query + prices.matcher_entry * entries + prices.matcher_node * nodes
+
+
+def ranked_tables_time(prices: Any, asked: int, entries: int, nodes: int) -> float:
+    """Of tables that say which of their entries match best: each has a matcher of its own."""
+    return prices.query * asked + prices.matcher_entry * entries + prices.matcher_node * nodes
 
 
 def event_time(prices: Any, tables: float, matching: float, results: int, sent: int) -> float:

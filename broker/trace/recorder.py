@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from broker import served_rows, trace
@@ -25,6 +26,7 @@ from broker.trace.disk import CURE, writing
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
 CHECK_STEPS = 1 << 12  # looking at the lengths costs nothing per message then
 SPILL_BYTES = 256 << 20
+_SPENT = ("service", "on_covering", "on_tables", "on_matching")
 
 
 class Recorder:
@@ -83,6 +85,10 @@ class Recorder:
             tables["publications"] = _followed_up(tables["publications"], self._followed)
         if self.cut_off:
             tables.update(_undone(tables["publications"], tables["deliveries"], self.cut_off))
+        crashes = tables["faults"].filter(pc.equal(tables["faults"].column("kind").cast(pa.string()), trace.CRASH))
+        for name in ("control", "publications", "ranked") if crashes.num_rows else ():
+            if name in tables:
+                tables[name] = _ended(tables[name], crashes)
         publications = tables["publications"]
         at = publications.schema.get_field_index("useful")
         useful = pa.array(self._useful(publications))
@@ -146,6 +152,22 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
     pairs = zip(deliveries.column("event").to_pylist(), deliveries.column("broker").to_pylist(), strict=True)
     kept = pa.array([pair not in undone for pair in pairs], pa.bool_())
     return {"publications": publications, "deliveries": deliveries.filter(kept)}
+
+
+def _ended(messages: pa.Table, crashes: pa.Table) -> pa.Table:
+    """A service that a crash ended lasted until then; what it was spent on shrinks in proportion."""
+    target, time, service = (messages.column(name).to_numpy() for name in ("target", "time", "service"))
+    lasted = service.copy()
+    for broker, when in zip(crashes.column("broker").to_pylist(), crashes.column("time").to_pylist(), strict=True):
+        rows = (target == broker) & (time <= when) & (time + lasted > when)
+        lasted[rows] = when - time[rows]
+    share = np.divide(lasted, service, out=np.ones(len(service)), where=service > 0)
+    for name in _SPENT:
+        if name in messages.column_names:
+            at = messages.schema.get_field_index(name)
+            values = lasted if name == "service" else messages.column(name).to_numpy() * share
+            messages = messages.set_column(at, messages.schema.field(at), pa.array(values))
+    return messages
 
 
 class _Packed:

@@ -68,7 +68,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         sequence=pa.int64(),  # position on its link, from 0
         hop=pa.int32(),  # 0 at the subscriber's own broker
         waited=pa.float64(),  # time − (sent + latency of the link), at least 0; for a client's time − sent
-        service=pa.float64(),  # how long the target served it; what it caused left at time + service
+        service=pa.float64(),  # how long the target served it; what it caused left then, unless a crash ended it
         on_covering=pa.float64(),  # the part of the service that went into searching covers
     ),
     # Every decision whether to send a subscription over a link.
@@ -137,7 +137,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         matcher_entries=pa.int64(),
         matcher_nodes=pa.int64(),
         # Of the neighbours' tables: those that it was held against (not the empty ones), those of them in slices
-        # (broker/link_rows.py), entries compared there, and blocks of 64 entries looked at together.
+        # (broker/link_rows.py), entries compared there, and blocks of 64 entries looked at together; where tables are
+        # ranked (routing.rank) entries and nodes of their matchers, and none is in slices.
         tables_asked=pa.int64(),
         sliced=pa.int64(),
         compared=pa.int64(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,12 +14,15 @@ from broker.network import Network
 from broker.ranked_visit import RankedRouting
 from broker.settings import Settings
 from broker.trace.schema import CLIENT
+from broker.work import MATCHER, load_profile
 from covering.residue import EMPTY, Residue
 from coverlay import CoverlayError
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.overlay.graph import build_overlay
 from routing.rank import Rank
+from sim.experiment.plan import plan
+from sim.experiment.runner import simulate
 from sim.random_streams import streams
 
 DOMAIN = np.array([[0.0, 8.0], [0.0, 8.0], [0.0, 8.0]])
@@ -251,3 +256,50 @@ def test_what_a_client_asks_for_does_not_change_with_its_rank():
     network.subscribe(0, 7, scored(0.0, 5.0, 1.0))
     with pytest.raises(CoverlayError, match="not what it asks for"):
         network.rerank(7, scored(0.0, 6.0, 2.0))
+
+
+@pytest.mark.parametrize(("rank", "method"), [("cover", "ir-tree"), ("skyband", "scan"), ("none", "ir-tree")])
+def test_ranked_tables_take_what_the_matchers_take_that_they_are_asked_by(rank, method):
+    data = {
+        "name": "priced",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"kind": "uniform", "attributes": 2, "subscriptions": 30, "events": 10},
+        "broker": {"service": {"kind": "work"}},
+        "matching": {"k": 2, "scope": "network", "method": method},
+        "routing": {"rank": rank},
+    }
+    (run,) = plan(data).runs
+    tables, _ = simulate(run)
+    hops = tables["publications"].to_pandas()
+    profile = load_profile()
+    coefficients = profile.matching["boxes"][method] if rank != "none" else profile.flat
+    query, entry, node = (coefficients[name] for name in (MATCHER if rank != "none" else ("table", "entry", "block")))
+    took = query * hops["tables_asked"] + entry * hops["compared"] + node * hops["blocks"]
+    assert (hops["sliced"] == 0).all()
+    assert took.max() > 0
+    assert np.allclose(1000 * hops["on_tables"], took)
+
+
+def test_what_a_crash_undid_while_an_award_was_served_was_neither_served_nor_sent():
+    wide = Filter.of_box(np.array([[0.0, 8.0]] * 3), score=1.0)
+    network = network_of(3, ("covering", "none", "parallel", True, "lazy"), ("boxes", "exact"), 1, [wide])
+    slow = replace(network.settings, service={"kind": "constant", "value": 2.0})
+    network = Network(network.overlay, slow, streams(7))
+    tree = network.trees[network.tree_from(0)]
+    end = next(b for b in range(3) if len(tree.neighbours(b)) == 1)
+    other = next(b for b in range(3) if b != end and len(tree.neighbours(b)) == 1)
+    network.subscribe(end, 0, wide)
+    network.run()
+    network.publish(other, 0, np.array([4.0, 4.0, 4.0]))
+    while not any(row["kind"] == "award" and row["target"] == end for row in ranked_rows(network)):
+        network.run(until=network.env.now + 1.0)
+    network.outages.crash(end, True)
+    network.run(until=network.env.now + 20.0)
+    tables = network.recorder.tables()
+    assert tables["deliveries"].num_rows == 0
+    assert sum(tables["publications"].column("served").to_pylist()) == 0
+
+
+def ranked_rows(network):
+    tables = network.recorder.tables()
+    return tables["ranked"].to_pylist() if "ranked" in tables else []

@@ -116,3 +116,22 @@ def test_the_next_message_begins_when_the_one_before_has_left():
     at_publisher = [hop for hop in rows(network, "publications") if hop["target"] == 0]
     assert [hop["waited"] for hop in at_publisher] == [0.0, 3.0, 6.0]
     assert [got["latency"] for got in rows(network, "deliveries")] == [7.0, 10.0, 13.0]
+
+
+def test_a_service_that_a_crash_ended_lasted_until_then():
+    network = line(service={"kind": "work", "profile": "disk"}, strategy="simple")
+    network.subscribe(1, 7, WIDE)
+    network.run(until=1.0)
+    network.publish(1, 0, np.array([5.0]))
+    (whole,) = rows(network, "publications")
+    assert min(whole["on_tables"] + whole["service"], whole["on_matching"]) > 0
+    network.run(until=1.0 + whole["service"] / 4)
+    network.outages.crash(1, True)
+    for took in ("service", "on_tables", "on_matching"):
+        assert rows(network, "publications")[0][took] == pytest.approx(whole[took] / 4)
+    assert rows(network, "publications")[0]["served"] == 0
+    network.outages.restart(1)
+    network.run()
+    network.publish(1, 1, np.array([5.0]))
+    network.run()
+    assert rows(network, "publications")[1]["service"] == pytest.approx(whole["service"]), "the next one is whole"
