@@ -101,7 +101,10 @@ class RoutingSection(Section):
 
 
 class CoveringSection(OpenSection):
-    option_effects: ClassVar[dict[str, NoEffect | None]] = {"": NoEffect(reasons.no_method)}
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {
+        "finish": NoEffect(reasons.nothing_to_finish),
+        "": NoEffect(reasons.no_method),
+    }
     method: Annotated[
         str, NoEffect(reasons.no_method), Key("how a cover is searched; coverlay list covering has the methods")
     ] = RoutingOptions.method

@@ -86,6 +86,11 @@ def epsilon_by_level(e: Experiment) -> str | None:
     return exact_search(e) or ("covering.epsilon_per_level sets all links" if e.covering.epsilon_per_level else None)
 
 
+def nothing_to_finish(e: Experiment) -> str | None:
+    given = (*(e.covering.epsilon_per_level or [e.covering.epsilon]), *e.covering.epsilon_per_link.values())
+    return no_method(e) or ("ε is above 0: what the cap leaves open may be missed" if min(given) > 0 else None)
+
+
 def nothing_missed(e: Experiment) -> str | None:
     return no_method(e) or (None if e.covering.approximate else "the search is exact")
 

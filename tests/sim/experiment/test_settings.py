@@ -120,6 +120,8 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("covering.epsilon", 0.1, {"routing": {"strategy": "simple"}}),
     ("covering.epsilon", 0.1, {"covering": {"method": "zorder", "epsilon_per_level": [0.2]}}),
     ("covering.recall", False, {"covering": {"method": "zorder"}}),
+    ("covering.finish", False, {"covering": {"method": "zorder", "epsilon": 0.1}}),
+    ("covering.finish", False, {"covering": {"method": "hilbert", "epsilon_per_level": [0.1, 0.2]}}),
     ("covering.epsilon_per_level", [0.1], {}),
     ("covering.epsilon_per_link", {"0-1": 0.1}, {}),
     ("covering", {"method": "zorder", "probe_cap": 5}, {"routing": {"strategy": "simple"}}),
