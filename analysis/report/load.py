@@ -88,11 +88,11 @@ def measured(times: pd.DataFrame) -> pd.DataFrame:
         [(broker, number) for broker in sorted(set(times["broker"])) for number in range(int(bins.max()) + 1)],
         columns=["broker", "bin"],
     )
-    known = times[["broker", "messages", "events", "waited", "busy"]].assign(bin=bins)
+    known = times[["broker", "messages", "events", "waited", "queued", "busy"]].assign(bin=bins)
     frame = every.merge(known, "left", ["broker", "bin"]).fillna(0)
     frame["start"], frame["width"] = frame["bin"] * width, width
     frame["utilisation"] = (frame["busy"] / width).clip(upper=1.0)
-    frame["queue"] = frame["waited"] / width
+    frame["queue"] = frame["queued"] / width
     frame["waiting"] = (frame["waited"] / frame["messages"]).fillna(0.0)
     return frame
 

@@ -8,8 +8,9 @@ machine, or one engine, to the next.
 A bucket [a, b) has b − a ≤ a ÷ 2^SUBBITS; its middle is within RELATIVE_ERROR of everything in it. Zero, what
 is below it and what is too small for a normal double are bucket 0, whose middle is 0.
 
-Sums are taken in whole units (TIME_UNIT, SHARE_UNIT): whole numbers add up to the same in any order, so a mean does
-not depend on how a table is cut up, on one machine or on many.
+Sums are taken in whole units (TIME_UNIT, WORK_UNIT, SHARE_UNIT): whole numbers below 2^53 add up to the same in any
+order, so a mean does not depend on how a table is cut up, on one machine or on many. They are doubles all the same:
+emulated searches take millions of years of simulated time, and sums beyond 2^53 are to lose digits, not to overflow.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ SUBBITS = 7  # 128 parts per power of two: 1 µs to 1 h in 4,100 buckets
 PARTS = 1 << SUBBITS
 RELATIVE_ERROR = 1 / (2 * PARTS)  # of the middle of a bucket against any value in it: 0.39 %
 EXPONENT_BIAS = 1023
-TIME_UNIT = 2.0**-16  # ms: 15 ns, and 140 million million ms fit in 63 bits
-WORK_UNIT = 2.0**-20  # ms: 1 ns, for searches; 279 years fit in 63 bits
+TIME_UNIT = 2.0**-16  # ms: 15 ns; sums are exact up to 4 years
+WORK_UNIT = 2.0**-20  # ms: 1 ns, for searches; sums are exact up to 99 days
 SHARE_UNIT = 2.0**-30
 _MANTISSA_BITS = 52
 
@@ -42,6 +43,6 @@ def middle_of(buckets: ArrayLike) -> NDArray[np.float64]:
     return np.where(numbers == 0, 0.0, np.ldexp(parts, (numbers >> SUBBITS) - EXPONENT_BIAS))
 
 
-def in_units(values: ArrayLike, unit: float) -> NDArray[np.int64]:
+def in_units(values: ArrayLike, unit: float) -> NDArray[np.float64]:
     """Each value as a whole number of units."""
-    return np.rint(np.asarray(values, dtype=np.float64) / unit).astype(np.int64)
+    return np.rint(np.asarray(values, dtype=np.float64) / unit)

@@ -84,7 +84,7 @@ def load_of(folder: Path, attributes: int) -> Load:
     def total(rows: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
         """Per broker, in ms; whole units add up to the same in any order."""
         units = in_units(np.nan_to_num(rows[name]), WORK_UNIT)
-        return np.bincount(rows["target"], units.astype(np.float64), brokers) * WORK_UNIT
+        return np.bincount(rows["target"], units, brokers) * WORK_UNIT
 
     busy = total(events, "service") + total(replies, "service") + total(control, "service")
     worst = int(busy.argmax())

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, NDArray[Any]]
 LABELS = {"kind", "outcome"}  # keys that are words
-RUNS_AT_ONCE = 16  # a process caches the publication period of as many runs
+RUNS_AT_ONCE = 16  # a process caches the publication period and the number of preloads of as many runs
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,23 @@ def _control(rows: Rows) -> pa.Table:
         "service": service,
         "on_covering": in_units(rows["on_covering"], WORK_UNIT),
         "asked": _meanwhile(rows, service),
-    })  # fmt: skip
+    }).filter(processed(rows))  # fmt: skip
+
+
+def processed(rows: Rows) -> pa.Array:
+    """Which control messages a broker served: what clients asked before time 0 is in the trace, and was no message."""
+    before = 0
+    if parameter(rows.run, "arrivals", "kind") == "preloaded":
+        before = _preloaded(rows.run.folder, rows.run.record["trace_hash"])
+    return pc.or_(from_broker(rows), pc.greater_equal(rows["operation"], before))
+
+
+@lru_cache(RUNS_AT_ONCE)
+def _preloaded(folder: Path, trace_hash: str) -> int:
+    """How many subscriptions were there before time 0; theirs are the first operations."""
+    with pq.ParquetFile(folder / "operations.parquet", page_checksum_verification=True) as file:
+        kinds = (batch.column(0).cast(pa.string()) for batch in file.iter_batches(columns=["kind"], use_threads=False))
+        return sum(pc.sum(pc.equal(kind, "preload")).as_py() or 0 for kind in kinds)
 
 
 def _meanwhile(rows: Rows, service: pa.Array) -> pa.Array:
@@ -215,9 +231,9 @@ def ratio(part: Any, whole: Any) -> float | None:
     return float(part / whole)
 
 
-def totals(of: NDArray[Any], *rows: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[np.int64]:
+def totals(of: NDArray[Any], *rows: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[Any]:
     """For each of the rising numbers `of`: the sum of the amounts, of all (numbers, amounts), that have this number."""
-    found = np.zeros(len(of), np.int64)
+    found = np.zeros(len(of), np.result_type(np.int64, *(amounts for _, amounts in rows)))
     for numbers, amounts in rows:
         place = np.minimum(np.searchsorted(of, numbers), len(of) - 1)
         listed = of[place] == numbers if len(of) else np.zeros(len(numbers), bool)

@@ -1,25 +1,29 @@
 """Load over time: what each broker did in each part of a run, for the runs that the report draws.
 
-Per broker and bin of BINS equal ones: messages whose service began there, how long they had waited, how long they were
-served. From these follow the share of the time that a broker was busy, the mean wait, and, because every waiting
-message adds its wait, the mean number of messages waiting (Little's law).
+Per broker and bin of BINS equal ones: messages whose service began there and how long they had waited; how long the
+broker was busy in this bin, and the time that messages spent waiting in it. From these follow the mean wait, the share
+of the time that a broker was busy, and the mean number of messages waiting. A wait or a service may last for many
+bins. Each has what lies within it: a queue that is worked off falls, though the last of it has waited longest.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, each, in_units, parameter, without_event
-from broker.trace.buckets import TIME_UNIT
+from analysis.spark.metrics.counts import Columns, Count, Counted, parameter, processed, without_event
+from broker.trace.buckets import TIME_UNIT, in_units
 
 if TYPE_CHECKING:
     from analysis.spark.parts import Rows
     from analysis.spark.traces import Run
 
 BINS = 40
+Floats = NDArray[np.float64]
 
 
 def takes_time(run: Run) -> bool:
@@ -34,37 +38,79 @@ def _width(run: Run) -> float:
 
 
 def _control(rows: Rows) -> pa.Table | None:
-    return _messages(rows, pa.array(np.zeros(len(rows), np.int64)))
+    return _messages(rows, False, processed)
 
 
 def _events(rows: Rows) -> pa.Table | None:
-    return _messages(rows, each(rows))
+    return _messages(rows, True)
 
 
 def _replies(rows: Rows) -> pa.Table | None:
-    found = _control(rows)
-    return None if found is None else found.filter(without_event(rows))
+    return _messages(rows, False, without_event)
 
 
-def _messages(rows: Rows, events: pa.Array) -> pa.Table | None:
+def _messages(rows: Rows, events: bool, chosen: Callable[[Rows], pa.Array] | None = None) -> pa.Table | None:
     if not (rows.drawn and takes_time(rows.run)):
         return None
-    place = np.minimum(np.floor(rows["time"].to_numpy() / _width(rows.run)), BINS - 1).astype(np.int32)
-    times = {name: in_units(rows[name], TIME_UNIT) for name in ("waited", "service")}
-    return pa.table({"broker": rows["target"], "bin": place, "messages": each(rows), "events": events, **times})
+    kept = slice(None) if chosen is None else chosen(rows).to_numpy(zero_copy_only=False)
+    target, began, waited, service = (
+        rows[name].fill_null(0).to_numpy(zero_copy_only=False)[kept] for name in ("target", "time", "waited", "service")
+    )
+    width, finished = _width(rows.run), rows.run.record["finished"]
+    cells = int(rows.run.record["brokers"]) * BINS
+    messages = np.bincount(target * BINS + _bin(began, width), minlength=cells)
+    found = {
+        "broker": np.repeat(np.arange(cells // BINS), BINS),
+        "bin": np.tile(np.arange(BINS), cells // BINS),
+        "messages": messages,
+        "events": messages * events,
+        "waited": _total(target * BINS + _bin(began, width), waited, cells),
+        **_within("queued", target, began - waited, began, width, cells),
+        **_within("busy", target, began, np.minimum(began + service, finished), width, cells),
+    }
+    return pa.table({name: found[name] for name in TIMES.columns})
+
+
+def _bin(time: Floats, width: float) -> NDArray[np.int64]:
+    return np.clip(np.floor(time / width), 0, BINS - 1).astype(np.int64)
+
+
+def _total(cell: NDArray[np.int64], times: Floats, cells: int) -> Floats:
+    return np.bincount(cell, in_units(times, TIME_UNIT), cells).astype(np.float64)  # of nothing it makes whole numbers
+
+
+def _within(name: str, broker: NDArray[Any], start: Floats, end: Floats, width: float, cells: int) -> dict[str, Any]:
+    """How much of these times lies in each bin: in the first and the last of each, and how many begin or end to fill
+    all of the bins between them."""
+    first, last = _bin(start, width), _bin(end, width)
+    same = first == last
+    head = np.where(same, end - start, (first + 1) * width - start)
+    tail = np.where(same, 0.0, end - last * width)
+    at_first, at_last = broker * BINS + first, broker * BINS + last
+    ends = _total(at_first, head, cells) + _total(at_last, tail, cells)
+    filling = np.bincount(at_first[~same] + 1, minlength=cells) - np.bincount(at_last[~same], minlength=cells)
+    return {name: ends, f"{name}_filling": filling}
 
 
 TIMES = Count(
     "over_time",
     ("broker", "bin"),
-    ("messages", "events", "waited", "service"),
+    ("messages", "events", "waited", "queued", "queued_filling", "busy", "busy_filling"),
     {"control": _control, "publications": _events, "ranked": _replies},
 )
 
 
 def per_broker(run: Counted) -> Columns:
-    """broker, start, width (ms), messages, events (those among them that are events), waited, busy (ms, sums)."""
+    """broker, start, width (ms), messages, events (those among them that are events), and in ms: how long these
+    messages had waited, all that messages waited in this bin, and how long the broker was busy in it."""
     rows, width = run[TIMES], _width(run.run)
+    order = np.lexsort([rows["bin"], rows["broker"]])
+    rows = {name: values[order] for name, values in rows.items()}
+
+    def lasting(name: str) -> Floats:
+        filled = np.cumsum(rows[f"{name}_filling"].reshape(-1, BINS), axis=1).ravel()
+        return np.asarray(rows[name] * TIME_UNIT + filled * width)
+
     columns = {
         "broker": rows["broker"],
         "start": rows["bin"] * width,
@@ -72,7 +118,8 @@ def per_broker(run: Counted) -> Columns:
         "messages": rows["messages"],
         "events": rows["events"],
         "waited": rows["waited"] * TIME_UNIT,
-        "busy": rows["service"] * TIME_UNIT,
+        "queued": lasting("queued"),
+        "busy": lasting("busy"),
     }
-    order = np.lexsort([rows["bin"], rows["broker"]])
-    return {name: values[order] for name, values in columns.items()}
+    something = (columns["messages"] > 0) | (columns["queued"] > 0) | (columns["busy"] > 0)
+    return {name: values[something] for name, values in columns.items()}

@@ -21,7 +21,7 @@ def times(run: str, busy: dict[int, list[float]], events: bool = True) -> pd.Dat
         for number, ms in enumerate(bins):
             if ms:
                 row = {"run": run, "broker": broker, "start": number * WIDTH, "width": WIDTH, "messages": 4}
-                rows.append({**row, "events": 4 * events, "waited": 8.0, "busy": ms})
+                rows.append({**row, "events": 4 * events, "waited": 8.0, "queued": 8.0, "busy": ms})
     return pd.DataFrame(rows)
 
 

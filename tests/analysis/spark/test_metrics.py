@@ -143,8 +143,17 @@ def test_pages_of_an_earlier_version_are_unknown_and_its_waits_zero(counted: Mak
 
 
 def test_probe_counts_beyond_64_bits_do_not_overflow(counted: Make) -> None:
-    rows = [{"outcome": "forwarded", "probes": 2**62, "cubes": 2**62}] * 4
-    assert covering.covering_work(counted(decisions=rows))["probes"] == float(2**64)
+    rows = [{"outcome": "forwarded", "probes": 2**62, "cubes": 2**62, "took": 2.0**45}] * 4
+    found = covering.covering_work(counted(decisions=rows))
+    assert found["probes"] == float(2**64)
+    assert found["check_time"] == 2.0**45 * 1000, "searches of millions of years"
+
+
+def test_time_beyond_64_bits_does_not_overflow(counted: Make) -> None:
+    rows = [{"target": 0, "service": 2.0**45, "on_covering": 2.0**45, "waited": 2.0**50}] * 4
+    found = service.service(counted(control=rows, run=[handmade.record(finished=2.0**47, brokers=2)]))
+    assert (found["utilisation_max"], found["utilisation_mean"]) == (1.0, 0.5)
+    assert (found["queueing_delay"], found["share_covering"]) == (2.0**50, 1.0)
 
 
 def test_control_traffic_leaves_out_the_clients(counted: Make) -> None:
@@ -351,18 +360,53 @@ def test_the_ledger_lists_what_missed_covers_cost(counted: Make) -> None:
     assert len(ledger.costliest_misses(run, most=1)["rank"]) == 1
 
 
+TIMED = '{"broker": {"service": {"kind": "constant"}}}'
+
+
 def test_load_over_time_counts_messages_waits_and_service_by_broker_and_bin(counted: Make) -> None:
-    control = [{"target": 1, "time": 1.0, "waited": 2.0, "service": 4.0}]
-    rows = [{"target": 1, "time": 3.0, "waited": 1.0, "service": 0.5}, {"target": 2, "time": 400.0, "service": 8.0}]
-    record = handmade.record(finished=400.0, parameters='{"broker": {"service": {"kind": "constant"}}}')
+    control = [{"target": 1, "time": 2.0, "waited": 2.0, "service": 4.0}]
+    rows = [{"target": 1, "time": 6.0, "waited": 1.0, "service": 0.5}, {"target": 2, "time": 392.0, "service": 8.0}]
+    record = handmade.record(finished=400.0, parameters=TIMED)
     found = over_time.per_broker(counted(control=control, publications=rows, run=[record]))
-    assert list(found) == ["broker", "start", "width", "messages", "events", "waited", "busy"]
-    assert rows_of(found) == [(1, 0.0, 10.0, 2, 1, 3.0, 4.5), (2, 390.0, 10.0, 1, 1, 0.0, 8.0)]
-    said = [{"target": 2, "time": 395.0, "service": 1.0}, {"target": 2, "time": 400.0, "carries": True}]
+    assert list(found) == ["broker", "start", "width", "messages", "events", "waited", "queued", "busy"]
+    assert rows_of(found) == [(1, 0.0, 10.0, 2, 1, 3.0, 3.0, 4.5), (2, 390.0, 10.0, 1, 1, 0.0, 0.0, 8.0)]
+    said = [{"target": 2, "time": 390.5, "service": 1.0}, {"target": 2, "time": 400.0, "carries": True}]
     ranked_too = over_time.per_broker(counted(control=control, publications=rows, ranked=said, run=[record]))
-    assert rows_of(ranked_too)[1] == (2, 390.0, 10.0, 2, 1, 0.0, 9.0)
+    assert rows_of(ranked_too)[1] == (2, 390.0, 10.0, 2, 1, 0.0, 0.0, 9.0)
     at_once = counted(control=control, publications=rows, run=[handmade.record(finished=400.0)])
     assert rows_of(over_time.per_broker(at_once)) == []
+
+
+def test_a_queue_that_is_worked_off_falls(counted: Make) -> None:
+    """Four messages come at 5 ms and take 16 ms each: the last has waited longest when the queue is empty."""
+    rows = [{"target": 1, "time": 5.0 + 16 * i, "waited": 16.0 * i, "service": 16.0} for i in range(4)]
+    record = handmade.record(finished=400.0, parameters=TIMED)
+    found = over_time.per_broker(counted(publications=rows, run=[record]))
+    busy = [5.0, 10.0, 10.0, 10.0, 10.0, 10.0, 9.0]
+    waiting = [[10 * n <= t < 10 * n + 10 for t in range(5, 5 + 16 * i)] for n in range(7) for i in range(4)]
+    queued = [float(sum(map(sum, waiting[4 * n : 4 * n + 4]))) for n in range(7)]
+    assert found["start"].tolist() == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+    assert found["messages"].tolist() == [1, 0, 1, 1, 0, 1, 0]
+    assert found["waited"].tolist() == [0.0, 0.0, 16.0, 32.0, 0.0, 48.0, 0.0]
+    assert found["queued"].tolist() == queued == [15.0, 30.0, 21.0, 17.0, 10.0, 3.0, 0.0]
+    assert found["busy"].tolist() == busy
+
+
+def test_what_was_there_before_time_0_was_no_message(counted: Make) -> None:
+    control = [
+        {"target": 1, "source": CLIENT, "operation": 0},
+        {"target": 0, "source": CLIENT, "operation": 1, "time": 3.0, "waited": 2.0, "service": 1.0},
+    ]
+    asked = [{"operation": 0, "kind": "preload"}, {"operation": 1, "kind": "subscribe", "time": 1.0, "finished": 4.0}]
+    parameters = '{"broker": {"service": {"kind": "constant"}}, "arrivals": {"kind": "preloaded"}}'
+    run = counted(control=control, operations=asked, run=[handmade.record(finished=40.0, parameters=parameters)])
+    assert service.service(run)["queueing_delay"] == 2.0
+    assert rows_of(load.per_broker(run)) == [(0, 1), (1, 0), (2, 0)]
+    assert over_time.per_broker(run)["messages"].sum() == 1
+    events = [{"target": 2, "source": CLIENT, "time": 5.0, "service": 1.0}]
+    record = handmade.record(finished=40.0, parameters=parameters, trace_hash="01")
+    alone = counted(control=control[:1], publications=events, operations=asked[:1], run=[record])
+    assert over_time.per_broker(alone)["busy"].tolist() == [1.0], "a table of which nothing is left"
 
 
 SERVICE = (
