@@ -4,7 +4,8 @@ The oracle looks at what clients asked, when, and at which messages brokers proc
 shares no code with the brokers' matching, covering or routing. For every event and broker:
 
 - The event reached the broker: exactly the k best of the local subscriptions in force at that moment must
-  have been served, once each. Anything less is *missed*, anything more *spurious* or *duplicate*.
+  have been served, once each, with their ranks 1, 2, 3, … and scores. Anything less is *missed*, anything more or else
+  *spurious* or *duplicate*.
 - It did not: every matching local subscription is missed. The miss is *transient* when the subscription was
   still on its way (see `settled`) or left while the event was under way, *dropped* when a full queue
   discarded a copy of the event, the *fault*'s when anything was down or under repair meanwhile, and otherwise
@@ -72,7 +73,7 @@ JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being aske
 PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
 HOPS = ("event", "source", "target", "step", "time", "published", "hop", "sent", "waited", "service")
 RANKED = ("event", "source", "target", "time", "sent", "waited", "service")
-DELIVERIES = ("event", "broker", "subscription", "rank", "hops", "latency", "time")
+DELIVERIES = ("event", "broker", "subscription", "rank", "score", "hops", "latency", "time")
 
 
 @dataclass
@@ -200,7 +201,7 @@ class _Judging:
             self._lives,
             self._ways.entries,
             Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"]),
-            Served(served.first, s["broker"], s["subscription"], s["rank"]),
+            Served(served.first, s["broker"], s["subscription"], s["rank"], s["score"]),
             numbers,
             self._values,
             None if self._ranked else self._weights,

@@ -19,6 +19,7 @@ from sim.experiment.oracle_truth import Floats, Ints, reached, score_of
 COUNTED = ("missed", "duplicates", "spurious", "strays", "missed_transient", "missed_dropped", "missed_fault")
 MISSED, DUPLICATES, SPURIOUS, STRAYS, TRANSIENT, DROPPED, FAULT = range(len(COUNTED))
 EXPLAINED = -2  # in place of a link: this hop needs no entry
+SAME_SCORE = 1e-9  # relative to 1 + score: weights added up in another order differ in their last bits
 A_COPY_DROPPED, A_COPY_LOST = 1, 2  # bits: what happened to copies of an event
 
 
@@ -63,6 +64,7 @@ class Served(NamedTuple):
     broker: Ints
     subscription: Ints
     rank: Ints
+    score: Floats
 
 
 @kernel
@@ -81,7 +83,7 @@ def judge_events(
 ) -> Any:
     """Counts as in COUNTED of events `numbers`; `values`, `weights`, `happened`: by event; `broken`: times, (n, 2).
 
-    `weights` is None where scores do not depend on the event, which compiles no scores.
+    `weights` is None where scores do not depend on the event: then nobody works them out.
     """
     counts = np.zeros(len(COUNTED), np.int64)
     brokers = len(lives.first) - 1
@@ -116,7 +118,8 @@ def judge_events(
             rows = lives.first[broker], lives.first[broker + 1]
             if last_step[broker] >= 0:
                 found = _ranked(terms, lives, rows, last_step[broker], event, weight, k, best, scores)
-                _compare(best[:found], served.subscription, order[starts[broker] : ends[broker]], faulty, counts)
+                got = order[starts[broker] : ends[broker]]
+                _compare(best[:found], scores[:found], served, got, faulty, counts)
             else:
                 _unreached(terms, lives, rows, published, ended, event, k, cause, counts)
         counts[STRAYS] += _strays(terms, entries, hops, begin, end, first_step, event)
@@ -158,7 +161,10 @@ def _by_broker(served: Any, place: int, starts: Any, ends: Any, order: Any) -> N
 def _ranked(
     terms: Any, lives: Any, rows: Any, step: int, event: Any, weight: Any, k: int, best: Any, scores: Any
 ) -> int:
-    """How many a broker must serve; their numbers go to `best`. `weight` is None where rows are sorted by rank."""
+    """How many a broker must serve; their numbers go to `best`, −score to `scores`.
+
+    `weight` is None where rows are sorted by rank.
+    """
     found = 0
     first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
     came, left, number = lives.came, lives.left, lives.number
@@ -167,6 +173,8 @@ def _ranked(
             best[found] = number[row]
             if weight is not None:
                 scores[found] = -score_of(terms, row, event, weight)
+            else:
+                scores[found] = -terms.score[row]
             found += 1
             if weight is None and found == k:
                 break
@@ -206,14 +214,16 @@ def _before(keys: Any, numbers: Any, one: int, other: int) -> bool:
 
 
 @kernel(inner=True)
-def _compare(best: Any, subscription: Any, got: Any, faulty: bool, counts: Any) -> None:
-    """`got`: the rows of what a broker served, in its order; `subscription`: to whom, by row."""
+def _compare(best: Any, scores: Any, served: Any, got: Any, faulty: bool, counts: Any) -> None:
+    """`got`: the rows of what a broker served, in its order; `scores`: −score of the best."""
     equal = len(best) == len(got)
     for at in range(min(len(best), len(got))):
-        equal &= best[at] == subscription[got[at]]
+        row = got[at]
+        equal &= (best[at] == served.subscription[row]) & (served.rank[row] == at + 1)
+        equal &= abs(served.score[row] + scores[at]) <= SAME_SCORE * (1.0 + abs(scores[at]))
     if equal:
         return
-    found = subscription[got]
+    found = served.subscription[got]
     _sort(np.zeros(len(best)), best)
     _sort(np.zeros(len(found)), found)
     repeated, kept, extra, place = 0, 0, 0, 0
@@ -233,7 +243,7 @@ def _compare(best: Any, subscription: Any, got: Any, faulty: bool, counts: Any) 
     counts[FAULT if faulty else MISSED] += missing
     counts[SPURIOUS] += 0 if faulty else extra
     if missing + extra + repeated == 0:
-        counts[SPURIOUS] += 1  # the right ones in the wrong order
+        counts[SPURIOUS] += 1  # the right ones in the wrong order, or with another rank or score
 
 
 @kernel(inner=True)

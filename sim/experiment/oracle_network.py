@@ -7,7 +7,8 @@ change, each rank is a row (oracle_versions.py), and what counts is the better o
 
 - a firm one that fewer than k of those who are there outrank must be served: else it is *missed*;
 - whoever is served must be there, at home, and outranked by fewer than k firm ones: else it is *spurious*. Nobody
-  twice, not more than k; where all are firm, ranks are 1, 2, 3, … in the order of scores, ties by id;
+  twice, not more than k; where all are firm, ranks are 1, 2, 3, … in the order of scores, ties by id, and the scores
+  are theirs;
 - what is lacking beyond that, up to k of those in force when it was published, is *transient*. A fault or a full queue
   may cost any winner, and lets those be served who would be next.
 """
@@ -30,6 +31,7 @@ from sim.experiment.oracle_events import (
     DUPLICATES,
     FAULT,
     MISSED,
+    SAME_SCORE,
     SPURIOUS,
     TRANSIENT,
     Lives,
@@ -108,7 +110,8 @@ def judge_event(
         by_rank = np.argsort(served["rank"], kind="stable")
         in_order = np.array(got, dtype=np.int64)[by_rank].tolist() == rows[: len(got)].tolist()
         ranks = served["rank"][by_rank].tolist() == list(range(1, len(got) + 1))
-        counts[SPURIOUS] += not (in_order and ranks) and not missed  # the right ones in the wrong order
+        alike = np.allclose(served["score"], scores[got], SAME_SCORE, SAME_SCORE)
+        counts[SPURIOUS] += not (in_order and ranks and alike) and not missed  # else the right ones in a wrong way
 
 
 def judge_events(

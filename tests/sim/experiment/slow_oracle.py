@@ -82,11 +82,14 @@ def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
             if broker in step_at:
                 force = [row for row in found if lives.came[row[2]] < step_at[broker] < lives.left[row[2]]]
                 best = [number for _, number, _ in sorted(force)][: rules.k]
-                got = mine["subscription"][mine["broker"] == broker].tolist()
+                here = mine[mine["broker"] == broker]
+                got = here["subscription"].tolist()
+                alike = got == best and here["rank"].tolist() == list(range(1, len(got) + 1))
+                alike = alike and np.allclose(here["score"], [-key for key, *_ in sorted(force)][: rules.k])
                 counts["duplicates"] += len(got) - len(set(got))
                 counts["missed_fault" if faulty else "missed"] += len(set(best) - set(got))
                 counts["spurious"] += 0 if faulty else len(set(got) - set(best))
-                counts["spurious"] += sorted(got) == sorted(best) and got != best
+                counts["spurious"] += sorted(got) == sorted(best) and not alike
                 continue
             rows = np.array([at for *_, at in found], dtype=np.int64)
             required = (lives.settled[rows] <= published) & (lives.asked_to_leave[rows] > ended)

@@ -69,6 +69,8 @@ def spoilt(tables):
     yield frames(tables, deliveries=served[rng.random(len(served)) < 0.9])
     yield frames(tables, deliveries=served.iloc[np.sort(rng.integers(0, len(served), len(served)))])
     yield frames(tables, deliveries=served.assign(rank=rng.permutation(served["rank"])))
+    yield frames(tables, deliveries=served.assign(rank=served["rank"] + (served["event"] == 3)))
+    yield frames(tables, deliveries=served.assign(score=served["score"] + (served["event"] == 5)))
     yield frames(tables, deliveries=served.assign(subscription=rng.permutation(served["subscription"])))
     yield frames(tables, publications=hops[rng.random(len(hops)) < 0.8])
     yield frames(tables, publications=hops.iloc[np.sort(rng.integers(0, len(hops), len(hops)))])
