@@ -311,20 +311,21 @@ class _KernelCache:
 
     def _begin_turn(self, file: Path) -> None:
         """Wait while another process compiles the same, for a while."""
-        self._turn = file.with_name(f"{file.name}.turn").open("w")
+        turn = file.with_name(f"{file.name}.turn").open("w")
         until = time.monotonic() + LONGEST_WAIT
         while time.monotonic() < until:
             try:
-                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             except BlockingIOError:
                 time.sleep(0.05)
+        self._turn = turn
 
     def end_turn(self) -> None:
-        if self._turn is not None:
-            Path(self._turn.name).unlink(missing_ok=True)  # those who wait have it open, and look for the result first
-            self._turn.close()
-            self._turn = None
+        turn, self._turn = self._turn, None  # another thread may end it at the same time: both may close it
+        if turn is not None:
+            Path(turn.name).unlink(missing_ok=True)  # those who wait have it open, and look for the result first
+            turn.close()
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         from numba.core.serialize import dumps

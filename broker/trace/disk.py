@@ -19,6 +19,7 @@ from coverlay import CoverlayError
 CURE = "{cure}"
 CURES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room"),
+    errno.EFBIG: "allow larger files (ulimit -f)",
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "allow writing there"),
     **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR), "give a path that can be made"),
 }

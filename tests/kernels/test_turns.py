@@ -98,3 +98,11 @@ def test_a_kernel_that_does_not_compile_ends_its_turn(cache: Path):
     with pytest.raises(Exception, match="No implementation of function"):
         half("three")
     assert not list(cache.rglob("*.turn"))
+
+
+def test_threads_may_end_a_turn_at_the_same_time(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    turns = new_kernel()._cache
+    turns._begin_turn(turns._folder / "half-1")
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: turns.end_turn())  # the other thread, in the middle
+    turns.end_turn()
+    assert turns._turn is None

@@ -296,7 +296,7 @@ def test_a_fault_on_a_broker_that_is_not_there_is_found_before_the_first_run(tmp
     (tmp_path / "f.csv").write_text("time,kind,broker\n1,crash,9\n")
     workload = {**TINY["workload"], "subscriptions": 10**9}  # none is generated to find it
     data = {**TINY, "workload": workload, "faults": {"file": str(tmp_path / "f.csv")}}
-    with pytest.raises(CoverlayError, match="line 2: broker: there is no broker '9'"):
+    with pytest.raises(CoverlayError, match="line 2, column broker: there is no broker '9'"):
         run_sweep(plan(data), tmp_path / "out")
 
 
