@@ -173,7 +173,9 @@
     // Values that differ a hundredfold are all nothing but the largest on a linear axis.
     const log = positive.length > 1 && (scale === "log" || (scale === "auto" && unit !== "share" &&
       Math.max(...positive) > 100 * Math.min(...positive)));
-    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: r.low && Math.max(r.low, r.y / 10) }));
+    // An interval that reaches 0 would make the axis endless.
+    const cut = (r) => (r.low === null ? null : Math.max(r.low, r.y / 10));
+    if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: cut(r) }));
     if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");
     // Vega complains about a layer without rows.
