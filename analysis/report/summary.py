@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from analysis.report.numbers import known, value_text
 from analysis.spark.metrics import CATALOGUE
+from analysis.spark.metrics.over_time import COLUMNS
 from coverlay import CoverlayError
 
 # Column names of the labels that every result carries beside the point itself.
@@ -178,6 +179,8 @@ def load(out: Path) -> Summary:
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
         lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(frames["runs"].columns)
+        if len(frames["times"]):
+            lacking |= COLUMNS - set(frames["times"].columns)
         if lacking:
             raise ValueError(f"another version wrote it, without {min(lacking)}")
         return Summary(out, **frames, warnings=tuple(notes["warnings"]))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analysis.spark.traces import Run
 
 BINS = 40
+COLUMNS = frozenset(("broker", "start", "width", "messages", "events", "waited", "queued", "busy"))  # of `per_broker`
 Floats = NDArray[np.float64]
 
 

@@ -123,6 +123,11 @@ def test_results_of_another_version_are_refused(analysed: Summary, tmp_path: Pat
     frame[frame["metric"] != "recall"].to_parquet(path)
     with pytest.raises(CoverlayError, match="another version wrote it, without recall"):
         load(tmp_path)
+    frame.to_parquet(path)
+    path = tmp_path / "results" / "broker_times.parquet"
+    pd.DataFrame({"run": ["a"], "broker": [0]}).to_parquet(path)
+    with pytest.raises(CoverlayError, match="another version wrote it, without busy"):
+        load(tmp_path)
 
 
 def test_a_folder_that_was_never_analysed(tmp_path: Path) -> None:
