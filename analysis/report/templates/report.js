@@ -176,7 +176,7 @@
     // An interval that reaches 0 would make the axis endless.
     const cut = (r) => (r.low === null ? null : Math.max(r.low, r.y / 10));
     if (log) rows = rows.filter((r) => r.y > 0).map((r) => ({ ...r, low: cut(r) }));
-    if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only." : "") +
+    if ($(id + "-scale")) $(id + "-scale").textContent = (log ? " Logarithmic; values of 0 are in the data only, intervals end at a tenth of the mean." : "") +
       (new Set(rows.map((r) => r.series)).size > MOST_NAMES ? " Too many lines for a legend: point at one for its name." : "");
     // Vega complains about a layer without rows.
     const across = rows.some((r) => r.x === null), swept = rows.some((r) => r.x !== null);
