@@ -3,9 +3,9 @@
 A case is a family of points (everything but routing and covering held fixed) with exact covering and at least LEAST
 ways to approximate it. Its numbers are taken seed by seed, because runs of one seed share their random numbers:
 
-- *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too. In a
-  tree without departures simple routing sends every subscription over every link, active × (brokers − 1) messages;
-  elsewhere the same share of table entries is taken.
+- *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too.
+  Without departures simple routing sends one message per entry that it keeps (the run record has their number); with
+  them the same share of table entries is taken.
 - *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
   missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count:
   with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is
@@ -31,7 +31,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.report.numbers import value_text
-from analysis.report.summary import Summary, family, is_exact, search_name
+from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
 from analysis.spark.t_quantile import MOST_DEGREES, quantile
 from coverlay import CoverlayError
 
@@ -320,7 +320,7 @@ def _by_seed(summary: Summary, points: Sequence[str], prices: Prices) -> dict[st
     columns = {
         "messages": runs["control_messages"],
         "reduction": runs["reduction"],
-        "none": (runs["active"] * (runs["brokers"] - 1.0)).where(runs["unsubscribe_messages"] == 0),
+        "none": runs[SIMPLE_ENTRIES].where(runs["unsubscribe_messages"] == 0),
         "time": runs["check_time"],
         IN_PROBES: runs["probes_per_check"] * checks,
     }

@@ -32,6 +32,7 @@ STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
 # A family is what is compared with each other: points that differ only in how they route.
 ROUTING_KEYS = ("routing.", "covering.")
+SIMPLE_ENTRIES = "simple_entries"  # of a run's record: what simple routing would keep in the same trees
 MISSING_OPTIONS = ("budget", "node_budget", "accept_missing")  # by which a search may miss, beside ε
 
 
@@ -178,7 +179,8 @@ def load(out: Path) -> Summary:
             for name, file in FILES.items()
         }
         notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))
-        lacking = set(CATALOGUE) - set(frames["points"]["metric"]) | set(CATALOGUE) - set(frames["runs"].columns)
+        lacking = set(CATALOGUE) - set(frames["points"]["metric"])
+        lacking |= {*CATALOGUE, SIMPLE_ENTRIES} - set(frames["runs"].columns)
         if len(frames["times"]):
             lacking |= COLUMNS - set(frames["times"].columns)
         if lacking:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.report.summary import FILES, LABELS, Summary, family
+from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
@@ -182,6 +182,7 @@ def _run_frame(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
             **labels(run),
             **{name: run.record[name] for name in _RECORD_COLUMNS},
             **{name: run.record.get(name) or "" for name in _LATER_COLUMNS},
+            SIMPLE_ENTRIES: run.record.get(SIMPLE_ENTRIES),
         }
         for run in sweep.runs
     ]

@@ -43,7 +43,7 @@ from coverlay import CoverlayError
 from tests.analysis.report.test_summary import make
 
 SEEDS = 5
-NONE = 100 * 9  # active × (brokers − 1)
+NONE = 900  # messages of simple routing, one per entry
 BUDGETS = (16, 32, 64, 128, 256)
 
 
@@ -81,8 +81,7 @@ def made(points: list[Any], **changes: Any) -> Summary:
                 **metrics,
                 "control_messages": sent,
                 "seed": seed,
-                "active": 100,
-                "brokers": 10,
+                "simple_entries": NONE,
                 "subscriptions": 1000,
                 "subscribe_requests": 100,
             }
@@ -110,6 +109,12 @@ def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:
         "per subscription, budget 16 keeps 98.8 % of the saving for 20 % of that (400 ns)."
     ).replace("400 ns", "0.4 µs")
     assert "pays in 1 of 1, at 20 % of exact search's cost, by budget 16" in overall([case])
+
+
+def test_simple_routing_sends_what_the_record_says_not_everything_everywhere() -> None:
+    (case,) = study(made(sweep(0.2, 100.0), simple_entries=450))  # as where each source has a tree of its own
+    assert case.away == pytest.approx(1 - 90 / 450)
+    assert case.rows[1].kept.mean == pytest.approx((450 - 100) / (450 - 90))
 
 
 @pytest.mark.parametrize(("cost", "messages"), [(0.6, 100.0), (0.2, 200.0)])
