@@ -1,12 +1,16 @@
-"""The one heap against sorted lists: pairs, plain numbers, and the k best."""
+"""The one heap and the one sort of kernels against sorted lists: pairs, plain numbers, and the k best."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coverlay import kernel
 from topk.kernels import heaps
+from topk.kernels.rows import ascending
 
 PAIRS = st.lists(st.tuples(st.integers(-3, 3).map(float), st.integers(0, 50)), max_size=40, unique=True)
 SOME = settings(max_examples=80, deadline=None)
@@ -56,3 +60,14 @@ def test_plain_numbers_are_their_own_items(numbers: list[int]) -> None:
         found.append(int(heap[0]))
         size = heaps.pop(heap, heap, size)
     assert found == sorted(numbers)
+
+
+@kernel
+def order_of(keys: Any) -> Any:
+    return ascending(keys)
+
+
+@SOME
+@given(st.lists(st.floats(allow_nan=False) | st.integers(-3, 3).map(float), max_size=90))
+def test_keys_are_put_in_order_and_equal_ones_stay_in_theirs(keys: list[float]) -> None:
+    assert order_of(np.array(keys, np.float64)).tolist() == np.argsort(keys, kind="stable").tolist()

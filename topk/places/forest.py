@@ -16,7 +16,7 @@ import numpy as np
 
 from coverlay import kernel
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
-from topk.kernels.rows import copy, fitted, with_room
+from topk.kernels.rows import ascending, copy, fitted, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -220,10 +220,13 @@ def _take_room(f: Forest, size: int) -> int:
 @kernel(inner=True)
 def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -> None:
     """The groups of a node that has none: interval i is child[i]'s on attribute[i], bounds[i] = (lo, hi, weight)."""
-    by_low, place = np.argsort(bounds[:, LO].copy()), np.empty(len(attribute))
-    for i in range(len(by_low)):  # by attribute, then by low end; one kind of sorting is compiled once
+    place = np.empty(len(attribute))
+    for i in range(len(place)):
+        place[i] = bounds[i, LO]
+    by_low = ascending(place)
+    for i in range(len(by_low)):  # by attribute, then by low end
         place[by_low[i]] = float(attribute[by_low[i]]) * len(by_low) + i
-    order = np.argsort(place)
+    order = ascending(place)
     begin = 0
     while begin < len(order):
         own, end, size = attribute[order[begin]], begin, 0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.rows import copy
+from topk.kernels.rows import ascending, copy, ints
 from topk.places.contract import Placed
 from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
 from topk.places.rtree import (
@@ -102,7 +102,9 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
     rects = np.empty((size, 2 * len(AXES)))
     for i in range(size):
         child_rect(t, n, i, rects[i])
-    best, best_overlap, best_order = LEAST, np.inf, np.arange(size)
+    best, best_overlap, best_order = LEAST, np.inf, ints(size)
+    for i in range(size):
+        best_order[i] = i
     unit = spans(t)
     centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
     for axis, (low, high) in enumerate(AXES):
@@ -110,7 +112,7 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
             continue
         for i in range(size):
             centre[i] = rects[i, low] + rects[i, high]
-        order = np.argsort(centre)
+        order = ascending(centre)
         begin[size], end = np.inf, -np.inf
         for i in range(size - 1, -1, -1):
             begin[i] = min(begin[i + 1], rects[order[i], low])
