@@ -84,7 +84,7 @@ def advance(w: Any, residues: Any) -> int:
     while True:
         if m >= 0:
             process(w, m, broker, residues)
-            if run.update_first < run.update_last:
+            if run.updates:
                 return UPDATE
         if run.begun >= 0:
             if run.service == EXPONENTIAL and w.brokers[run.begun].drawn == w.service_draws.shape[1]:

@@ -12,6 +12,7 @@ Cost: one decision per subscription and route that it reaches, O(log degree) for
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,31 +20,25 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled.calendar import pop, push
-from sim.compiled.link_ledgers import forward_all, make_nodes, new_node, update_ledgers
+from sim.compiled.link_ledgers import forward_all, make_nodes, new_node
 from sim.compiled.matching import enter_local, enter_table, leave_table
 from sim.compiled.processing import new_operation, write_control
 from sim.compiled.records import SIMPLE, SUBSCRIBE
-from sim.compiled.state import inlined
+from sim.compiled.state import inlined, longer
 
 Ints = NDArray[np.int64]
 CLIENTS = -1  # in place of a route: what the source's own clients ask
 
 
-def load(
-    world: Any,
-    curve: NDArray[np.float64] | None,
-    extra: Any,
-    budget: Any,
-    homes: Ints,
-    routes: NDArray[Any],
-    brokers: int,
-) -> None:
-    """Let subscriptions spread; `homes`: the broker of each; `curve`, `extra`, `budget`: see update_ledgers."""
+def load(world: Any, update_ledgers: Callable[[], None], homes: Ints, routes: NDArray[Any], brokers: int) -> None:
+    """Let subscriptions spread; `homes`: the broker of each."""
     order, first, inputs = _order(routes)
     own = np.argsort(homes, kind="stable")
     own_first = np.searchsorted(homes[own], np.arange(brokers + 1))
     passed = np.zeros((len(routes), 2), np.int64)  # of each route: first and last of what it passed on
-    _load(world, curve, extra, budget, np.ascontiguousarray(homes), order, first, inputs, own, own_first, passed)
+    homes = np.ascontiguousarray(homes)
+    while _load(world, homes, order, first, inputs, own, own_first, passed):
+        update_ledgers()
 
 
 def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
@@ -76,30 +71,30 @@ def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def _load(
-    w: Any,
-    curve: Any,
-    extra: Any,
-    budget: Any,
-    homes: Any,
-    order: Any,
-    first: Any,
-    inputs: Any,
-    own: Any,
-    own_first: Any,
-    passed_first: Any,
-) -> None:
+def _load(w: Any, homes: Any, order: Any, first: Any, inputs: Any, own: Any, own_first: Any, passed_first: Any) -> bool:
+    """Go on until ledgers are to be updated; False if all is loaded.
+
+    A route has two halves: its source decides what to pass on, then its target takes that in.
+    """
     run = w.run[0]
-    run.loading = True
-    _enter_clients(w, homes)
-    for at in range(len(order)):
+    if not run.loading:
+        run.loading = True
+        _enter_clients(w, homes)
+    while run.loaded < 2 * len(order):
+        at = run.loaded // 2
         route = order[at]
-        passed_first[route, 0] = run.passed
-        _pass_on(w, curve, extra, budget, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
-        passed_first[route, 1] = run.passed
-        _take_in(w, curve, extra, budget, route, passed_first[route, 0], run.passed)
+        if run.loaded % 2 == 0:
+            passed_first[route, 0] = run.passed
+            _pass_on(w, route, inputs[first[at] : first[at + 1]], own, own_first, passed_first)
+        else:
+            passed_first[route, 1] = run.passed
+            _take_in(w, route, passed_first[route, 0], run.passed)
+        run.loaded += 1
+        if run.updates:
+            return True
     run.loading = False
-    w.passed = np.empty(1, w.passed.dtype)
+    w.passed, w.updates = np.empty(1, w.passed.dtype), np.empty(1, w.updates.dtype)
+    return False
 
 
 @inlined
@@ -109,7 +104,6 @@ def _enter_clients(w: Any, homes: Any) -> None:
     for subscription in range(len(homes)):
         broker = homes[subscription]
         operation = new_operation(w, SUBSCRIBE, subscription, broker)
-        w.operations[operation].outstanding = 0
         write_control(w, 0.0, -1, broker, -1, SUBSCRIBE, subscription, operation, operation, 0, 0.0)
         enter_local(w, broker, subscription)
         w.subscriptions[subscription].node = run.nodes
@@ -135,20 +129,10 @@ def _place_among(w: Any, route: int, came_from: int) -> int:
 
 
 @inlined
-def _pass_on(
-    w: Any,
-    curve: Any,
-    extra: Any,
-    budget: Any,
-    route: int,
-    inputs: Any,
-    own: Any,
-    own_first: Any,
-    passed_first: Any,
-) -> None:
-    """Decide about everything that reaches a route's source, in the order of operations: a merge by a heap."""
+def _pass_on(w: Any, route: int, inputs: Any, own: Any, own_first: Any, passed_first: Any) -> None:
+    """The updates for everything that reaches a route's source, in the order of operations: a merge by a heap."""
     run, source, heap, waiting = w.run[0], w.routes[route].source, np.empty(len(inputs), w.calendar.dtype), 0
-    count = len(inputs)
+    count, needed = len(inputs), 0
     places, cursor, last = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(len(inputs)):
         places[i] = _place_among(w, route, inputs[i])
@@ -156,33 +140,42 @@ def _pass_on(
             cursor[i], last[i] = own_first[source], own_first[source + 1]
         else:
             cursor[i], last[i] = passed_first[inputs[i], 0], passed_first[inputs[i], 1]
+        needed += last[i] - cursor[i]
         if cursor[i] < last[i]:
             operation = own[cursor[i]] if inputs[i] == CLIENTS else w.passed[cursor[i]].operation
             waiting = push(heap, waiting, float(operation), i, i)
+    if needed > len(w.updates):
+        w.updates = longer(w.updates, needed)
     while waiting:
         i, operation = heap[0].what, np.int64(heap[0].time)
         if inputs[i] == CLIENTS:
-            run.update_kind, node = SUBSCRIBE, w.subscriptions[operation].node + places[i]
+            _note(w, SUBSCRIBE, w.subscriptions[operation].node + places[i], operation)
         else:
             passed = w.passed[cursor[i]]
-            run.update_kind, node = passed.kind, w.nodes[passed.node].child + places[i]
-        run.update_first, run.update_last, run.update_operation = node, node + 1, operation
-        w.operations[operation].outstanding += 1  # until it is updated
-        if run.strategy == SIMPLE:
-            forward_all(w)
-        else:
-            update_ledgers(w, curve, extra, budget)
+            _note(w, passed.kind, w.nodes[passed.node].child + places[i], operation)
         waiting = pop(heap, waiting)
         cursor[i] += 1
         if cursor[i] < last[i]:
             operation = own[cursor[i]] if inputs[i] == CLIENTS else w.passed[cursor[i]].operation
             waiting = push(heap, waiting, float(operation), i, i)
+    if run.strategy == SIMPLE:
+        forward_all(w)
 
 
 @inlined
-def _take_in(w: Any, curve: Any, extra: Any, budget: Any, route: int, first: int, last: int) -> None:
-    """The target of a route takes in what was passed on: its table, and nodes for the routes that lead on."""
+def _note(w: Any, kind: int, node: int, operation: int) -> None:
+    """An update of one ledger; there is room for it."""
+    update = w.updates[w.run[0].updates]
+    w.run[0].updates += 1
+    update.kind, update.first, update.last, update.operation, update.hop = kind, node, node + 1, operation, 0
+
+
+@inlined
+def _take_in(w: Any, route: int, first: int, last: int) -> None:
+    """The target of a route takes in what was passed on: its table or sieve, and nodes for the routes that lead on."""
     run, table = w.run[0], w.routes[route]
+    if run.prunes and last - first > len(w.updates):
+        w.updates = longer(w.updates, last - first)
     for at in range(first, last):
         node = w.passed[at].node
         if w.passed[at].kind != SUBSCRIBE:
@@ -196,10 +189,8 @@ def _take_in(w: Any, curve: Any, extra: Any, budget: Any, route: int, first: int
             for onward in range(w.learn_first[table.part], w.learn_first[table.part + 1]):
                 if w.routes[w.learn[onward]].target != table.source:
                     new_node(w, np.int64(w.nodes[node].subscription), w.learn[onward])
-        if extra is not None and run.prunes:
+        if run.prunes:
             w.wires[table.wire].known += 1
-            run.update_kind, run.update_operation = SUBSCRIBE, w.passed[at].operation
-            run.update_first, run.update_last = w.nodes[node].child, w.nodes[node].child + 1
-            update_ledgers(w, curve, extra, budget)
+            _note(w, SUBSCRIBE, w.nodes[node].child, w.passed[at].operation)
         else:
             enter_table(w, node)

@@ -99,6 +99,7 @@ class Engine:
             nodes=np.empty(FIRST_ROWS, r.NODE),
             keys=np.empty(FIRST_ROWS, np.int64),
             equal=np.full(2 * FIRST_ROWS, -1, np.int32),
+            updates=np.empty(1, r.UPDATE),
             passed=np.empty(FIRST_ROWS, r.PASSED),
             no_nodes=np.empty(0, np.int64),
         )
@@ -107,7 +108,7 @@ class Engine:
         self.trace = Trace(self.arrays, held)
         if len(timeline.preloaded):
             routes = self.topology.routes[: self._run["routes"][0]]
-            load(self.world, self._curve, self._extra, self._budget, timeline.preloaded, routes, overlay.brokers)
+            load(self.world, self._update_ledgers, timeline.preloaded, routes, overlay.brokers)
 
     @property
     def now(self) -> float:
@@ -125,7 +126,7 @@ class Engine:
         while (stopped := advance(world, self._residues)) != DONE:
             tell(self.now)
             if stopped == UPDATE:
-                update_ledgers(world, self._curve, self._extra, self._budget)
+                self._update_ledgers()
             elif stopped == DRAW:
                 self._draw()
             elif stopped == BUILD:
@@ -137,6 +138,9 @@ class Engine:
         pruned = wires["known"] - wires["entries"] if self._run["prunes"][0] else np.zeros(len(wires), np.int64)
         self.arrays.samples[at] = np.concatenate([self.arrays.brokers["local"], wires["entries"], pruned])
         self.arrays.sampled_at[at] = self.now
+
+    def _update_ledgers(self) -> None:
+        update_ledgers(self.world, self._curve, self._extra, self._budget)
 
     def _draw(self) -> None:
         """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""

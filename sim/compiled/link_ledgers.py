@@ -194,7 +194,7 @@ def _leave(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> bool:
 
 @kernel
 def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
-    """What a message means for the routes that lead on: LinkLedger.subscribe or unsubscribe on each.
+    """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.
 
     `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
@@ -202,32 +202,35 @@ def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
     `budget`: the boxes that `budget` looks at; None for other methods, which do not compile it.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
     """
-    run, nodes = w.run[0], w.nodes
-    kind, operation, hop = run.update_kind, run.update_operation, run.update_hop
-    for node in range(run.update_first, run.update_last):
-        at: Any = node
-        following, outcome = NONE, FORWARDED
-        if kind == UNSUBSCRIBE:
-            if not _leave(w, node, curve, extra, budget):
-                continue
-            at, outcome = np.int64(nodes[node].first), EXPOSED
-            nodes[node].first, nodes[node].last = -1, -1
-        while at >= 0:
+    run, nodes, updates = w.run[0], w.nodes, w.updates
+    for u in range(run.updates):
+        kind, operation, hop = updates[u].kind, updates[u].operation, updates[u].hop
+        for node in range(updates[u].first, updates[u].last):
+            at: Any = node
+            following, outcome = NONE, FORWARDED
             if kind == UNSUBSCRIBE:
-                following = np.int64(nodes[at].next)
-            _decide(w, at, outcome, operation, hop, curve, extra, budget)
-            at = following
-        if kind == UNSUBSCRIBE:
-            _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
-    run.update_last = run.update_first
+                if not _leave(w, node, curve, extra, budget):
+                    continue
+                at, outcome = np.int64(nodes[node].first), EXPOSED
+                nodes[node].first, nodes[node].last = -1, -1
+            while at >= 0:
+                if kind == UNSUBSCRIBE:
+                    following = np.int64(nodes[at].next)
+                _decide(w, at, outcome, operation, hop, curve, extra, budget)
+                at = following
+            if kind == UNSUBSCRIBE:
+                _tell(w, node, UNSUBSCRIBE, operation, hop, extra)
+    run.updates = 0
 
 
 @inlined
 def forward_all(w: Any) -> None:
     """`update_ledgers` for simple routing, which holds nothing back and notes nothing down."""
-    run = w.run[0]
-    for node in range(run.update_first, run.update_last):
-        if run.update_kind == SUBSCRIBE:
-            _record(w, node, run.update_operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
-        _tell(w, node, run.update_kind, run.update_operation, run.update_hop, None)
-    run.update_last = run.update_first
+    run, updates = w.run[0], w.updates
+    for u in range(run.updates):
+        kind, operation, hop = updates[u].kind, updates[u].operation, updates[u].hop
+        for node in range(updates[u].first, updates[u].last):
+            if kind == SUBSCRIBE:
+                _record(w, node, operation, FORWARDED, NONE, NO_PROBES, NO_PROBES, 1.0, NOT_CAPPED, NOT_COVERED)
+            _tell(w, node, kind, operation, hop, None)
+    run.updates = 0

@@ -85,8 +85,9 @@ def _control(w: Any, m: int, broker: int) -> None:
             if fresh:
                 new_node(w, subscription, onward)
             last_child += 1
-    run.update_kind, run.update_operation, run.update_hop = kind, operation, hop + 1
-    run.update_first, run.update_last = child, last_child
+    update = w.updates[0]
+    update.kind, update.first, update.last, update.operation, update.hop = kind, child, last_child, operation, hop + 1
+    run.updates = 1 if child < last_child else 0
     run.begun, run.served_event, run.finishing, run.searching = broker, False, operation, 0.0
 
 
@@ -158,7 +159,7 @@ def process(w: Any, m: int, broker: int, residues: Any) -> None:
         _publication(w, m, broker, residues)
     else:
         _control(w, m, broker)
-        if w.run[0].strategy == SIMPLE or w.run[0].update_first == w.run[0].update_last:
+        if w.run[0].strategy == SIMPLE:
             forward_all(w)
 
 

@@ -79,6 +79,7 @@ RUN = np.dtype(
         ("clients", np.int64),  # WAITING, ACTING or WOKEN
         ("sampler", np.int64),
         ("loading", np.bool_),
+        ("loaded", np.int64),  # halves of routes, see bulk.py
         ("begun", np.int64),  # the broker whose message was processed just now and has no service time yet, −1: none
         ("ended", np.int64),  # the broker whose service ended just now and may begin the next one, −1: none
         ("served_event", np.bool_),  # the message of `begun` is an event
@@ -87,11 +88,6 @@ RUN = np.dtype(
         ("pages", np.int64),  # of the decision in hand: what its search touches, and how long it takes
         ("round_trips", np.int64),
         ("took", np.float64),
-        ("update_kind", np.int64),  # for ledgers, of the nodes first … last − 1: see ledger.py
-        ("update_first", np.int64),
-        ("update_last", np.int64),
-        ("update_operation", np.int64),
-        ("update_hop", np.int64),
         ("held", np.int64),  # an event that waits for tables to be built, −1: none; where, in which part, from whom
         ("held_broker", np.int64),
         ("held_part", np.int64),
@@ -106,6 +102,7 @@ RUN = np.dtype(
         ("messages", np.int64),
         ("calls", np.int64),
         ("entries", np.int64),  # of all tables, with the gaps between them
+        ("updates", np.int64),
         ("passed", np.int64),  # while loading
         ("indexes", np.int64),
         ("unused_index", np.int64),  # the first of a list, −1: none
@@ -178,6 +175,15 @@ NODE = np.dtype(  # by far the most rows, hence 32 bits
         ("last", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
+    ]
+)
+UPDATE = np.dtype(  # of the ledgers of the nodes first … last − 1
+    [
+        ("kind", np.int64),
+        ("first", np.int64),
+        ("last", np.int64),
+        ("operation", np.int64),
+        ("hop", np.int64),
     ]
 )
 MESSAGE = np.dtype(

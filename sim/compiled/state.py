@@ -58,6 +58,7 @@ class Arrays(NamedTuple):
     equal: Array  # hash table from these to the node that was sent (covering/slot_table.py)
     entry_node: Array  # tables, place by place: whose it is, −1 for one that left
     link_rows: Array  # their bounds: the address of a LinkRows per route
+    updates: Array  # of ledgers, that are to be made: one, or many while loading
     passed: Array  # while loading, see bulk.py
     # Covering indexes, see covers.py:
     chains: Array
@@ -106,7 +107,7 @@ _TYPES = {
     "messages": _rows(r.MESSAGE), "calendar": _rows(r.CALL), "draws": _MATRIX, "service_draws": _MATRIX,
     "prices": _rows(r.PRICES), "search_prices": _rows(r.SEARCH_PRICE),
     "nodes": _rows(r.NODE), "keys": _INTS, "equal": _rows(np.int32), "entry_node": _rows(np.int32),
-    "passed": _rows(r.PASSED),
+    "updates": _rows(r.UPDATE), "passed": _rows(r.PASSED),
     "chains": _rows(r.CHAIN), "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
     "index_owners": _rows(np.int32), "index_tops": _MATRIX, "index_top_words": _rows(np.uint64), "grid": _MATRIX,
     "guards": _rows(np.uint64), "domain": _MATRIX, "box": _MATRIX,
