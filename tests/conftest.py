@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process, and the order in which two workers share the files."""
+"""One Spark session for all tests of a process, the order in which two workers share the files, and hypothesis."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from analysis.spark.java import find_java
 from coverlay import CoverlayError
+
+# No test is about the clock: on a busy machine drawing and compiling take as long as they take.
+settings.register_profile("coverlay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("coverlay")
 
 # Two workers begin at the two ends. What compiles the same kernels is side by side and at one end, what starts Spark or
 # processes that need kernels of both comes later, when they are compiled, and short files are in the middle.

@@ -72,7 +72,7 @@ def test_a_pruned_entry_still_counts_for_what_an_event_is_worth():
     assert table.best_score(lambda filter: filter.score) == 9.0
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 2**20),
     st.sampled_from(["simpy", "compiled"]),

@@ -106,7 +106,7 @@ def served_by(network, event):
     return sorted((row["rank"], row["subscription"], row["score"]) for row in rows if row["event"] == event)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way)))
 def test_served_are_the_k_best_of_all_brokers_at_every_quiet_moment(way, data):

@@ -74,9 +74,7 @@ def come_and_go(rng, filters, dimensions, odd, rounds=12):
 CASES = given(
     st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(["exact", "relaxed"]), st.sampled_from([0.0, 0.1, 0.9])
 )
-QUICK = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+QUICK = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @QUICK
@@ -126,7 +124,7 @@ def test_the_k_best_of_the_clients_rows(seed, dimensions, semantics, odd):
 
 
 @pytest.mark.parametrize("method", ["slices", "sopt-rtree", "lci-bv", "ir-tree"])
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32))
 def test_an_index_is_told_of_everything_that_came_and_left(method, seed):
     rng, filters = np.random.default_rng(seed), {}

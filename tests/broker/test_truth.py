@@ -9,7 +9,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.network import Network
@@ -181,7 +181,7 @@ def play(network: Network, story) -> None:
 
 
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(drawn=networks, story=steps)
 def test_nothing_is_ever_lost(strategy, method, epsilon, drawn, story):
     play(build(strategy, method, epsilon, drawn), story)
@@ -189,7 +189,7 @@ def test_nothing_is_ever_lost(strategy, method, epsilon, drawn, story):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("strategy", "method", "epsilon"), CHOICES)
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2000)
 @given(drawn=networks, story=steps)
 def test_nothing_is_ever_lost_at_length(strategy, method, epsilon, drawn, story):
     play(build(strategy, method, epsilon, drawn), story)

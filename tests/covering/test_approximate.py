@@ -16,7 +16,7 @@ from tests.covering.oracles import contains, covered, covers
 from tests.covering.strategies import DOMAIN, boxes
 
 pytestmark = pytest.mark.usefixtures("small_limits")
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def size(box: np.ndarray) -> float:

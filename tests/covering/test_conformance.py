@@ -15,7 +15,7 @@ from tests.covering.strategies import DOMAIN, boxes, exact
 
 METHODS = covering.methods()
 pytestmark = pytest.mark.usefixtures("small_limits")
-FAST = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("name", METHODS)

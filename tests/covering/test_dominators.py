@@ -18,7 +18,7 @@ def dominating(known, number, point, group):
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([3, BLOCK, 3 * BLOCK + 1]))
 def test_they_are_those_of_brute_force_in_the_order_of_rows(seed, wanted, count):
     luck = np.random.default_rng(seed)

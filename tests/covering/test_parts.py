@@ -183,7 +183,7 @@ def admitted(filter_: tuple[np.ndarray, Residue, object]) -> set[tuple[float, ..
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(FILTER, max_size=10), FILTER)
 def test_filters_on_integral_attributes_against_sets_of_events(held, asked):
     index = FilterIndex("scan", [[0, 3]] * 2, integral=[True, True])
@@ -237,7 +237,7 @@ def test_filter_stats_count_one_check_and_mistakes_are_refused():
 WORDS = st.text("ab\x00ÿ", max_size=9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(WORDS, WORDS, WORDS)
 def test_string_predicates_are_boxes(first, second, value):
     attribute = StringAttribute(4)
@@ -273,7 +273,7 @@ def test_strings_longer_than_the_chunks():
 SMALL = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)).map(sorted), min_size=2, max_size=2)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SMALL, st.lists(SMALL, max_size=8))
 def test_exact_union_against_a_grid_and_the_sampled_one_never_denies_a_cover(box, others):
     fine = np.arange(0, 4.5, 0.5)

@@ -32,7 +32,7 @@ def grid(box: np.ndarray, integral: tuple[bool, bool]) -> list[tuple[float, ...]
     return list(itertools.product(*axes))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(RESIDUE, RESIDUE, BOX, st.tuples(st.booleans(), st.booleans()))
 def test_implication_is_what_enumeration_says(first, second, box, integral):
     events = [e for e in grid(box, integral) if second.admits(e)]

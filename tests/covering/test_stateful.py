@@ -68,7 +68,5 @@ def test_any_order_of_operations(name):
     machine = type("Machine", (Machine,), {"name": name})
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=12, stateful_step_count=25, suppress_health_check=list(HealthCheck)),
     )

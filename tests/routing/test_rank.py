@@ -112,7 +112,7 @@ def test_where_scores_depend_on_the_event_every_weight_and_the_place_count():
     assert held_back(made((0.0, 9.0), 1.0, weights=[2.0, 2.0], near=(1.0, 1.0, 0.5)), here)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 @pytest.mark.parametrize("way", ["plain", "score", "weights"])
 def test_many_that_are_loaded_at_once_are_sent_as_one_by_one(way, data):

@@ -137,7 +137,7 @@ SIDE = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
 BOXES = st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(BOXES, st.tuples(SIDE, SIDE))
 def test_together_is_what_every_point_says(held, asked):
     """On the whole numbers and between them: in every cell of the grid."""

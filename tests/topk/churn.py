@@ -43,5 +43,5 @@ class Churn(RuleBasedStateMachine):
 
 def survives(machine: type[Churn], histories: int, steps: int) -> None:
     # A failing history is short already; shrinking it takes minutes.
-    plan = settings(max_examples=histories, stateful_step_count=steps, deadline=None, phases=[Phase.generate])
+    plan = settings(max_examples=histories, stateful_step_count=steps, phases=[Phase.generate])
     run_state_machine_as_test(machine, settings=plan)

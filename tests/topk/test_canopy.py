@@ -22,7 +22,7 @@ HUGE = float(np.finfo(np.float64).max)
 VALUES = st.sampled_from(
     [-HUGE, -1e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.0000000000000002, 1.0000000000000004, 2.0, 1e308, HUGE]
 )
-QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)

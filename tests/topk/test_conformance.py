@@ -15,7 +15,7 @@ from coverlay import CoverlayError
 from tests.topk import oracles
 
 ONE_DIMENSIONAL = {"canopy"}
-EXAMPLES = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])

@@ -13,7 +13,7 @@ from topk.kernels import heaps
 from topk.kernels.rows import ascending
 
 PAIRS = st.lists(st.tuples(st.integers(-3, 3).map(float), st.integers(0, 50)), max_size=40, unique=True)
-SOME = settings(max_examples=80, deadline=None)
+SOME = settings(max_examples=80)
 
 
 def by_heap(pair: tuple[float, int]) -> tuple[float, int]:

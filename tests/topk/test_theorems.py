@@ -24,7 +24,7 @@ from topk.papers.predicate.dlist import DirectList
 from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable, SciVirtual, SciVirtualTable
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def entries(n: int, seed: int, spread: float = 1.0) -> Entries:

@@ -90,7 +90,7 @@ def machine(name: str, semantics: str) -> type[RuleBasedStateMachine]:
     return Updates
 
 
-STEPS = settings(max_examples=6, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+STEPS = settings(max_examples=6, stateful_step_count=25, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)

@@ -21,7 +21,7 @@ from topk.papers.interval.skeleton import build
 from topk.papers.interval.slot_pool import NOTHING
 from topk.papers.interval.sopt_rtree import SoptRTree
 
-QUIET = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 INTERVALS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.5)), min_size=1, max_size=120)
 
 

@@ -82,6 +82,7 @@ def made(points: list[Any], **changes: Any) -> Summary:
                 "control_messages": sent,
                 "seed": seed,
                 "simple_entries": NONE,
+                "brokers": 10,
                 "subscriptions": 1000,
                 "subscribe_requests": 100,
             }

@@ -34,7 +34,7 @@ def try_compile(subscription):
     return filter_
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(strategies.subscriptions, st.lists(strategies.events, min_size=1, max_size=10))
 def test_filters_agree_with_predicates(subscription, events):
     filter_ = try_compile(subscription)
@@ -52,7 +52,7 @@ PRICES = sorted({x for i in range(-5, 6) for x in (i, math.nextafter(i, -9), mat
 WITNESSES = {"price": PRICES, "year": list(range(-9, 10)), "issue": list(SCHEMA["issue"].categories)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(["price", "year", "issue"]), st.data())
 def test_never_match_is_said_exactly_when_nothing_matches(attribute, data):
     own = strategies.on[attribute]
@@ -61,7 +61,7 @@ def test_never_match_is_said_exactly_when_nothing_matches(attribute, data):
     assert (try_compile(subscription) is not None) == some
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(["year", "issue"]), st.data())
 def test_equal_conditions_have_equal_keys(attribute, data):
     own = strategies.on[attribute]
@@ -74,7 +74,7 @@ def test_equal_conditions_have_equal_keys(attribute, data):
     assert (made[0][0] == made[1][0]) == (made[0][1] == made[1][1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(strategies.subscriptions, strategies.subscriptions, st.lists(strategies.events, min_size=1, max_size=15))
 def test_containment_is_never_claimed_wrongly(one, other, events):
     wide, narrow = try_compile(one), try_compile(other)
@@ -86,7 +86,7 @@ def test_containment_is_never_claimed_wrongly(one, other, events):
             assert not oracles.matches(other, event) or oracles.matches(one, event)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(["year", "issue"]), st.data())
 def test_containment_on_whole_numbers_is_found(attribute, data):
     own = strategies.on[attribute]

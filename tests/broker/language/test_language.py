@@ -46,7 +46,7 @@ any_subscriptions = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(any_subscriptions)
 def test_what_is_printed_parses_to_the_same(subscription):
     parsed = parse_subscription(str(subscription))
@@ -55,13 +55,13 @@ def test_what_is_printed_parses_to_the_same(subscription):
     assert str(parsed) == str(subscription)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(names, values, max_size=4))
 def test_events_round_trip(said):
     assert parse_event(str(Event(said))).values == said
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text())
 def test_any_text_parses_or_is_a_coverlay_error(text):
     try:
@@ -75,7 +75,7 @@ def test_any_text_parses_or_is_a_coverlay_error(text):
 TOKENS = ["price", "<", ">=", "and", "between", "in", "not", "{", "}", ",", "1", "2.5", '"x"', "weight", "score"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(TOKENS), max_size=9).map(" ".join))
 def test_any_tokens_parse_or_are_a_coverlay_error(text):
     test_any_text_parses_or_is_a_coverlay_error.hypothesis.inner_test(text)

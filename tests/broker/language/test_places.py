@@ -19,14 +19,14 @@ places = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 words = st.sampled_from(["price", "near", "alpha", "at", "lat"])  # words of the language that attributes may have too
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(strategies.subscriptions, st.none() | st.builds(lambda p, a: Near(*p, a), places, st.floats(0, 1)))
 def test_subscriptions_round_trip(subscription, near):
     said = Subscription(subscription.predicates, score=subscription.score, near=near)
     assert parse_subscription(str(said)) == said
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(words, st.floats(-5, 5), max_size=4), st.none() | places, st.data())
 def test_events_round_trip(values, at, data):
     weights = {name: data.draw(st.sampled_from([0.0, 0.5, 3.0])) for name in values if data.draw(st.booleans())}

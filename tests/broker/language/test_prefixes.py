@@ -35,7 +35,7 @@ def repr_of(text):
     return json.dumps(text, ensure_ascii=False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(LETTERS, LETTERS)
 def test_a_prefix_matches_what_begins_with_it_and_nothing_else(prefix, value):
     assume(len(prefix.encode()) <= ONE.longest)
@@ -55,7 +55,7 @@ def test_the_next_prefix_and_the_text_itself():
     assert not compiled('topic prefix ""').matches(parse_event("price = 1").encode(SCHEMA))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(LETTERS, min_size=1, max_size=8), LETTERS)
 def test_prefixes_cover_each_other_in_every_method(held, asked):
     held = [text for text in held if len(text.encode()) <= ONE.longest]

@@ -11,7 +11,7 @@ import covering
 from tests.covering.strategies import DOMAIN, boxes
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.data())
 def test_same_answers_same_counts(data):
     attributes = data.draw(st.sampled_from([1, 2, 3]))

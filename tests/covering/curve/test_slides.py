@@ -53,7 +53,7 @@ def test_keys_of_standard_cubes():
     assert z_key((0b11, 0b01), 2) == 0b1011
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(LENGTHS)
 def test_cubes_runs_levels_and_ranks_are_what_enumeration_says(case):
     bits, lengths = case
@@ -74,7 +74,7 @@ def test_cubes_runs_levels_and_ranks_are_what_enumeration_says(case):
         assert together == count_runs(keys)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LENGTHS, st.booleans())
 def test_the_walk_meets_the_cubes_in_greedy_order(case, hilbert):
     bits, lengths = case
@@ -107,7 +107,7 @@ def test_hilbert_curve_steps_to_a_neighbour_and_nests(dimensions, bits):
         assert [c >> 1 for c in cell] == [c >> 1 for c in first]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(1, 2**8), min_size=2, max_size=4), st.sampled_from([0.01, 0.1, 0.3, 0.5]))
 def test_upper_bound_holds(lengths, epsilon):
     bound = theory.approximate_upper_bound(len(lengths), theory.aspect_ratio(lengths), epsilon)
@@ -121,7 +121,7 @@ def test_lower_bound_is_met_by_the_slides_rectangle(dimensions, alpha, b):
     assert theory.runs(lengths, b + alpha + 1) >= theory.exact_lower_bound(dimensions, alpha, min(lengths))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_greedy_finished_to_a_level_is_exact_search_with_a_rounded_query(data):
     """DESIGN §3, fact 1: a cell is in a cube of side ≥ 2^i iff it lies in the rectangle rounded down to 2^i."""

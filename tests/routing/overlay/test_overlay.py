@@ -93,7 +93,7 @@ def test_random_trees_are_uniform_over_labelled_trees():
     assert max(counts.values()) < 170
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 12), st.integers(0, 2**32), st.integers(1, 4))
 def test_spanning_tree_is_minimal_and_unique(brokers, seed, levels):
     rng = np.random.default_rng(seed)

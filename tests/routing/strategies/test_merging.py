@@ -160,7 +160,7 @@ boxes_on_a_grid = st.lists(
 
 
 @given(boxes_on_a_grid)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_nobody_asked_for_is_counted_cell_by_cell(drawn):
     outer = np.array([[0.0, 8.0], [0.0, 8.0]])
     asked = np.array([[[x, x + w], [y, y + h]] for x, w, y, h in drawn], dtype=float).reshape(-1, 2, 2)

@@ -33,7 +33,7 @@ def searched(measure: Any, limit: float = LIMIT, seeds: int = 1) -> Search:
     raise AssertionError("it never ends")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(2.0, 1e7), st.floats(0.05, 3.0))
 def test_the_rate_is_found_whichever_limit_is_met_first(full: float, beyond: float) -> None:
     """A queue is full at `full`; latency reaches the limit at `beyond` times that rate."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.residue_rows import PLAIN, Residues
@@ -35,7 +35,6 @@ def _asked(rows: Any, integral: Any, own: int, point: Any, other: int) -> bool:
     return implied_by(rows, integral, own, point, other)
 
 
-@settings(deadline=None)
 @given(residues(), residues(), st.lists(st.tuples(BOUNDS, BOUNDS), min_size=ATTRIBUTES, max_size=ATTRIBUTES), st.data())
 def test_a_residue_is_implied_as_in_the_reference(
     own: Residue, other: Residue, sides: Any, data: st.DataObject

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker import link_rows, local_rows, trace
@@ -202,7 +202,7 @@ def static_parts_from(rows: int) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(experiments(), st.sampled_from([2, 6, 500]))
 def test_drawn_experiments_have_the_same_trace(data: dict[str, Any], rows: int) -> None:
     with static_parts_from(rows):

@@ -75,7 +75,7 @@ def workloads(draw):
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.data())
 @pytest.mark.parametrize("routing", WAYS, ids=str)
 def test_the_oracle_finds_nothing_wrong(routing, data):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from broker.trace.schema import CLIENT
@@ -80,9 +80,7 @@ MERGERS_MERGE = {  # few draws of `experiments` have mergers that go into others
 # Without shrinking, which takes minutes: a run is small as it is.
 @settings(
     max_examples=40,
-    deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow],
 )
 @example(data=MERGERS_MERGE, seed=1, share=0.5)
 @given(data=experiments(), seed=st.integers(1, 1000), share=st.floats(0.0, 1.0))

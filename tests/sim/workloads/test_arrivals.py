@@ -24,7 +24,7 @@ def of(timeline, kind):
     return timeline.time[chosen], timeline.index[chosen], timeline.broker[chosen]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(sorted(ARRIVALS)),
     st.integers(0, 60),

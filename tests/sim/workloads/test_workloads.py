@@ -50,7 +50,7 @@ by_row = pytest.mark.parametrize("kind", [k for k in WORKLOADS if k not in ("beg
 
 
 @by_row
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 2**31), st.integers(0, 200), st.integers(0, 200), st.integers(0, 60), st.integers(0, 60))
 def test_more_rows_change_no_earlier_row(kind, seed, few, more, events, more_events):
     short = make(kind, seed, 2, few, events)

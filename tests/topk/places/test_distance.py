@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import topk
@@ -18,7 +18,7 @@ from topk.places.contract import ask_for, nearness
 from topk.places.distance import DEGREES, GREAT_CIRCLE, METRICS, coordinates, extent, furthest
 from topk.places.rtree import AXES, box_nearness
 
-QUIET = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=200)
 HALF_WAY = math.pi * EARTH_RADIUS_KM
 latitudes = st.one_of(st.floats(-90, 90), st.sampled_from([-90.0, -89.999, 0.0, 45.0, 89.999, 90.0]))
 longitudes = st.one_of(st.floats(-180, 360), st.sampled_from([-180.0, -179.999, 0.0, 179.999, 180.0, 360.0]))

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -76,7 +76,7 @@ def agrees(got, known, event, place, metric, k, semantics="similar"):
 
 
 @every_method
-@settings(max_examples=40, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, phases=[Phase.generate])
 @given(
     st.lists(subscriptions(), max_size=60),
     st.lists(events, max_size=3),

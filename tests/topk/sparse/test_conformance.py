@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -30,7 +30,7 @@ oracles.SCORES["saturating"] = (saturating, 0.0)
 
 
 @every_method
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(strategies.expressions(), max_size=40), st.lists(strategies.events(), max_size=3), st.data())
 def test_same_answers_as_the_oracle(method, expressions, events, data):
     score = data.draw(st.sampled_from(sorted(oracles.SCORES)))
@@ -46,7 +46,7 @@ def test_same_answers_as_the_oracle(method, expressions, events, data):
         assert oracles.close(got, expected), (got, expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(strategies.expressions(), max_size=20), strategies.events(), st.data())
 def test_relaxed_one_predicate_is_enough_and_those_that_hold_make_the_score(expressions, event, data):
     score, k = data.draw(st.sampled_from(sorted(oracles.SCORES))), data.draw(st.sampled_from([1, 5, None]))
