@@ -103,7 +103,8 @@ class Canopy(RankedIndex):
         cells = cut(ends, self._ends, cell_of)
         words, offsets = np.zeros(cells, np.int32), np.zeros(cells + 1, np.int32)
         words[cell_of[closed]] = query.CUT
-        spans = np.append(cell_of, np.array([cells, -1], np.int32))[ends]  # beyond the last bin, and −1: unbounded
+        bounded = np.append(cell_of, np.array([cells, -1], np.int32))
+        spans = bounded.take(ends, mode="wrap")  # beyond the last bin, and −1: unbounded
         # Cells have about equal numbers of endpoints, so equal ranges of them are equal work.
         ranges = parts(cells, len(ends))
         in_threads(lambda part: count(spans, self._depth, words, part), ranges)

@@ -93,12 +93,13 @@ def choose(columns: Columns, grid: Grid, depth: int, records: Floats, ends: Any)
     codes, keep = np.empty((size, 2), np.int32), np.empty(size, np.int32)
     for begin in range(0, len(order), _BLOCK):
         rows = order[begin : begin + _BLOCK]
-        lo, hi = columns.lo[rows], columns.hi[rows]
+        lo, hi = columns.lo.take(rows), columns.hi.take(rows)
         in_threads(partial(_encode_ends, table, bins, lo, hi, codes), parts(len(rows), len(order)))
         more = _relevant(codes[: len(rows)], shift, depth, covers, following, keep, ends[found:])
         kept, place = keep[:more], slice(found, found + more)
-        records[place, LO], records[place, HI] = lo[kept], hi[kept]
-        records[place, SCORE], integers[place, ID] = columns.scores[rows[kept]], columns.ids[rows[kept]]
+        records[place, LO], records[place, HI] = lo.take(kept), hi.take(kept)
+        rows = rows.take(kept)
+        records[place, SCORE], integers[place, ID] = columns.scores.take(rows), columns.ids.take(rows)
         found += more
         if (covers == depth).all():
             break  # whatever comes now is covered
