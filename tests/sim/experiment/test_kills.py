@@ -43,7 +43,7 @@ Step = Callable[[Path], object]
 @pytest.fixture(autouse=True)
 def _stopped_clock(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
-    began = time.gmtime()
+    began = time.gmtime(0)  # as in kill_hook
     monkeypatch.setattr(time, "gmtime", lambda *_: began)
 
 
