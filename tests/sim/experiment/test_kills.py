@@ -52,6 +52,10 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
+def inside(files: dict[str, bytes], folder: str) -> dict[str, bytes]:
+    return {name: found for name, found in files.items() if str(Path(name).parent) == folder}
+
+
 def dies(step: Step, out: Path, prepare: Callable[[], None]) -> bool:
     """Do a step in a child that `prepare` makes mortal. A child that fails in any other way is an error."""
     child = os.fork()
@@ -79,9 +83,11 @@ def killed_everywhere(step: Step, before: Path, tmp_path: Path, every: int = 1) 
         out = tmp_path / str(number)
         shutil.copytree(before, out)
         died = dies(step, out, lambda: kill_hook.die_before(number, str(tmp_path)))  # noqa: B023
-        for name, found in contents(out).items():
-            if "/." not in f"/{name}":  # what has its name is as it was or as it will be
-                assert found in (old.get(name), expected.get(name)), (number, name)
+        now = {name: found for name, found in contents(out).items() if "/." not in f"/{name}"}
+        for name, found in now.items():  # what has its name is as it was or as it will be
+            assert found in (old.get(name), expected.get(name)), (number, name)
+        for folder in {str(Path(name).parent) for name in now} - {"."}:  # and no folder is half of each
+            assert inside(now, folder) in (inside(old, folder), inside(expected, folder)), (number, folder)
         step(out)
         assert contents(out) == expected, number
         shutil.rmtree(out)
@@ -152,6 +158,8 @@ def test_kills_while_results_and_report_are_written(analysed, tmp_path):
     summary = load(analysed)
     notes = before / "results" / "notes.json"
     notes.write_text('{"warnings": ["an earlier analysis"]}')
+    for csv in notes.parent.glob("*.csv"):
+        csv.write_text("an earlier analysis")
     write_report(before)
 
     def results(out: Path) -> None:
