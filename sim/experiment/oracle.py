@@ -58,6 +58,7 @@ from sim.experiment.oracle_paths import (
     is_kind,
     mergers,
     mergers_appended,
+    overlaps,
     row_of,
     untraced,
     ways,
@@ -82,7 +83,7 @@ class Verdict:
     duplicates: int = 0
     spurious: int = 0
     strays: int | None = 0  # events sent where no table entry matched; None: tables are older than the trace
-    wrong_times: int = 0  # recorded times that are not the sum of their links and waits
+    wrong_times: int = 0  # recorded times that are not the sum of their links and waits, or services that overlap
     missed_transient: int = 0
     missed_dropped: int = 0
     missed_fault: int = 0
@@ -164,7 +165,7 @@ class _Judging:
 
         with ThreadPoolExecutor(workers) as pool:
             counts = sum(pool.map(judged, edges[:-1], edges[1:]), np.zeros(len(COUNTED) + 1, np.int64))
-        counts[-1] += hops.foreign + served.foreign
+        counts[-1] += hops.foreign + served.foreign + overlaps(self._tables)
         return counts
 
     def _network_part(self, everywhere: Subscriptions, numbers: Ints, hops: _Part, said: _Part, served: _Part) -> Ints:

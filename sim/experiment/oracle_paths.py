@@ -6,6 +6,7 @@ brokers' own code is not asked.
 - A broker sends an event over a link only if something in its table for that link matches: a subscription that the
   neighbour told it, or a merger. Two more explain a hop: flooding, and in a hierarchy the way to the root.
 - The latency of a delivery is the sum of the links on its way, and of wait and service at each of its brokers.
+- A broker serves one message at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from broker.trace.schema import CLIENT, NOBODY
+from broker.trace.schema import CLIENT, CRASH, NOBODY
 from covering.residue import EMPTY, Residue
 from sim.experiment.oracle_events import EXPLAINED, Entries
 from sim.experiment.oracle_truth import Floats, Ints
@@ -219,6 +220,19 @@ def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, i
     fits = (np.abs(served["latency"] - (total + service)[at]) <= slack[at]) & (served["time"] == left[at])
     fits &= (at >= 0) & (served["hops"] == hop[at])
     return int((~right).sum() + (~fits).sum())
+
+
+def overlaps(tables: Mapping[str, pa.Table]) -> int:
+    """Messages whose service began while their broker still served another. After a crash a broker starts afresh."""
+    if is_kind(tables["faults"], "kind", CRASH).any():
+        return 0
+    events = "ranked" if "ranked" in tables else "publications"  # where it exists, it has every message about an event
+    served = [columns(tables[name], "target", "step", "time", "service") for name in ("control", events)]
+    broker, step, begins, service = (np.concatenate(column) for column in zip(*served, strict=True))
+    order = np.lexsort((step, broker))
+    broker, begins, ends = broker[order], begins[order], (begins + service)[order]
+    early = begins[1:] < ends[:-1] - ROUNDING * (1.0 + np.abs(ends[:-1]))
+    return int((early & (broker[1:] == broker[:-1])).sum())
 
 
 def _positions(places: Ints, wanted: Ints) -> Ints:

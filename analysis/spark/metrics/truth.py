@@ -55,7 +55,8 @@ TRUTH_JOB = Job(
         _oracle(
             "wrong_times",
             "wrong times",
-            "Hops and deliveries whose recorded time is not the sum of the links and waits on their way; must be 0.",
+            "Hops and deliveries whose recorded time is not the sum of the links and waits on their way, and messages "
+            "served while their broker served another; must be 0.",
             "records",
         ),
         _oracle(

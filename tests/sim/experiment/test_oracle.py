@@ -264,6 +264,17 @@ def test_a_time_that_is_not_the_sum_of_its_parts_is_noticed(finished, table, col
     assert judged(finished, **{table: changed}).wrong_times > 0
 
 
+@pytest.mark.parametrize("table", ["control", "publications"])
+def test_two_messages_that_are_served_at_a_time_are_noticed(finished, table):
+    rows = finished[1][table].to_pandas()
+    (twice,) = np.flatnonzero(rows["target"] == 1)[-2:-1]
+    longer = float(rows["time"].max())  # than what follows takes to come; no message says when this one was left
+    changed = {table: spoilt(finished[1][table], "service", twice, longer)}
+    assert oracle.overlaps(finished[1]) == 0
+    assert oracle.overlaps({**finished[1], **changed}) == 1
+    assert judged(finished, **changed).wrong_times > 0
+
+
 def test_nothing_waits_where_nothing_can(finished):
     """A link that takes longer than it says: the recorded wait fits, and has no cause."""
     workload, tables = finished
