@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -78,6 +79,7 @@ class Sheet(Pictures):
         point = json.loads(file.read_text()) if file.exists() else None
         if point is None or self._too_busy(point) or (self._again and name not in self._own):
             self.progress(f"{self.document}: {name}")
+            gc.collect()  # parts of an index refer to each other; nine points once took 19 GB before Python looked
             load, started = os.getloadavg()[0], time.perf_counter()
             value = measure()
             point = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,21 @@ def test_bad_verdicts_are_refused(made_up: Sheet) -> None:
 
 
 # ---- points ---------------------------------------------------------------------------------------------
+
+
+def test_the_indexes_of_a_point_are_gone_before_the_next_is_measured(made_up: Sheet) -> None:
+    class Index:
+        def __init__(self) -> None:
+            self.parts = [self]  # refer to each other
+
+    built = [Index()]
+    left = weakref.ref(built[0])
+    gc.disable()
+    try:
+        made_up.kept("large", built.clear)
+        assert made_up.kept("larger", lambda: left() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
