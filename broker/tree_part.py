@@ -200,8 +200,7 @@ class TreePart:
 
     def _charge(self, decision: Decision) -> None:
         """A search that is no decision about a link, and takes time like one."""
-        if not self.broker.network.loading:
-            self.broker.charge(decision.search)
+        self.broker.charge(decision.search)
 
     def check(self) -> None:
         """Raise AssertionError when a table or ledger contradicts itself or another."""
