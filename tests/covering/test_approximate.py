@@ -73,7 +73,8 @@ def test_a_budget_of_one_is_the_largest_box_and_its_hits_are_verified():
     for id, bounds in enumerate([[1.0, 4.0], [0.0, 6.0], [2.0, 3.0]]):
         index.add(id, [bounds])
     assert index.find_cover([[2.5, 2.6]]) == 1
-    assert index.find_cover([[0.0, np.nextafter(6.0, 7.0)]]) is None, "the same code is not the same value"
+    assert index.find_cover([[0.0, np.nextafter(6.0, 7.0)]]) is None, "it is larger than the largest"
+    assert index.find_cover([[1.0, np.nextafter(6.0, 7.0)]]) is None, "the same code is not the same value"
     index.remove(1)
     assert index.find_cover([[2.5, 2.6]]) == 0, "the next largest takes its place"
     index.check()
