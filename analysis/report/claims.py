@@ -152,8 +152,12 @@ def _claim(row: dict[str, Any]) -> Claim:
 
 
 def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
-    """(document, id, what was, what is) of every claim whose verdict differs, or that only one of the two has."""
-    before, after = ({(c.document, c.id): c for c in ledger.claims} for ledger in (old, new))
+    """(document, id, what was, what is) of every claim whose verdict differs, or that only one of the two has.
+
+    Of the new one's documents: others were not looked at.
+    """
+    looked_at = {claim.document for claim in new.claims}
+    before, after = ({(c.document, c.id): c for c in some.claims if c.document in looked_at} for some in (old, new))
     found = []
     for key in dict.fromkeys((*before, *after)):
         was, now = before.get(key), after.get(key)
