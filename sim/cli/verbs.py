@@ -279,7 +279,8 @@ def reproduce(options: argparse.Namespace) -> int:
     if earlier is not None:
         differing = changes(earlier, ledgers.collected(options.out, shown or documents()))
         print_table(["document", "claim", "old", "new"], [list(row) for row in differing])
-        say(f"{len(differing)} verdicts differ from {options.compare}")
+        differ = "1 verdict differs" if len(differing) == 1 else f"{len(differing)} verdicts differ"
+        say(f"{differ} from {options.compare}")
     return 0
 
 
