@@ -26,4 +26,6 @@ def coming(plan: Plan, jobs: int) -> Iterator[str]:
     yield f"{'the first' if count > 1 else 'it'} is predicted to take {size}"
     if len(asked) == 1:
         each = about(size.seconds(chosen))
-        yield f"predicted time: {each}{' a run' if count > 1 else ''} to simulate and judge, compiling and Spark apart"
+        swept = any(run.point != first.point for run in plan.runs)
+        whose = " of the first, others may take longer" if swept else " of each" if count > 1 else ""
+        yield f"predicted time{whose}: {each} to simulate and judge, compiling and Spark apart"

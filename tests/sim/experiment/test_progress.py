@@ -68,7 +68,9 @@ def test_what_is_coming_is_said_with_engine_reason_and_size():
     assert lines[0] == f"2 runs, 2 at a time, the first with the simpy engine ({why})"
     assert "messages" in lines[1]
     assert "in memory" in lines[1]
-    assert lines[2].startswith("predicted time: less than a second a run to simulate and judge")
+    assert lines[2].startswith("predicted time of each: less than a second to simulate and judge")
+    lines = list(coming(plan({**DATA, "sweep": {"routing.strategy": ["flooding", "simple"]}}), jobs=2))
+    assert lines[2].startswith("predicted time of the first, others may take longer: less than a second")
     large = {"overlay": {"brokers": 1000}, "workload": {"subscriptions": 100_000}, "routing": {"strategy": "simple"}}
     lines = list(coming(plan({**DATA, **large, "seeds": [1]}), jobs=2))
     assert lines[0] == "one run, with the compiled engine (more than 400,000 messages are predicted)"
