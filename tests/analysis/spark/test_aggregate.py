@@ -105,6 +105,23 @@ def test_damage_behind_a_good_footer_is_named(analysed: Summary, tmp_path: Path)
     assert not (out / "results").exists()
 
 
+def test_a_flip_that_decodes_is_noticed_where_rows_are_counted(analysed: Summary, tmp_path: Path) -> None:
+    shutil.copytree(analysed.out / "runs", tmp_path / "runs")
+    run = find_runs(tmp_path).runs[0]
+    path = run.path("deliveries")
+    with pq.ParquetFile(path) as file:
+        rows = file.read()
+    pq.write_table(rows, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    assert parts.Part(run, False, "deliveries", 0).count()
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    latency = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "latency")
+    raw = bytearray(path.read_bytes())
+    raw[latency.data_page_offset + latency.total_compressed_size - 1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(OSError, match="CRC"):
+        parts.Part(run, False, "deliveries", 0).count()
+
+
 def test_a_trace_that_contradicts_its_record_is_reported(spark: Any, tmp_path: Path) -> None:
     said: list[str] = []
     record = handmade.record(control_messages=5, missed=2)

@@ -339,24 +339,26 @@ def test_the_ledger_lists_what_missed_covers_cost(counted: Make) -> None:
             "neighbour": neighbour,
             "outcome": outcome,
             "exact": exact,
-            "time": float(broker),
+            "time": 2.0 + broker,
         }
 
     decisions = [
         sent(7, 1, 2, "forwarded", True),  # missed, for the second time: it was at broker 0 before
         sent(7, 0, 1, "forwarded", True),
+        sent(7, 0, 1, "forwarded", True),  # and it came again
         sent(8, 1, 2, "exposed", True),
         sent(9, 0, 1, "forwarded", False),  # nothing to find
         sent(6, 0, 1, "suppressed", True),  # found
     ]
     control = [
         {"kind": "unsubscribe", "subscription": 7, "source": 1, "target": 2},
+        {"kind": "unsubscribe", "subscription": 7, "source": 0, "target": 1},
         {"kind": "unsubscribe", "subscription": 9, "source": 0, "target": 1},
     ]
     run = counted(decisions=decisions, control=control)
     found = ledger.costliest_misses(run)
     assert list(found) == ["subscription", "first_broker", "links", "messages", "entries", "rank"]
-    assert rows_of(found) == [(7, 0, 2, 3, 1, 1), (8, 1, 1, 1, 1, 2)]
+    assert rows_of(found) == [(7, 0, 2, 5, 1, 1), (8, 1, 1, 1, 1, 2)]
     assert len(ledger.costliest_misses(run, most=1)["rank"]) == 1
 
 
