@@ -8,10 +8,17 @@ import pytest
 from broker.filter_rows import FilterRows
 from broker.language import compile_subscription, parse_subscription
 from broker.language.schema import Schema
+from broker.network import Network
 from broker.ranking import make_ranking
+from broker.settings import Settings
 from broker.tables import LinkTable, LocalTable
+from broker.trace.schema import CLIENT
 from covering.residue import Residue
+from routing.contract import RoutingOptions
 from routing.filter import Filter
+from routing.overlay.graph import build_overlay
+from routing.overlay.trees import SHARED
+from sim.random_streams import streams
 
 DOMAIN = np.array([[0.0, 100.0]])
 
@@ -40,6 +47,16 @@ def test_an_open_bound_stays_open_in_a_table():
     table = holding(compile_subscription(schema, parse_subscription("a0 > 5 and a0 < 10")))
     wanted = [(5.0, False), (np.nextafter(5.0, 6.0), True), (np.nextafter(10.0, 9.0), True), (10.0, False)]
     assert [(value, table.matches(np.array([value]))) for value, _ in wanted] == wanted
+
+
+def test_an_event_goes_to_all_who_want_it_but_not_back_to_where_it_came_from():
+    stream = streams(1)
+    overlay = build_overlay("line", 3, stream("overlay"))
+    network = Network(overlay, Settings(RoutingOptions(DOMAIN), "simple"), stream)
+    network.preload([0, 2], [interval(0.0, 50.0)] * 2)
+    middle, value = network.brokers[1].parts[SHARED], np.array([20.0])
+    assert sorted(middle.wants(CLIENT, value)[0]) == [0, 2]
+    assert [middle.wants(end, value)[0] for end in (0, 2)] == [[2], [0]]
 
 
 @pytest.mark.parametrize("semantics", ["exact", "relaxed"])
