@@ -63,11 +63,12 @@ def test_plain_numbers_are_their_own_items(numbers: list[int]) -> None:
 
 
 @kernel
-def order_of(keys: Any) -> Any:
-    return ascending(keys)
+def order_of(keys: Any, sign: float) -> Any:
+    return ascending(keys, sign)
 
 
 @SOME
-@given(st.lists(st.floats(allow_nan=False) | st.integers(-3, 3).map(float), max_size=90))
-def test_keys_are_put_in_order_and_equal_ones_stay_in_theirs(keys: list[float]) -> None:
-    assert order_of(np.array(keys, np.float64)).tolist() == np.argsort(keys, kind="stable").tolist()
+@given(st.lists(st.floats(allow_nan=False) | st.integers(-3, 3).map(float), max_size=90), st.sampled_from([1.0, -1.0]))
+def test_keys_are_put_in_order_and_equal_ones_stay_in_theirs(keys: list[float], sign: float) -> None:
+    values = np.array(keys, np.float64)
+    assert order_of(values, sign).tolist() == np.argsort(sign * values, kind="stable").tolist()

@@ -223,10 +223,10 @@ def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -
     place = np.empty(len(attribute))
     for i in range(len(place)):
         place[i] = bounds[i, LO]
-    by_low = ascending(place)
+    by_low = ascending(place, 1.0)
     for i in range(len(by_low)):  # by attribute, then by low end
         place[by_low[i]] = float(attribute[by_low[i]]) * len(by_low) + i
-    order = ascending(place)
+    order = ascending(place, 1.0)
     begin = 0
     while begin < len(order):
         own, end, size = attribute[order[begin]], begin, 0

@@ -112,7 +112,7 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
             continue
         for i in range(size):
             centre[i] = rects[i, low] + rects[i, high]
-        order = ascending(centre)
+        order = ascending(centre, 1.0)
         begin[size], end = np.inf, -np.inf
         for i in range(size - 1, -1, -1):
             begin[i] = min(begin[i + 1], rects[order[i], low])

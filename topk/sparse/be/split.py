@@ -15,21 +15,9 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.heaps import heapify, in_order
-from topk.kernels.rows import fill, floats, ints
+from topk.kernels.rows import ascending, fill, floats
 
 _FAR = 1e150  # in place of ±inf, so that lengths can be compared
-
-
-@kernel(inner=True)
-def ascending(values: Any, sign: float) -> Any:
-    """The order of sign · values. numba's sort of an array takes a second to compile, this heap is needed anyway."""
-    keys, order = floats(len(values)), ints(len(values))
-    for i in range(len(values)):
-        keys[i], order[i] = -sign * values[i], i
-    heapify(keys, order, len(values))
-    in_order(keys, order, len(values))
-    return order
 
 
 @kernel(inner=True)
