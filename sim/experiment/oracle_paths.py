@@ -223,14 +223,16 @@ def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, i
 
 
 def overlaps(tables: Mapping[str, pa.Table]) -> int:
-    """Messages whose service began while their broker still served another. After a crash a broker starts afresh."""
-    if is_kind(tables["faults"], "kind", CRASH).any():
-        return 0
+    """Messages whose service began while their broker still served another, which a crash ends."""
     events = "ranked" if "ranked" in tables else "publications"  # where it exists, it has every message about an event
     served = [columns(tables[name], "target", "step", "time", "service") for name in ("control", events)]
     broker, step, begins, service = (np.concatenate(column) for column in zip(*served, strict=True))
+    ends = begins + service
+    crashes = tables["faults"].filter(pa.array(is_kind(tables["faults"], "kind", CRASH)))
+    for crashed, time in zip(*columns(crashes, "broker", "time"), strict=True):
+        ends[(broker == crashed) & (begins <= time) & (ends > time)] = time
     order = np.lexsort((step, broker))
-    broker, begins, ends = broker[order], begins[order], (begins + service)[order]
+    broker, begins, ends = broker[order], begins[order], ends[order]
     early = begins[1:] < ends[:-1] - ROUNDING * (1.0 + np.abs(ends[:-1]))
     return int((early & (broker[1:] == broker[:-1])).sum())
 

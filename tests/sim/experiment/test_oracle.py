@@ -10,6 +10,7 @@ import pytest
 from broker.language.schema import Schema
 from broker.network import Network
 from broker.settings import Settings
+from broker.trace.schema import CRASH, NOBODY, QUEUE_FULL, SCHEMAS
 from routing.contract import RoutingOptions
 from routing.filter import Filter
 from routing.ledger import LinkLedger
@@ -81,7 +82,8 @@ def test_an_event_that_never_reached_a_broker_is_missed_there(finished):
     spoilt = {"publications": pa.Table.from_pandas(kept_hops), "deliveries": pa.Table.from_pandas(kept)}
     assert judged(finished, **spoilt).missed == last_hop.served
     # The same loss is explained where a queue dropped the event, and in doubt while the network settles.
-    faults = pa.table({"event": [last_hop.event], "kind": ["queue-full"], "time": [0.0]})
+    dropped = {"time": 0.0, "kind": QUEUE_FULL, "broker": at[1], "neighbour": NOBODY, "event": at[0]}
+    faults = pa.Table.from_pylist([dropped], schema=SCHEMAS["faults"])
     verdict = judged(finished, **spoilt, faults=faults)
     assert (verdict.missed, verdict.missed_dropped) == (0, last_hop.served)
     operations = tables["operations"].to_pandas()
@@ -273,6 +275,11 @@ def test_two_messages_that_are_served_at_a_time_are_noticed(finished, table):
     assert oracle.overlaps(finished[1]) == 0
     assert oracle.overlaps({**finished[1], **changed}) == 1
     assert judged(finished, **changed).wrong_times > 0
+    crash = {"time": rows["time"][twice], "kind": CRASH, "broker": 1, "neighbour": NOBODY, "event": NOBODY}
+    crashed = pa.Table.from_pylist([crash], schema=SCHEMAS["faults"])
+    assert oracle.overlaps({**finished[1], **changed, "faults": crashed}) == 0, "which ended its service"
+    elsewhere = pa.Table.from_pylist([{**crash, "broker": 2}], schema=SCHEMAS["faults"])
+    assert oracle.overlaps({**finished[1], **changed, "faults": elsewhere}) == 1
 
 
 def test_nothing_waits_where_nothing_can(finished):
