@@ -34,11 +34,12 @@ class Swept:
         return "operations per event in our data, and what one takes", found
 
     def mean(self, basis: str) -> Series:
-        seeds = self.by[basis]
-        return {
-            name: {x: sum(series[name][x] for series in seeds) / len(seeds) for x in seeds[0][name]}
-            for name in seeds[0]
-        }
+        """Over the seeds that measured a method: one that is only drawn need not be there in all."""
+        found: dict[str, dict[float, float]] = {}
+        for name, first in self.by[basis][0].items():
+            seeds = [series[name] for series in self.by[basis] if name in series]
+            found[name] = {x: sum(series[x] for series in seeds) / len(seeds) for x in first}
+        return found
 
 
 def saved(series: Series, slow: str, fast: str) -> float:

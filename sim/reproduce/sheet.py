@@ -24,7 +24,7 @@ from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
 from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
 
-SEEDS, QUICK_SEEDS = 3, 1
+SEEDS, QUICK_SEEDS, FIRST_SEED = 3, 1, 1
 Steps = Mapping[str, Callable[[], None]]  # what measures and judges one figure, or a few that belong together, by name
 
 
@@ -57,7 +57,7 @@ class Sheet(Pictures):
         earlier runs have measured."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
-        self.seeds = tuple(range(1, 1 + (seeds or (QUICK_SEEDS if quick else SEEDS))))
+        self.seeds = tuple(range(FIRST_SEED, FIRST_SEED + (seeds or (QUICK_SEEDS if quick else SEEDS))))
         self.claims: list[Claim] = []
         self.size = ""  # of what is measured, for claims that name none
         self.seconds = 0.0  # of all points, those of earlier runs included

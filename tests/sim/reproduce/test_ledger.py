@@ -17,6 +17,7 @@ from sim.cli.main import main
 from sim.reproduce import DOCUMENTS, ledger, measure, sheet, tables
 from sim.reproduce.measure import Bout
 from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
+from sim.reproduce.series import Swept
 from sim.reproduce.sheet import Cause, Sheet, Steps
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -221,6 +222,11 @@ def test_a_sweep_keeps_every_seed_apart(made_up: Sheet) -> None:
     assert swept.mean(COUNTS) == {"a": {1.0: 2.0, 2.0: 2.0}}
     assert (made_up.out / "fig-1.png").exists()
     assert (made_up.out / "fig-1.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+
+
+def test_the_mean_is_over_the_seeds_that_measured_a_method() -> None:
+    swept = Swept({COUNTS: [{"judged": {1.0: 1.0}, "drawn": {1.0: 5.0}}, {"judged": {1.0: 3.0}}]})
+    assert swept.mean(COUNTS) == {"judged": {1.0: 2.0}, "drawn": {1.0: 5.0}}
 
 
 # ---- runs -----------------------------------------------------------------------------------------------
