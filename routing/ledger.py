@@ -164,12 +164,10 @@ class LinkLedger:
         """Take a sent entry back: first send what it exposes, then the unsubscription."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
-        messages: list[Message] = []
-        for dependant in list(self._dependants.get(subscription, ())):
-            exposed = self._release(dependant)
-            messages += self._decide(dependant, exposed, "exposed")
-        messages.append((Kind.UNSUBSCRIBE, subscription, filter))
-        return messages
+        # Released all before the first is decided: it may retract what holds others back together with the leaver.
+        exposed = {dependant: self._release(dependant) for dependant in list(self._dependants.get(subscription, ()))}
+        messages = [m for dependant, its in exposed.items() for m in self._decide(dependant, its, "exposed")]
+        return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
 
     def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[Message]:
         if self.wanted is not None and not self.wanted(filter):

@@ -99,6 +99,15 @@ def test_an_entry_stays_where_a_wider_one_cannot_be_shown_to_cover_in_its_place(
     ledger.check()
 
 
+def test_what_is_exposed_takes_the_place_of_one_that_held_others_back_with_the_leaver():
+    ledger = ledger_of(active=True)
+    for number, sides in enumerate([(8, 12), (0, 8), (3, 12), (1, 11)], 1):
+        ledger.subscribe(number, box(sides))
+    assert set(ledger.suppressed) == {3, 4}
+    assert said(ledger.unsubscribe(2)) == [(SUB, 3), (UNSUB, 1), (SUB, 4), (UNSUB, 2)]
+    ledger.check()
+
+
 def test_what_leaves_an_attribute_out_is_not_covered_by_those_that_ask_for_it():
     """An event that lacks the attribute matches only the first."""
     ledger = ledger_of(2)
@@ -134,6 +143,7 @@ def test_giving_up_means_not_covered(monkeypatch):
 
 
 SIDE = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
+SPAN = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
 BOXES = st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=8)
 
 
@@ -150,6 +160,29 @@ def test_together_is_what_every_point_says(held, asked):
     points = [(x, y) for x in steps[0] for y in steps[1]]
     inside = [any(a <= x <= b and c <= y <= d for (a, b), (c, d) in held) for x, y in points]
     assert kept_back == all(inside)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(SPAN, st.none() | st.integers(0, 20)), min_size=6, max_size=24), st.booleans())
+def test_every_rule_holds_after_every_step(story, active):
+    """Each step subscribes to an interval, or one of those that are there leaves; the neighbour's table is followed."""
+    ledger, there, behind = ledger_of(active=active), {}, {}
+    for number, (side, leaver) in enumerate(story):
+        if leaver is None or not there:
+            there[number] = side
+            messages = ledger.subscribe(number, box(side))
+        else:
+            gone = list(there)[leaver % len(there)]
+            del there[gone]
+            messages = ledger.unsubscribe(gone)
+        for kind, subscription, filter in messages:
+            if kind is SUB:
+                behind[subscription] = filter
+            else:
+                del behind[subscription]
+        ledger.check()
+        assert behind == ledger.sent
+        assert set(ledger.known) == set(there)
 
 
 def test_union_covering_loses_nothing_and_sends_less():
