@@ -13,6 +13,7 @@ This file is the registry: a matcher named here is listed, created and tested.
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, overload
 
@@ -96,6 +97,7 @@ def options_of(name: str, kind: str = "boxes") -> dict[str, tuple[str, Any]]:
     return {**helped, **({"buffer": (_BUFFER_HELP, BUFFER)} if wrapped else {})}
 
 
+@cache
 def _default(option: str, built: tuple[Any, ...]) -> Any:
     """The default of a parameter of any of these classes or of what they inherit from."""
     for cls in (base for one in built if one for base in one.__mro__):

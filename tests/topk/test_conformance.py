@@ -15,7 +15,8 @@ from coverlay import CoverlayError
 from tests.topk import oracles
 
 ONE_DIMENSIONAL = {"canopy"}
-EXAMPLES = settings(max_examples=20, suppress_health_check=list(HealthCheck))
+DIMENSIONS = (1, 3)
+EXAMPLES = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
@@ -73,45 +74,52 @@ def events(dimensions: int) -> st.SearchStrategy[list[float]]:
 
 
 def dimensions_of(name: str) -> tuple[int, ...]:
-    return (1,) if name in ONE_DIMENSIONAL else (1, 3)
+    return (1,) if name in ONE_DIMENSIONAL else DIMENSIONS
+
+
+def methods_for(dimensions: int) -> list[str]:
+    return [name for name in topk.methods() if dimensions in dimensions_of(name)]
+
+
+# What is drawn is asked of every matcher: drawing and the oracle take longer than answers do.
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)
-@pytest.mark.parametrize("name", topk.methods())
 @EXAMPLES
 @given(data=st.data())
-def test_agrees_with_the_oracle(name: str, semantics: str, data: st.DataObject) -> None:
-    d = data.draw(st.sampled_from(dimensions_of(name)))
+def test_agrees_with_the_oracle(semantics: str, data: st.DataObject) -> None:
+    d = data.draw(st.sampled_from(DIMENSIONS))
     catalogue = data.draw(catalogues(d))
-    index = build(name, catalogue, semantics)
-    index.check()
     points = data.draw(st.lists(events(d), min_size=1, max_size=3))
     k = data.draw(st.sampled_from([0, 1, 2, 5, 100, None]))
     expected = [oracles.top(catalogue, point, k, semantics) for point in points]
-    assert [index.top(point, k) for point in points] == expected
-    assert [index.top(np.array(point), k) for point in points] == expected
-    assert list(index.top_many(points, k)) == expected
-    assert index.count_matches(points[0]) == len(oracles.top(catalogue, points[0], None, semantics))
-    index.check()
+    matches = len(oracles.top(catalogue, points[0], None, semantics))
+    for name in methods_for(d):
+        index = build(name, catalogue, semantics)
+        index.check()
+        assert [index.top(point, k) for point in points] == expected, name
+        assert [index.top(np.array(point), k) for point in points] == expected, name
+        assert list(index.top_many(points, k)) == expected, name
+        assert index.count_matches(points[0]) == matches, name
+        index.check()
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)
-@pytest.mark.parametrize("name", topk.methods())
-@settings(EXAMPLES, max_examples=15)
+@settings(EXAMPLES, max_examples=30)
 @given(data=st.data())
-def test_residues_and_interval_events(name: str, semantics: str, data: st.DataObject) -> None:
-    d = data.draw(st.sampled_from(dimensions_of(name)))
-    catalogue = data.draw(catalogues(d, residues=True))
-    index = build(name, catalogue, semantics)
-    point = data.draw(events(d))
+def test_residues_and_interval_events(semantics: str, data: st.DataObject) -> None:
+    d = data.draw(st.sampled_from(DIMENSIONS))
+    catalogue, plain = data.draw(catalogues(d, residues=True)), data.draw(catalogues(d))
+    point, other = data.draw(events(d)), data.draw(events(d))
     k = data.draw(st.sampled_from([1, 3, None]))
-    assert index.top(point, k) == oracles.top(catalogue, point, k, semantics)
-    other = data.draw(events(d))
     low, high = np.minimum(point, other), np.maximum(point, other)
-    assert index.top_overlapping(low, high, k) == oracles.overlapping(catalogue, low, high, k, semantics)
-    plain = data.draw(catalogues(d))
-    found = build(name, plain, semantics).top_overlapping(low, high, k)
-    assert found == oracles.overlapping(plain, low, high, k, semantics)
+    expected = oracles.top(catalogue, point, k, semantics)
+    met, met_plain = (oracles.overlapping(boxes, low, high, k, semantics) for boxes in (catalogue, plain))
+    for name in methods_for(d):
+        index = build(name, catalogue, semantics)
+        assert index.top(point, k) == expected, name
+        assert index.top_overlapping(low, high, k) == met, name
+        assert build(name, plain, semantics).top_overlapping(low, high, k) == met_plain, name
 
 
 @pytest.mark.parametrize("semantics", topk.SEMANTICS)
@@ -143,12 +151,10 @@ def test_stats_of_matchers_are_a_plain_value(name: str, semantics: str) -> None:
     assert stats.queries == 1
 
 
-@pytest.mark.parametrize("semantics", topk.SEMANTICS)
-@pytest.mark.parametrize("name", topk.methods())
-def test_larger_and_random(name: str, semantics: str) -> None:
-    """Enough intervals for several levels and list chunks; scores with many ties."""
+@cache
+def larger(d: int) -> tuple[topk.Catalogue, np.ndarray]:
+    """Enough intervals for several levels and list chunks; scores with many ties. And points."""
     rng = np.random.default_rng(7)
-    d = dimensions_of(name)[-1]
     n = 1500
     lo = rng.integers(0, 400, (n, d)) / 4
     hi = lo + rng.integers(0, 80, (n, d)) / 4 * rng.integers(0, 3, (n, d))
@@ -158,16 +164,38 @@ def test_larger_and_random(name: str, semantics: str) -> None:
     catalogue = topk.Catalogue.from_boxes(
         lo, hi, rng.integers(0, 50, n).astype(float), weights=rng.integers(0, 9, (n, d)), ids=rng.permutation(n)
     )
-    index = topk.create(name, catalogue, semantics=semantics)
     points = rng.integers(-5, 420, (8, d)) / 4
     points[0, 0] = np.nan
+    return catalogue, points
+
+
+WIDTHS = (0.25, 1.0, 10.0, 60.0, 1000.0, 2.5, 30.0)
+
+
+@cache
+def answers_to_larger(d: int, semantics: str) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
+    """All matches of every point, and of the boxes from every point but the first."""
+    catalogue, points = larger(d)
+    boxes = zip(points[1:], WIDTHS, strict=True)
+    return (
+        [oracles.top(catalogue, point, None, semantics) for point in points],
+        [oracles.overlapping(catalogue, low, low + width, None, semantics) for low, width in boxes],
+    )
+
+
+@pytest.mark.parametrize("semantics", topk.SEMANTICS)
+@pytest.mark.parametrize("name", topk.methods())
+def test_larger_and_random(name: str, semantics: str) -> None:
+    d = dimensions_of(name)[-1]
+    catalogue, points = larger(d)
+    at_points, in_boxes = answers_to_larger(d, semantics)
+    index = topk.create(name, catalogue, semantics=semantics)
     for k in (1, 20, None):
-        expected = [oracles.top(catalogue, point, k, semantics) for point in points]
+        expected = [answer[:k] for answer in at_points]
         assert list(index.top_many(points, k)) == expected
         assert [index.top(point, k) for point in points] == expected
-        for low, width in zip(points[1:], (0.25, 1.0, 10.0, 60.0, 1000.0, 2.5, 30.0), strict=True):
-            found = index.top_overlapping(low, low + width, k)
-            assert found == oracles.overlapping(catalogue, low, low + width, k, semantics)
+        for low, width, answer in zip(points[1:], WIDTHS, in_boxes, strict=True):
+            assert index.top_overlapping(low, low + width, k) == answer[:k]
     assert index.nbytes > 0
     assert index.stats.queries == 69
     assert index.stats.entries + index.stats.nodes > 0

@@ -250,13 +250,10 @@ class ThresholdScored(RTreeIndex):
         super().check()
         self._lists.check()
         lists, entries = self._lists.lists
-        expected = sum(len(self._entries(row)) for row in self._store.row_of.values())
-        assert int(lists.count.sum()) == expected, "every predicate is listed at the nodes that cover it"
-        for row in self._store.row_of.values():
-            for node, _ in self._entries(row):
-                begin = int(lists.start[node])
-                members = entries.block[begin : begin + int(lists.count[node])].tolist()
-                assert members.count(row) == 1, f"row {row} is listed once at node {node}"
+        spans = [slice(start, start + count) for start, count in zip(lists.start, lists.count, strict=True)]
+        listed = [(node, row) for node, span in enumerate(spans) for row in entries.block[span].tolist()]
+        expected = [(node, row) for row in self._store.row_of.values() for node, _ in self._entries(row)]
+        assert sorted(listed) == sorted(expected), "every predicate is listed once at each node that covers it"
 
 
 def cut(rows: Rows, dimensions: int) -> Cells:

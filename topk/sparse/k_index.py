@@ -218,20 +218,21 @@ class KIndex(SparseIndex):
     def check(self) -> None:
         self._store.check()
         rows = self._store.rows
-        listed: dict[int, int] = {}
+        listed = np.zeros(len(rows.length), np.int64)  # how often, by row
         for number, run in enumerate(self._runs):
             lists = run.lists
             assert len(run.members) - len(self._members(number)) == run.left, f"run {number} counts who left"
-            for i in range(len(lists.size)):
-                members = lists.row[lists.begin[i] : lists.begin[i + 1]]
-                assert (np.diff(members) > 0).all(), "a list's rows ascend"
-                for row in members[self._run_of[members] == number].tolist():
-                    assert rows.length[row] == lists.size[i], f"row {row} is in the partition of its size"
-                    listed[row] = listed.get(row, 0) + 1
-        assert not (set(listed) & set(self._scanned)), "a row is listed or scanned"
+            which = np.repeat(np.arange(len(lists.size)), np.diff(lists.begin))
+            members = lists.row[: len(which)]
+            assert (np.diff(members)[which[1:] == which[:-1]] > 0).all(), "a list's rows ascend"
+            here = self._run_of[members] == number
+            sizes = rows.length[members[here]] == lists.size[which[here]]
+            assert sizes.all(), f"row {members[here][~sizes][:1]} is in the partition of its size"
+            np.add.at(listed, members[here], 1)
+        assert not listed[list(self._scanned)].any(), "a row is listed or scanned"
         for row in self._store.row_of.values():
             scanned = row in self._scanned
-            assert scanned or listed.get(row, 0) >= rows.length[row], f"row {row} is listed once per predicate"
+            assert scanned or listed[row] >= rows.length[row], f"row {row} is listed once per predicate"
 
 
 class KIndexPaper(KIndex):
