@@ -25,10 +25,10 @@ def _size(w: Any, point: Any) -> float:
 
 
 @inner
-def search_largest(w: Any, s: int, query: Any, budget: int) -> Any:
+def search_largest(w: Any, s: int, query: Any) -> Any:
     """(slot or −1, probes, fraction searched, capped), as `covers.search`."""
     index, points = w.indexes[s], points_of(w, s)
-    front = min(budget, index.used)
+    front = min(w.run[0].budget, index.used)
     tops = tops_of(w, s)
     largest = tops.reshape(tops.size)[: (front + SCAN_BLOCK - 1) // SCAN_BLOCK]
     arrays = (points, words_of(w, s), w.grid, w.guards, w.domain, largest)
@@ -80,17 +80,17 @@ def _move(w: Any, s: int, source: int, target: int) -> None:
 
 
 @inner
-def _note_blocks(w: Any, s: int, budget: int) -> None:
+def _note_blocks(w: Any, s: int) -> None:
     points, tops = points_of(w, s), tops_of(w, s)
     flat = tops.reshape(tops.size)
-    for slot in range(0, min(budget, w.indexes[s].used), SCAN_BLOCK):
+    for slot in range(0, min(w.run[0].budget, w.indexes[s].used), SCAN_BLOCK):
         flat[slot // SCAN_BLOCK] = _size(w, points[slot])
 
 
 @inner
-def rank_last(w: Any, s: int, budget: int) -> None:
+def rank_last(w: Any, s: int) -> None:
     """What was added just now is in the last slot: move it forward if it is one of the largest."""
-    at = w.indexes[s].used - 1
+    at, budget = w.indexes[s].used - 1, w.run[0].budget
     if at >= budget:
         if not _is_before(w, s, at, budget - 1):
             return
@@ -106,13 +106,13 @@ def rank_last(w: Any, s: int, budget: int) -> None:
         else:
             high = middle
     _move(w, s, at, low)
-    _note_blocks(w, s, budget)
+    _note_blocks(w, s)
 
 
 @inner
-def remove_ranked(w: Any, s: int, slot: int, budget: int) -> None:
+def remove_ranked(w: Any, s: int, slot: int) -> None:
     """Forget what is in a slot; the largest of those that wait takes its part in the front, the last slot its own."""
-    index = w.indexes[s]
+    index, budget = w.indexes[s], w.run[0].budget
     last = index.used - 1
     if slot < budget:
         end = min(budget, index.used) - 1
@@ -129,4 +129,4 @@ def remove_ranked(w: Any, s: int, slot: int, budget: int) -> None:
         _copy(w, s, last, slot)
     index.used -= 1
     index.held -= 1
-    _note_blocks(w, s, budget)
+    _note_blocks(w, s)

@@ -140,7 +140,7 @@ class Engine:
         self.arrays.sampled_at[at] = self.now
 
     def _update_ledgers(self) -> None:
-        update_ledgers(self.world, self._curve, self._extra, self._budget)
+        update_ledgers(self.world, self._approximate, self._extra)
 
     def _draw(self) -> None:
         """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""
@@ -192,13 +192,13 @@ class Engine:
         run["strategy"] = _STRATEGIES[settings.strategy]
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
-        self._budget = np.int64(options.get("budget", BUDGET)) if routing.method == "budget" else None
-        run["gives_up"] = self._budget is not None or not {"probe_cap", "node_budget"}.isdisjoint(options)
+        run["budget"] = options.get("budget", BUDGET)
+        run["gives_up"] = routing.method == "budget" or not {"probe_cap", "node_budget"}.isdisjoint(options)
         run["auto"], run["first_method"] = routing.method == "auto", _FIRST_METHOD.get(routing.method, r.SCAN)
         run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
-        emulated = run["first_method"][0] == r.EMULATED
-        self._curve = np.stack([quantiser.offset, quantiser.scale]) if emulated else None
+        approximate = run["first_method"][0] in (r.EMULATED, r.BUDGET)
+        self._approximate = np.stack([quantiser.offset, quantiser.scale]) if approximate else None
         run["link_reads"] = link_rows.READS
         run["link_least"] = link_rows.least_of(len(routing.domain), routing.semantics)
 

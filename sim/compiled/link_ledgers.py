@@ -142,11 +142,11 @@ def _record(
 
 
 @inner
-def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, curve: Any, extra: Any, budget: Any) -> None:
+def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
     """Take back what is sent but now covered; what it held back is held back by the coverer."""
     nodes = w.nodes
     for node in others:
-        unstore(w, node, curve, extra, budget)
+        unstore(w, node, approximate, extra)
         dependant = np.int64(nodes[node].first)
         nodes[node].first, nodes[node].last = -1, -1
         _suppress(w, node, coverer)
@@ -159,10 +159,10 @@ def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, curve:
 
 
 @inlined
-def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: Any, extra: Any, budget: Any) -> None:
+def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
     """LinkLedger._decide: hold a subscription back, or send it and take back what it covers."""
     run, others = w.run[0], w.no_nodes
-    witness, probes, cubes, volume, capped, exact = find_cover(w, node, curve, extra, budget)
+    witness, probes, cubes, volume, capped, exact = find_cover(w, node, approximate, extra)
     if witness >= 0:
         outcome = SUPPRESSED
         _suppress(w, node, witness)
@@ -171,21 +171,21 @@ def _decide(w: Any, node: int, outcome: int, operation: int, hop: int, curve: An
             active = run.active or is_sieve(w, node)
             if active and run.strategy == COVERING and w.chains[chain_of(w, node)].first >= 0:
                 others = covered_by(w, node, extra)
-        store(w, node, curve, extra, budget)
+        store(w, node, approximate, extra)
     _record(w, node, operation, outcome, witness, probes, cubes, volume, capped, exact)
     if witness < 0:
         _tell(w, node, SUBSCRIBE, operation, hop, extra)
         if extra is not None and len(others):
-            _retract(w, others, node, operation, hop, curve, extra, budget)
+            _retract(w, others, node, operation, hop, approximate, extra)
 
 
 @inlined
-def _leave(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> bool:
+def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
     """A node leaves its route; False if it was held back, so that nothing has to be sent."""
     nodes = w.nodes
     sent = nodes[node].coverer == SENT
     if sent:
-        unstore(w, node, curve, extra, budget)
+        unstore(w, node, approximate, extra)
     else:
         _forget_dependant(w, node)
     nodes[node].coverer = ABSENT
@@ -193,13 +193,13 @@ def _leave(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> bool:
 
 
 @kernel
-def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
+def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.
 
-    `curve`: offsets and scales of the quantiser of `zorder-emulated`; None for other methods, which do not compile it.
+    `approximate`: offsets and scales of the quantiser for `zorder-emulated` and `budget`; None for other methods, which
+    do not compile them.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
     neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
-    `budget`: the boxes that `budget` looks at; None for other methods, which do not compile it.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
     """
     run, nodes, updates = w.run[0], w.nodes, w.updates
@@ -209,14 +209,14 @@ def update_ledgers(w: Any, curve: Any, extra: Any, budget: Any) -> None:
             at: Any = node
             following, outcome = NONE, FORWARDED
             if kind == UNSUBSCRIBE:
-                if not _leave(w, node, curve, extra, budget):
+                if not _leave(w, node, approximate, extra):
                     continue
                 at, outcome = np.int64(nodes[node].first), EXPOSED
                 nodes[node].first, nodes[node].last = -1, -1
             while at >= 0:
                 if kind == UNSUBSCRIBE:
                     following = np.int64(nodes[at].next)
-                _decide(w, at, outcome, operation, hop, curve, extra, budget)
+                _decide(w, at, outcome, operation, hop, approximate, extra)
                 at = following
             if kind == UNSUBSCRIBE:
                 _tell(w, node, UNSUBSCRIBE, operation, hop, extra)

@@ -30,7 +30,7 @@ from sim.compiled.covers import (
 from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
 from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.covers_residues import is_implied
-from sim.compiled.records import BUDGET, COVERING, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, SENT
+from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, SENT
 from sim.compiled.state import inlined, inner
 
 # The formulas of the reference, compiled.
@@ -63,7 +63,7 @@ def _index_of(w: Any, node: int) -> int:
 
 
 @inner
-def _search_chain(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
+def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
     """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
     run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
     before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
@@ -78,14 +78,14 @@ def _search_chain(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any
         if is_implied(w, extra, index.residue, subscription):
             asked += 1
             link.checks += 1
-            if curve is not None and (extra is None or not sieve):
+            if approximate is not None and index.method == EMULATED:
                 slot, looked, share, ended, any_at_all = search_emulated(
-                    w, s, query[0], curve, link.numerator, link.shift
+                    w, s, query[0], approximate, link.numerator, link.shift
                 )
                 cubes += looked
             else:
-                if budget is not None and not sieve:
-                    slot, looked, share, ended = search_largest(w, s, query, budget)
+                if approximate is not None and (extra is None or index.method == BUDGET):
+                    slot, looked, share, ended = search_largest(w, s, query)
                 else:
                     slot, looked, share, ended = search(w, s, query, link.epsilon, -1 if sieve else run.node_budget)
                 any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
@@ -99,7 +99,7 @@ def _search_chain(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any
             elif may_miss and run.ask_exact and any_at_all:
                 exact = 1
             is_due = (run.auto or sieve) and link.checks >= index.next_review
-            if (curve is None or extra is not None) and is_due:
+            if (approximate is None or extra is not None) and is_due:
                 covers_auto.review(w, s, link.checks, link.hits)
         s = index.next
     if asked != 1:
@@ -129,10 +129,10 @@ def _charge_covered(w: Any, s: int, epsilon: float) -> None:
 
 
 @inlined
-def find_cover(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> Any:
+def find_cover(w: Any, node: int, approximate: Any, extra: Any) -> Any:
     """As `_search_chain`, by whichever strategy the run has."""
     if w.run[0].strategy == COVERING:
-        return _search_chain(w, node, curve, extra, budget)
+        return _search_chain(w, node, approximate, extra)
     _charge(w, EQUAL, np.int64(1))
     at = find_id(w.equal, w.keys, _key_of(w, node))
     if at >= 0:
@@ -147,38 +147,38 @@ def _key_of(w: Any, node: int) -> int:
 
 
 @inlined
-def _rebuild_if_due(w: Any, s: int, curve: Any, extra: Any) -> None:
-    """After an addition or a removal. Under `zorder-emulated` only sieves have indexes with a static part."""
-    if (curve is None or extra is not None) and needs_rebuild(w, s):
+def _rebuild_if_due(w: Any, s: int, approximate: Any, extra: Any) -> None:
+    """After an addition or a removal. Where searches are approximate only sieves have indexes with a static part."""
+    if (approximate is None or extra is not None) and needs_rebuild(w, s):
         rebuild(w, s)
 
 
 @inlined
-def _enter(w: Any, s: int, node: int, curve: Any, extra: Any, budget: Any) -> None:
+def _enter(w: Any, s: int, node: int, approximate: Any, extra: Any) -> None:
     """Put a node into an index, which is rebuilt if that is due."""
     add(w, s, node, w.points[w.nodes[node].subscription])
-    if budget is not None and w.indexes[s].method == BUDGET:
-        rank_last(w, s, budget)
+    if approximate is not None and w.indexes[s].method == BUDGET:
+        rank_last(w, s)
     else:
-        _rebuild_if_due(w, s, curve, extra)
+        _rebuild_if_due(w, s, approximate, extra)
 
 
 @inlined
-def _withdraw(w: Any, s: int, node: int, curve: Any, extra: Any, budget: Any) -> None:
+def _withdraw(w: Any, s: int, node: int, approximate: Any, extra: Any) -> None:
     """Take a node out of an index, which is rebuilt if that is due and dropped if it is empty."""
     slot = np.int64(w.nodes[node].slot)
-    if budget is not None and w.indexes[s].method == BUDGET:
-        remove_ranked(w, s, slot, budget)
+    if approximate is not None and w.indexes[s].method == BUDGET:
+        remove_ranked(w, s, slot)
     else:
         remove(w, s, slot)
     if w.indexes[s].held == 0:
         drop_index(w, chain_of(w, node), s)
     else:
-        _rebuild_if_due(w, s, curve, extra)
+        _rebuild_if_due(w, s, approximate, extra)
 
 
 @inlined
-def store(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> None:
+def store(w: Any, node: int, approximate: Any, extra: Any) -> None:
     """A node is sent from now on."""
     run, row = w.run[0], w.nodes[node]
     row.coverer = SENT
@@ -188,18 +188,18 @@ def store(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> None:
             method = KDTREE if is_sieve(w, node) else run.first_method
             s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
             covers_auto.begin(w, s, link.checks, link.hits)
-        _enter(w, s, node, curve, extra, budget)
+        _enter(w, s, node, approximate, extra)
     elif run.strategy == IDENTITY:
         w.keys[node] = _key_of(w, node)
         put_ids(w.equal, w.keys, node, node + 1)
 
 
 @inlined
-def unstore(w: Any, node: int, curve: Any, extra: Any, budget: Any) -> None:
+def unstore(w: Any, node: int, approximate: Any, extra: Any) -> None:
     """A node is no longer sent."""
     run = w.run[0]
     if run.strategy == COVERING:
-        _withdraw(w, _index_of(w, node), node, curve, extra, budget)
+        _withdraw(w, _index_of(w, node), node, approximate, extra)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
 

@@ -48,6 +48,7 @@ RUN = np.dtype(
         ("gives_up", np.bool_),  # a search may end before all possible covers were seen
         ("probe_cap", np.int64),  # −1: none
         ("node_budget", np.int64),  # −1: none
+        ("budget", np.int64),  # boxes that `budget` looks at
         ("auto", np.bool_),  # the covering method is chosen again and again
         ("first_method", np.int64),  # of an empty covering index
         ("bits", np.int64),  # per coordinate, of the curve of `zorder-emulated`
