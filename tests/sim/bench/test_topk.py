@@ -47,6 +47,8 @@ def test_bench_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> Non
     """Every peer that is installed gives our answers (asserted inside), and every target gets a verdict."""
     monkeypatch.setattr(topk_common, "ROUNDS", 1)
     monkeypatch.setattr(topk_aspects, "ROUNDS", 1)
+    monkeypatch.setattr(bench, "_EVENTS", 500)
+    monkeypatch.setattr(bench, "_BATCH", 20)
     n = 700
     kinds = ("paper", "paper, elsewhere", "short", "wide")
     rows = [row for kind in kinds for row in bench.one_dimension(kind, n, quiet)]
