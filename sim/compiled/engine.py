@@ -107,7 +107,7 @@ class Engine:
         self.world = world_of(self.arrays)
         self.trace = Trace(self.arrays, held)
         if len(timeline.preloaded):
-            routes = self.topology.routes[: self._run["routes"][0]]
+            routes = self.topology.routes[: int(self._run["routes"][0])]
             load(self.world, self._update_ledgers, timeline.preloaded, routes, overlay.brokers)
 
     @property
