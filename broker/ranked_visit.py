@@ -246,8 +246,12 @@ class Visits:
             wave = visit.ahead[: self.settings.at_a_time]
             visit.ahead = visit.ahead[len(wave) :]
             asking += wave
-            visit.waiting.update(n for n in wave if self.broker.links[n].up)  # the others will not answer
+            self._wait_for(visit, wave)
         return asking
+
+    def _wait_for(self, visit: Visit, asked: Iterable[int]) -> None:
+        """For the answers of neighbours behind links that are up; the others will not answer."""
+        visit.waiting.update(n for n in asked if self.broker.links[n].up)
 
     def _sure(self, visit: Visit) -> list[Winner]:
         """Candidates that nothing hidden can outrank; the hidden come after the bound of their neighbour."""
@@ -271,7 +275,7 @@ class Visits:
         for neighbour, awards in onward.items():
             if neighbour in visit.ahead:  # it gets the event for an award whose way is not known: ask with that
                 visit.ahead.remove(neighbour)
-                visit.waiting.add(neighbour)
+                self._wait_for(visit, [neighbour])
                 asking = [*asking, neighbour]
             self._pass_on(visit, neighbour, neighbour in asking, tuple(awards))
         return served

@@ -300,6 +300,22 @@ def test_what_a_crash_undid_while_an_award_was_served_was_neither_served_nor_sen
     assert sum(tables["publications"].column("served").to_pylist()) == 0
 
 
+def test_an_award_whose_way_is_not_known_waits_for_nobody_behind_a_link_that_is_down():
+    """The hub of a star is to find 9, which no table has: it asks both leaves that may hide it, one of them in vain."""
+    filters = [scored(0.0, 6.0, 3.0), scored(1.0, 7.0, 2.0)]
+    network = network_of(4, WAYS[6], ("boxes", "exact"), 3, filters, kind_of_overlay="star")
+    hub = network.brokers[0]
+    assert len(hub.parts[-1].neighbours) == 3
+    for subscription, filter in enumerate(filters):
+        network.subscribe(subscription + 1, subscription, filter)
+    network.run()
+    network.outages.crash(2, True)
+    message = Publication(0, np.full(3, 4.0), 0.0, 3, 0.0, 1, 0, -1, None, winners=((1, (-1.0, 9)),))
+    hub.visits.event(message)
+    visit = hub.visits.open[0]
+    assert (visit.told, visit.waiting, visit.ahead) == ({1, 2}, {1}, [])
+
+
 def ranked_rows(network):
     tables = network.recorder.tables()
     return tables["ranked"].to_pylist() if "ranked" in tables else []
