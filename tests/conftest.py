@@ -18,20 +18,30 @@ from coverlay import CoverlayError
 settings.register_profile("coverlay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("coverlay")
 
-# Two workers begin at the two ends. What compiles the same kernels is side by side and at one end, what starts Spark or
-# processes that need kernels of both comes later, when they are compiled, and short files are in the middle.
+# Two workers begin at the two ends. What compiles the same kernels is side by side and at one end. What starts Spark in
+# the process of the tests is on one side, so that only one of the two has a Spark, and later than the kernels of both.
+# Short files are in the middle.
 ORDER = (
     "covering",
     "broker",
     "sim/compiled",
     "sim/experiment",
+    "sim/experiment/test_cluster.py",
     "sim/capacity",
     "routing",
     "broker/language",
     "sim",
     "mutants",
-    "analysis",
     "docs",
+    "analysis",
+    "broker/trace/test_sampling.py",
+    "sim/capacity/test_find.py",
+    "sim/compiled/test_size.py",
+    "sim/experiment/test_plan.py",
+    "sim/experiment/test_kills.py",
+    "sim/experiment/test_kill_and_resume.py",
+    "sim/experiment/test_broken_machine.py",
+    "sim/bench/test_spark.py",
     "kernels",
     "sim/reproduce",
     "sim/bench",
