@@ -154,13 +154,15 @@ def _claim(row: dict[str, Any]) -> Claim:
 def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
     """(document, id, what was, what is) of every claim whose verdict differs, or that only one of the two has.
 
-    Of the new one's documents: others were not looked at.
+    Of the new one's documents, and of what was run: others were not looked at.
     """
     looked_at = {claim.document for claim in new.claims}
     before, after = ({(c.document, c.id): c for c in some.claims if c.document in looked_at} for some in (old, new))
     found = []
     for key in dict.fromkeys((*before, *after)):
         was, now = before.get(key), after.get(key)
+        if was is not None and now is not None and now.verdict == NOT_RUN:
+            continue
         if was is None or now is None or was.verdict != now.verdict:
             found.append((*key, _said(was), _said(now)))
     return found

@@ -246,7 +246,7 @@ def benchmarks() -> list[str]:
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    from analysis.report.claims import changes, read_ledger
+    from analysis.report.claims import NOT_RUN, changes, read_ledger
     from analysis.report.claims_page import write_claims
     from sim.reproduce import ledger as ledgers
 
@@ -277,10 +277,12 @@ def reproduce(options: argparse.Namespace) -> int:
         ledgers.ship(ledgers.collected(options.out, documents()), options.ledger)
         say(f"ledger: {options.ledger}")
     if earlier is not None:
-        differing = changes(earlier, ledgers.collected(options.out, shown or documents()))
+        found = ledgers.collected(options.out, shown or documents())
+        differing = changes(earlier, found)
         print_table(["document", "claim", "old", "new"], [list(row) for row in differing])
         differ = "1 verdict differs" if len(differing) == 1 else f"{len(differing)} verdicts differ"
-        say(f"{differ} from {options.compare}")
+        left_out = sum(claim.verdict == NOT_RUN for claim in found.claims)
+        say(f"{differ} from {options.compare}{f'; {left_out} claims were not run here' if left_out else ''}")
     return 0
 
 

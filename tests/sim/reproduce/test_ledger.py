@@ -279,6 +279,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_the_rest_as_it_was(
     assert changes(whole, afresh) == [("vldb08", "cheaper", "holds (2×)", "does not hold (0.5×)")]
     elsewhere = replace(whole.claims[0], document="ibm04")
     assert changes(Ledger({}, [*whole.claims, elsewhere]), whole) == [], "no word about documents that were not run"
+    assert changes(whole, first) == [], "nor about claims that were not run"
     assert changes(Ledger({}, []), Ledger({}, [whole.claims[0]])) == [
         ("vldb08", "faster", "no such claim", "holds (4×)")
     ]
