@@ -69,13 +69,13 @@ def similarities(known, event, place, metric, semantics="similar"):
     return {id: score for id, score in scores.items() if score is not None}
 
 
-def agrees(got, scores, k):
+def agrees(got, scores, k, method):
     """The same similarities in the same order; ids may differ only where similarities are equal but for rounding."""
     expected = sorted(scores.values(), reverse=True)[:k]
-    assert len(got) == len(expected)
+    assert len(got) == len(expected), method
     for (id, score), wanted in zip(got, expected, strict=True):
-        assert math.isclose(score, scores[id], rel_tol=1e-12, abs_tol=1e-11)
-        assert math.isclose(score, wanted, rel_tol=1e-12, abs_tol=1e-11)
+        assert math.isclose(score, scores[id], rel_tol=1e-12, abs_tol=1e-11), method
+        assert math.isclose(score, wanted, rel_tol=1e-12, abs_tol=1e-11), method
     assert len({id for id, _ in got}) == len(got)
 
 
@@ -97,7 +97,7 @@ def test_same_answers_as_the_formula(given_ones, asked, k, semantics, metric):
         index = topk.create(method, catalogue, semantics=semantics)
         index.check()
         for (event, where), expected in zip(questions, answers, strict=True):
-            agrees(index.top(event, where, k), expected, k)
+            agrees(index.top(event, where, k), expected, k, method)
 
 
 @every_method
@@ -138,7 +138,7 @@ def machine(method):
         def ask(self, asked, k):
             event, place = asked
             expected = similarities(self.known, event, place, self.metric, self.semantics)
-            agrees(self.index.top(event, place, k), expected, k)
+            agrees(self.index.top(event, place, k), expected, k, method)
 
     return Updates
 
