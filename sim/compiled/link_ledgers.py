@@ -196,8 +196,8 @@ def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
 def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.
 
-    `approximate`: for `zorder-emulated` and `budget` offsets and scales of a quantiser, which only the former reads; None
-    for other methods, which compile neither.
+    `approximate`: for `zorder-emulated` and `budget` offsets and scales of a quantiser, which only the former reads;
+    None for other methods, which compile neither.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
     neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
     Make before break: what the leaving entry exposes is sent first, then that it leaves.
