@@ -184,6 +184,7 @@ def _teach_numba() -> None:
     _remember_inlined()
     _build_in_overloads()
     _know_arrays()
+    _forget_lifetimes()
 
 
 def _remember_calls() -> None:
@@ -252,6 +253,27 @@ def _know_arrays() -> None:
     from numba.extending import lower_builtin
 
     lower_builtin("__array__", types.Array)(lambda context, builder, signature, args: args[0])
+
+
+def _forget_lifetimes() -> None:
+    """Do not work out after every pass which variables live in which block: only generators and object mode ask."""
+    from numba.core.postproc import PostProcessor, VariableLifetime
+    from numba.core.targetconfig import ConfigStack
+    from numba.core.transforms import canonicalize_cfg
+
+    processor: Any = PostProcessor
+    with_lifetimes = processor.run
+
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        code = self.func_ir
+        if code.is_generator or not isinstance(ConfigStack.top_or_none(), _flags()):
+            return with_lifetimes(self, emit_dels, extend_lifetimes)
+        code.blocks = canonicalize_cfg(code.blocks)
+        code.variable_lifetime, code.generator_info = VariableLifetime(code.blocks), None
+        if emit_dels:
+            self._insert_var_dels(extend_lifetimes)
+
+    processor.run = run
 
 
 class _KernelCache:
