@@ -123,7 +123,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="for claims.html, claims.json and figures (default: out/reproduce)",
     )
-    reproduce.add_argument("--resume", action="store_true", help="do not repeat what a run in DIR has measured")
+    reproduce.add_argument(
+        "--resume", action="store_true", help="do not repeat what was measured before, in DIR or in the ledger"
+    )
     reproduce.add_argument(
         "--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)"
     )
@@ -137,7 +139,7 @@ def parser() -> argparse.ArgumentParser:
         "--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json"
     )
     reproduce.add_argument(
-        "--ledger", type=Path, metavar="DIR", help="write claims.json and reproduction.md there, to be kept"
+        "--ledger", type=Path, metavar="DIR", help="keep claims.json, reproduction.md and measured points there"
     )
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")

@@ -249,6 +249,7 @@ def reproduce(options: argparse.Namespace) -> int:
     from analysis.report.claims import NOT_RUN, changes, read_ledger
     from analysis.report.claims_page import write_claims
     from sim.reproduce import ledger as ledgers
+    from sim.reproduce.points import ship_points
 
     if options.document is None and options.compare is None and options.ledger is None:
         raise CoverlayError(f"name a document ({', '.join(documents())}) or all of them (all)")
@@ -265,7 +266,7 @@ def reproduce(options: argparse.Namespace) -> int:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
                 document, options.out, update, quick=options.quick, resume=options.resume,
-                seeds=options.seeds, most_load=options.most_load, figures=figures,
+                seeds=options.seeds, most_load=options.most_load, figures=figures, kept_in=options.ledger,
             )  # fmt: skip
     shown = chosen or ledgers.measured_in(options.out)
     if chosen:
@@ -275,6 +276,8 @@ def reproduce(options: argparse.Namespace) -> int:
         say(f"claims: {write_claims(ledgers.collected(options.out, ledgers.measured_in(options.out)), options.out)}")
     if options.ledger is not None:
         ledgers.ship(ledgers.collected(options.out, documents()), options.ledger)
+        for document in documents():
+            ship_points(document, options.out / document, options.ledger)
         say(f"ledger: {options.ledger}")
     if earlier is not None:
         found = ledgers.collected(options.out, shown or documents())

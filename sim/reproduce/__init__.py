@@ -7,7 +7,8 @@ tables            what each document says: id, claim, published figure, rule, an
 rules             how a number per seed becomes a verdict
 measure           time and operations of methods that answer the same events
 series            figures as numbers, and how they are compared
-sheet             what all share: points that are not measured twice, sweeps over seeds, verdicts
+sheet             what all share: measuring, sweeps over seeds, verdicts
+points            what was measured, kept so that nothing is measured twice
 pictures          their tables and plots
 ledger            runs into claims.json, and the ledger that ships in docs
 ibm04_*           parts of ibm04: its indexes, searches, storage, and what it says beside its figures
@@ -25,5 +26,3 @@ DOCUMENTS: dict[str, str] = {
     "sstd15": "sim.reproduce.sstd15",
     "vldb08": "sim.reproduce.vldb08",
 }
-
-POINTS = "points"  # folder of single measurements, which `--resume` does not repeat

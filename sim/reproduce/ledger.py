@@ -7,20 +7,17 @@ has measured is "not run".
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
-from shutil import rmtree
 
 from analysis.report.claims import LEDGER, NOT_RUN, Claim, Ledger, Made, read_ledger, replace_text, write_ledger
 from analysis.report.claims_page import markdown, verdict_table
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
-from sim.reproduce import DOCUMENTS, POINTS
+from sim.reproduce import DOCUMENTS
+from sim.reproduce.points import machine, points_file, shipped_file
 from sim.reproduce.sheet import SAID, Sheet, Steps, not_run
 from sim.reproduce.tables import declared
 
@@ -40,19 +37,22 @@ def reproduce(
     seeds: int | None = None,
     most_load: float | None = None,
     figures: Sequence[str] = (),
+    kept_in: Path | None = None,
 ) -> None:
     """Measure a document, or only these figures, into `<out>/<document>`.
 
-    Claims of other figures, and those that an interrupted run has not come to, are kept as they were.
+    Claims of other figures, and those that an interrupted run has not come to, are kept as they were. A run that is
+    resumed also takes the points that ship with the ledger in the folder `kept_in`.
     """
     folder = out / document
-    sheet = Sheet(document, folder, progress, quick, seeds, most_load, again=not resume)
+    if not resume and not figures:
+        points_file(folder, quick).unlink(missing_ok=True)
+    shipped = shipped_file(kept_in, document) if kept_in else None
+    sheet = Sheet(document, folder, progress, quick, seeds, most_load, again=not resume, shipped=shipped)
     steps: Steps = import_module(DOCUMENTS[document]).steps(sheet)
     for name in figures:
         if name not in steps:
             raise unknown_name(f"figure of {document}", name, steps)
-    if not resume and not figures:
-        rmtree(folder / POINTS / ("quick" if quick else "full"), ignore_errors=True)
     # What it can be repeated by; where it was written to and what was resumed changes nothing.
     command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
     command += f" --figures {','.join(figures)}" * bool(figures)
@@ -134,16 +134,3 @@ def coming(document: str, quick: bool, figures: Sequence[str] = ()) -> str:
     if not runs:
         return said
     return f"{said}; those in {SHIPPED.name} took {sum(run.seconds for run in runs) / 60:.0f} min on {runs[-1].machine}"
-
-
-def machine() -> str:
-    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    cpu = names[0] if names else platform.processor() or platform.machine()
-    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, numba {version('numba')}"
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        return Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return []

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading, numeral
-from broker.trace.disk import replaced_file
 from coverlay import CoverlayError, unknown_name
 from sim.bench import Progress
-from sim.reproduce import POINTS
 from sim.reproduce.measure import Bout, measure, net
 from sim.reproduce.pictures import Pictures
+from sim.reproduce.points import Point, Points, machine, points_file
 from sim.reproduce.rules import COUNTS, NOISE, TIME, Told, Yes
 from sim.reproduce.series import Swept
 from sim.reproduce.tables import declared
@@ -52,9 +51,10 @@ class Sheet(Pictures):
         seeds: int | None = None,
         most_load: float | None = None,
         again: bool = False,
+        shipped: Path | None = None,
     ) -> None:
-        """Points with times that were measured under more than `most_load` are measured again; with `again` all that
-        earlier runs have measured."""
+        """Points of earlier runs, also those of the file `shipped`, are not measured again, unless they hold times of
+        another machine or of more load than `most_load`; with `again` all are."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(FIRST_SEED, FIRST_SEED + (seeds or (QUICK_SEEDS if quick else SEEDS))))
@@ -62,11 +62,12 @@ class Sheet(Pictures):
         self.size = ""  # of what is measured, for claims that name none
         self.seconds = 0.0  # of all points, those of earlier runs included
         self._most_load = most_load
-        self._again = again
-        self._own: set[str] = set()  # points measured by this run
-        self._points: list[dict[str, Any]] = []  # that the next claims rest on
-        self._judged = False
         out.mkdir(parents=True, exist_ok=True)
+        file = points_file(out, quick)
+        self._kept = Points(file, None if quick or again else shipped)
+        self._old: set[str] = self._kept.names() if again else set()  # to be measured again
+        self._points: list[Point] = []  # that the next claims rest on
+        self._judged = False
 
     # ---- measuring --------------------------------------------------------------------------------------
 
@@ -75,32 +76,32 @@ class Sheet(Pictures):
 
         It must be what JSON can hold. Load and date are kept with it.
         """
-        file = self.out / POINTS / ("quick" if self.quick else "full") / f"{name}.json"
-        point = json.loads(file.read_text()) if file.exists() else None
-        if point is None or self._too_busy(point) or (self._again and name not in self._own):
+        point = self._kept.get(name)
+        if point is None or name in self._old or self._unfit(point):
             self.progress(f"{self.document}: {name}")
             gc.collect()  # parts of an index refer to each other; nine points once took 19 GB before Python looked
             load, started = os.getloadavg()[0], time.perf_counter()
             value = measure()
             point = {
+                "name": name,
                 "value": json.loads(json.dumps(value)),  # as it is read back: keys are strings
                 "date": _now(),
                 "load": max(load, os.getloadavg()[0]),
                 "seconds": time.perf_counter() - started,
+                "machine": machine(),
             }
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_file(file) as unfinished:
-                unfinished.write_text(json.dumps(point))
-            self._own.add(name)
+            self._kept.add(point)
+            self._old.discard(name)
         if self._judged:
             self._points, self._judged = [], False
         self._points.append(point)
         self.seconds += point["seconds"]
         return point["value"]
 
-    def _too_busy(self, point: dict[str, Any]) -> bool:
-        """Whether times were taken under more load than is allowed; counts are the same under any."""
-        return self._most_load is not None and point["load"] > self._most_load and _timed(point["value"])
+    def _unfit(self, point: Point) -> bool:
+        """Whether times were taken elsewhere, or under more load than is allowed; counts are the same everywhere."""
+        busy = self._most_load is not None and point["load"] > self._most_load
+        return (busy or point["machine"] != machine()) and _timed(point["value"])
 
     def sweep(
         self,

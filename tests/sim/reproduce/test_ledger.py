@@ -14,7 +14,7 @@ import pytest
 from analysis.report.claims import FAILS, HOLDS, LEDGER, NOT_RUN, Ledger, changes, read_ledger, write_ledger
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.reproduce import DOCUMENTS, ledger, measure, sheet, tables
+from sim.reproduce import DOCUMENTS, ledger, measure, points, sheet, tables
 from sim.reproduce.measure import Bout
 from sim.reproduce.rules import COUNTS, TIME, Above, AtMost, Factor, Told, Yes, table
 from sim.reproduce.series import Swept
@@ -170,6 +170,30 @@ def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, mo
     small = Sheet("vldb08", made_up.out, quiet, quick=True)
     assert small.kept("p", measured) == of(3), "sizes are not mixed"
     assert len(small.seeds) == 1 < len(again.seeds)
+
+
+def test_points_ship_with_the_ledger_and_are_resumed_from_there(
+    tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up.kept("times", lambda: {TIME: 1})
+    made_up.kept("counts", lambda: {COUNTS: 1})
+    for _ in range(2):  # a second time changes nothing
+        points.ship_points("vldb08", made_up.out, tmp_path / "docs")
+    shipped = points.shipped_file(tmp_path / "docs", "vldb08")
+    assert shipped.read_text() == points.points_file(made_up.out, quick=False).read_text()
+
+    def resumed(**given: Any) -> tuple[Any, Any]:
+        fresh = Sheet("vldb08", tmp_path / f"out{given}", quiet, **given)
+        return fresh.kept("times", lambda: {TIME: 2})[TIME], fresh.kept("counts", lambda: {COUNTS: 2})[COUNTS]
+
+    assert resumed(shipped=shipped) == (1, 1)
+    assert resumed(shipped=shipped, again=True) == (2, 2)
+    assert resumed(shipped=shipped, quick=True) == (2, 2), "sizes are not mixed"
+    monkeypatch.setattr(sheet, "machine", lambda: "another")
+    assert resumed(shipped=shipped, most_load=1e9) == (2, 1), "times of another machine are taken again, counts stay"
+    shipped.write_text("{}\n")
+    with pytest.raises(CoverlayError, match="is not a file of measured points"):
+        resumed(shipped=shipped)
 
 
 def test_times_are_net_of_the_same_call_on_an_empty_index(monkeypatch: pytest.MonkeyPatch) -> None:
