@@ -9,8 +9,8 @@ busiest broker is `event_load` of analysis/spark/metrics/service.py:
 where the messages are all that are about events (answers and awards too, where the k best of the whole network are
 served), and the control messages sent while events were published. All follow from simulated counts. A queue that gets
 work for more time than passes grows for as long as that goes on; one that gets less empties again and again. So a queue
-is said to grow without bound if its load is 1 or more. Links with a bandwidth have queues too; their messages take what
-their bytes do.
+is said to grow without bound if its load is 1 or more. Links with a bandwidth have queues too: there the same messages
+take what their bytes do.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from broker.trace.schema import CLIENT, QUEUE_FULL
 from coverlay import CoverlayError
 
 FULL = 1.0  # the load from which on a queue grows without bound
+# Bytes of a control message for each attribute, beside its header; what recovery exchanges is counted as headers.
+_BYTES_PER_ATTRIBUTE = {"subscribe": 16, "advertise": 16, "rerank": 8}
 SHARES = ("covering", "tables", "matching")  # what a broker's time goes into, where it is counted; the rest is serving
 
 
@@ -98,8 +100,12 @@ def load_of(folder: Path, attributes: int) -> Load:
         shares["serving"] = 1.0 - sum(shares.values())
     dropped = run.read("faults").column("kind").to_pylist().count(QUEUE_FULL)
     work, where = float(busy[worst]), str(names[worst])
-    size = np.full(len(published), HEADER_BYTES + 8 * attributes)
-    on_link = _busiest_link(run, ranked if len(ranked["event"]) else {**events, "bytes": size}, names)
+    about_events = (
+        ranked if len(ranked["event"]) else {**events, "bytes": np.full(len(published), HEADER_BYTES + 8 * attributes)}
+    )
+    kinds = run.read("control").column("kind").to_pylist()
+    each = np.array([HEADER_BYTES + attributes * _BYTES_PER_ATTRIBUTE.get(kind, 0) for kind in kinds], np.int64)
+    on_link = _busiest_link(run, [about_events, {**control, "bytes": each[meanwhile]}], names)
     if on_link is not None and on_link[0] > work:
         (work, where, served), shares = on_link, {}
     per_event = served / len(np.unique(events["event"]))
@@ -129,15 +135,17 @@ def _percentile(run: Run, percent: int) -> float:
     return found
 
 
-def _busiest_link(run: Run, messages: dict[str, NDArray[Any]], names: list[str]) -> tuple[float, str, int] | None:
-    """How long messages about events occupy the link that they occupy most, its name and their number, if they do."""
+def _busiest_link(run: Run, tables: list[dict[str, NDArray[Any]]], names: list[str]) -> tuple[float, str, int] | None:
+    """How long messages occupy the link that they occupy most, its name and their number, if they do."""
     bandwidth = run.parameters["links"].get("bandwidth")
-    sent = messages["source"] != CLIENT
+    source, target, size = (np.concatenate([rows[name] for rows in tables]) for name in ("source", "target", "bytes"))
+    sent = source != CLIENT
     if bandwidth is None or not sent.any():
         return None
-    ends = np.stack([messages["source"][sent], messages["target"][sent]])
-    links, link, counts = np.unique(ends, axis=1, return_inverse=True, return_counts=True)
-    sizes = np.bincount(link.ravel(), messages["bytes"][sent])
+    links, link, counts = np.unique(
+        np.stack([source[sent], target[sent]]), axis=1, return_inverse=True, return_counts=True
+    )
+    sizes = np.bincount(link.ravel(), size[sent])
     most = int(sizes.argmax())
-    source, target = (names[broker] for broker in links[:, most])
-    return float(sizes[most] / bandwidth), f"the link from {source} to {target}", int(counts[most])
+    begin, end = (names[broker] for broker in links[:, most])
+    return float(sizes[most] / bandwidth), f"the link from {begin} to {end}", int(counts[most])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from analysis.spark.traces import open_run, run_folders
 from broker.trace.buckets import WORK_UNIT
-from broker.trace.schema import MUST_BE_ZERO
+from broker.trace.schema import CLIENT, MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.capacity import find as finding
 from sim.capacity.find import RATE, at_rates, find, prepare
@@ -111,6 +112,28 @@ def test_a_narrow_link_has_a_queue_too(tmp_path: Path) -> None:
     (only,) = search(tmp_path, links={"bandwidth": 50.0}, broker={"service": {"kind": "none"}}).searches.values()
     assert "the link from b" in sentence(only)
     assert only.rate == pytest.approx(50.0 / 40 * 1000 * 3 / 2, rel=0.2), "40 bytes each; two of three events cross it"
+
+
+def test_subscriptions_that_come_meanwhile_occupy_links_too(tmp_path: Path) -> None:
+    links, arrivals = {"bandwidth": 20.0}, {"kind": "storm", "publish_rate": 2.0}
+    spread = {"routing": {"strategy": "simple"}, "broker": {"service": {"kind": "none"}}}
+    data = {**TINY, "links": links, "arrivals": arrivals, **spread}
+    (run,) = plan(data).runs
+    execute(run, tmp_path)
+    (folder,) = run_folders(tmp_path)
+    found, trace = load_of(folder, 1), open_run(folder)
+    events, control = trace.read("publications").to_pylist(), trace.read("control").to_pylist()
+    times = [row["published"] for row in events]
+    meanwhile = [row for row in control if min(times) <= row["sent"] <= max(times) and row["source"] != CLIENT]
+    assert meanwhile
+    occupied: Counter[tuple[int, int]] = Counter()
+    for rows, size in ((events, lambda row: 32 + 8), (meanwhile, lambda row: 32 + 16 * (row["kind"] == "subscribe"))):
+        for row in rows:
+            if row["source"] != CLIENT:
+                occupied[row["source"], row["target"]] += size(row)
+    (link, most), *_ = occupied.most_common()
+    assert found.load == pytest.approx(most / 20.0 / (max(times) - min(times)))
+    assert found.where == f"the link from b{link[0]} to b{link[1]}"
 
 
 @pytest.mark.parametrize("matching", [{}, {"k": 3, "scope": "network"}], ids=["broker", "network"])
