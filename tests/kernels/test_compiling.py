@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core import event
+from numba.core import analysis, event
 from numba.core.base import BaseContext
 from numba.core.cpu import CPUContext
 from numba.core.typing.templates import ConcreteTemplate
@@ -97,3 +97,21 @@ def test_arrays_make_numba_search_nothing(monkeypatch: pytest.MonkeyPatch):
     searched.clear()  # the first kernel of a process loads all that there is
     assert kernel(many)(numbers, numbers, numbers, 1) == 6.0
     assert len(searched) <= 3  # when it begins, not for each of the six
+
+
+def test_lifetimes_are_worked_out_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch):
+    def smallest(a):
+        found = a[0]
+        for i in range(1, len(a)):
+            found = min(found, a[i])
+        return found
+
+    def generated(n):
+        for i in range(n):
+            yield 2 * i
+
+    worked_out = calls_of(analysis, "compute_live_variables", monkeypatch)
+    assert kernel(smallest)(np.array([3.0, 1.0])) == 1.0
+    assert not worked_out
+    assert list(kernel(generated)(3)) == [0, 2, 4]
+    assert worked_out, "a generator keeps what lives across its yields"
