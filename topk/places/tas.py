@@ -223,20 +223,14 @@ class ThresholdScored(RTreeIndex):
         return found
 
     def _insert(self, row: int) -> None:
-        known = self._tree.home[row] >= 0 if row < len(self._tree.home) else False
         super()._insert(row)
-        if not known and not self._moving:
-            for node, gain in self._entries(row):
-                self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
-
-    _moving = False  # whether a row is only changing its leaf
+        for node, gain in self._entries(row):
+            self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
 
     def _delete(self, row: int) -> None:
         for node, _ in self._entries(row):
             self._lists.delete(node, row)
-        self._moving = True
         super()._delete(row)
-        self._moving = False
 
     def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         space = scratch.with_marks(len(self._store.rows.ids))
