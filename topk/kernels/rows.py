@@ -89,6 +89,18 @@ def give(meta: Any, free: int, links: Any, place: int) -> None:
     meta[free] = place
 
 
+@kernel(inner=True)
+def unchain(first: Any, of: int, links: Any, item: int) -> None:
+    """Take an item out of the chain that begins at first[of]."""
+    if first[of] == item:
+        first[of] = links[item]
+        return
+    before = first[of]
+    while links[before] != item:
+        before = links[before]
+    links[before] = links[item]
+
+
 def runs(starts: Any, sizes: Any) -> Any:
     """The places of runs of elements, one run after the other."""
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())

@@ -17,7 +17,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
-from topk.kernels.rows import ascending, copy, fitted, give, take, with_room
+from topk.kernels.rows import ascending, copy, fitted, give, take, unchain, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -93,13 +93,7 @@ def _give_room(f: Forest, g: int) -> None:
 @kernel(inner=True)
 def free_group(f: Forest, g: int) -> None:
     node = f.group[g, NODE]
-    if f.first[node] == g:
-        f.first[node] = f.group[g, NEXT]
-    else:
-        before = f.first[node]
-        while f.group[before, NEXT] != g:
-            before = f.group[before, NEXT]
-        f.group[before, NEXT] = f.group[g, NEXT]
+    unchain(f.first, node, f.group[:, NEXT], g)
     drop(f.keys, node, f.group[g, ATTRIBUTE])
     _give_room(f, g)
     f.group[g, NODE] = -1

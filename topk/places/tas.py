@@ -19,7 +19,7 @@ import numpy as np
 from coverlay import kernel
 from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
-from topk.kernels.segments import MOST, maximal_nodes
+from topk.kernels.segments import MOST, cuts_below, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, row_nearness, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, box_nearness
@@ -45,15 +45,7 @@ class Cells(NamedTuple):
 
 @kernel(inner=True)
 def cell_of(cells: Cells, a: int, value: float) -> int:
-    low, high = 0, cells.number[a] - 1
-    first = cells.first[a]
-    while low < high:
-        middle = (low + high) >> 1
-        if cells.cuts[first + middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return cuts_below(cells.cuts, cells.first[a], 0, cells.number[a] - 1, value)
 
 
 @kernel

@@ -33,7 +33,7 @@ from coverlay import kernel
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.contract import Found
 from topk.kernels.bits import ONE, ZERO, count_bits
-from topk.kernels.heaps import best_first
+from topk.kernels.heaps import in_order
 from topk.kernels.threads import in_threads
 from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
@@ -133,18 +133,14 @@ class Slices(RankedIndex):
             answer = self.ranked[ranks[:found]], self._scores[ranks[:found]]
         else:
             ids, scores = np.empty(k, np.int64), np.empty(k)
-            found = query.relaxed(self.layout, self.ranked, event, ids, scores, work)
-            answer = best_first(ids[:found], scores[:found])
+            found = in_order(scores, ids, query.relaxed(self.layout, self.ranked, event, ids, scores, work))
+            answer = ids[:found], scores[:found]
         self.stats.add(entries=int(work[0]), nodes=int(work[1]))
         return answer
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
         kernel = query.exact_many if self.semantics == "exact" else query.relaxed_many
         kernel(self.layout, events, (self.ranked, self._scores), (ids, scores, counts), work)
-        if self.semantics == "relaxed":  # heaps come unsorted
-            for e in range(len(events)):
-                found = slice(0, counts[e])
-                ids[e, found], scores[e, found] = best_first(ids[e, found], scores[e, found])
 
     @property
     def nbytes(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
-from topk.kernels.heaps import offer
+from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import copy
 from topk.kernels.value_codes import encode
 
@@ -223,4 +223,5 @@ def relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) 
     for e in range(len(events)):
         copy(events[e], event[0])
         copy(events[e], event[1])
-        counts[e] = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)
+        found = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)
+        counts[e] = in_order(out_scores[e], out_ids[e], found)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, put, with_slots
-from topk.kernels.rows import aligned, fill, give, take, with_room
+from topk.kernels.rows import aligned, fill, give, take, unchain, with_room
 from topk.kernels.structures import structure
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
@@ -232,13 +232,7 @@ def new_pnode(t: Any, owner: int, attribute: int) -> int:
 def free_pnode(t: Any, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
     owner = t.pnode[p].owner
-    if t.node[owner].first == p:
-        t.node[owner].first = t.pnode[p].next
-    else:
-        before = t.node[owner].first
-        while t.pnode[before].next != p:
-            before = t.pnode[before].next
-        t.pnode[before].next = t.pnode[p].next
+    unchain(t.node.first, owner, t.pnode.next, p)
     t.node[owner].pcount -= 1
     drop(t.keys, owner, t.pnode[p].attr)
     t.pnode[p].owner = -1
