@@ -55,26 +55,10 @@ __all__ = [
 
 # One attribute each; `over` turns them into matchers of any number of attributes, under the same names.
 _INTERVAL_INDEXES = (
-    IntervalTree,
-    ScoredIntervalTree,
-    SegmentTree,
-    RTree,
-    AggregateRTree,
-    ScoredRTree,
-    IRTree,
-    SoptRTree,
-    Sci,
-    SciClipped,
-    Lci,
-    LciClipped,
-    SciVirtual,
-    SciVirtualTable,
-    LciVirtual,
-    LciVirtualTable,
-    DirectList,
-    IntervalSkipList,
-    IntervalBinarySearchTree,
-)
+    IntervalTree, ScoredIntervalTree, SegmentTree, RTree, AggregateRTree, ScoredRTree, IRTree, SoptRTree,
+    Sci, SciClipped, Lci, LciClipped, SciVirtual, SciVirtualTable, LciVirtual, LciVirtualTable,
+    DirectList, IntervalSkipList, IntervalBinarySearchTree,
+)  # fmt: skip
 
 _METHODS: dict[str, type[TopKIndex]] = {
     **{cls.name: over(cls) for cls in _INTERVAL_INDEXES},

@@ -103,10 +103,13 @@ class Catalogue:
     def dimensions(self) -> int:
         return self.lo.shape[1]
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return self.ids, self.lo, self.hi, self.scores, self.weights, self.mentioned
+
     def take(self, rows: Any) -> Catalogue:
         """These rows, residues left to the matcher."""
-        columns = (self.ids, self.lo, self.hi, self.scores, self.weights, self.mentioned)
-        return Catalogue(*(column[rows] for column in columns))
+        return Catalogue(*(column[rows] for column in self.columns))
 
     @classmethod
     def empty(cls, dimensions: int) -> Catalogue:
@@ -138,7 +141,7 @@ class Catalogue:
         n, d = low.shape
         residues = dict(exclusions or {})
         named = _mentioned(low, high, mentioned, residues)
-        _check_bounds(low, high, named)
+        _check_bounds(low, high)
         score, gain = _scores(scores, weights, named)
         return cls(checked_ids(ids, n), low, high, score, gain, named, _check_residues(residues, n, d))
 
@@ -217,7 +220,7 @@ def _mentioned(lo: Floats, hi: Floats, given: ArrayLike | None, residues: Mappin
     return named
 
 
-def _check_bounds(lo: Floats, hi: Floats, mentioned: Bools) -> None:
+def _check_bounds(lo: Floats, hi: Floats) -> None:
     for name, bounds in (("lo", lo), ("hi", hi)):
         if np.isnan(bounds).any():
             row, attribute = np.argwhere(np.isnan(bounds))[0]

@@ -1,6 +1,6 @@
 """What every top-k matcher offers, and the one place where residues are honoured.
 
-A matcher implements `_search_range`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
+A matcher implements `_search`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
 can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
 from above. `top` therefore asks for a few more than k, checks the residues of those, and doubles while the
 last box score could still hide a better subscription. Without residues this costs nothing.
@@ -9,18 +9,19 @@ last box score could still hide a better subscription. Without residues this cos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted, unknown_name
-from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Residue, Values, checked_id, is_whole, numbers
+from topk.catalogue import NO_RESIDUE, Catalogue, Floats, Ints, Values, checked_id, is_whole, numbers
 
 Match = tuple[int, float]
 Found = tuple[Ints, Floats]  # ids and scores, best first
+NONE_FOUND: Found = (np.empty(0, np.int64), np.empty(0))
 
 SEMANTICS = ("exact", "relaxed")
 _SPARE = 8  # more candidates than k on the first try when residues exist; doubled while they do not suffice
@@ -28,7 +29,7 @@ _SPARE = 8  # more candidates than k on the first try when residues exist; doubl
 
 @dataclass
 class Stats:
-    """Work done since construction, or since the last `reset`; adds up over matchers with `+`."""
+    """Work done since construction, or since the last `reset`."""
 
     queries: int = 0
     entries: int = 0  # subscriptions or predicates compared with an event
@@ -41,17 +42,12 @@ class Stats:
     deletes: int = 0
     rebuilds: int = 0  # static structures built, the first one included
 
-    def __add__(self, other: Stats) -> Stats:
-        return Stats(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def __iadd__(self, other: Stats) -> Stats:
-        for f in fields(self):
-            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
-        return self
+    def add(self, **counts: int) -> None:
+        for name, count in counts.items():
+            setattr(self, name, getattr(self, name) + count)
 
     def reset(self) -> None:
-        for f in fields(self):
-            setattr(self, f.name, 0)
+        vars(self).update(vars(Stats()))
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,11 @@ class Residual:
             if not any(low[attribute] <= value <= high[attribute] for value in values):
                 holds[attribute] = False
         return holds
+
+
+def pairs(found: Found) -> list[Match]:
+    ids, scores = found
+    return list(zip(ids.tolist(), scores.tolist(), strict=True))
 
 
 class Batch(Sequence[list[Match]]):
@@ -103,10 +104,7 @@ class Batch(Sequence[list[Match]]):
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         count = self.counts[i]
-        return list(zip(self.ids[i, :count].tolist(), self.scores[i, :count].tolist(), strict=True))
-
-    def __iter__(self) -> Iterator[list[Match]]:
-        return (self[i] for i in range(len(self)))
+        return pairs((self.ids[i, :count], self.scores[i, :count]))
 
 
 class TopKIndex(ABC):
@@ -126,31 +124,23 @@ class TopKIndex(ABC):
         self.semantics = semantics
         self.dimensions = catalogue.dimensions
         self.stats = Stats()
-        self._residuals: dict[int, Residual] = {
-            int(catalogue.ids[row]): self._residual(catalogue, row, residue)
-            for row, residue in catalogue.residues.items()
-        }
+        self._residuals: dict[int, Residual] = {}
+        self._note_residues(catalogue)
 
-    @staticmethod
-    def _residual(catalogue: Catalogue, row: int, residue: Residue) -> Residual:
-        return Residual(
-            catalogue.lo[row], catalogue.hi[row], catalogue.weights[row], catalogue.mentioned[row], *residue
-        )
+    def _note_residues(self, c: Catalogue) -> None:
+        for row, residue in c.residues.items():
+            kept = Residual(c.lo[row], c.hi[row], c.weights[row], c.mentioned[row], *residue)
+            self._residuals[int(c.ids[row])] = kept
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        """The k best by their boxes for an event that is a box, best first, ties by ascending id; k ≥ 1."""
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
+        """The k best by their boxes, best first, ties by ascending id; k ≥ 1.
 
-    def _search(self, event: Floats, k: int) -> Found:
-        """The same for a point."""
-        return self._search_range(event, event, k)
-
-    def _find(self, low: Floats, high: Floats, k: int) -> Found:
-        """Either of them; a point has its bounds in one array."""
-        return self._search(low, k) if low is high else self._search_range(low, high, k)
+        An event is a box from low to high; for a point these are the same array.
+        """
 
     @abstractmethod
     def _catalogue(self) -> Catalogue:
@@ -177,8 +167,7 @@ class TopKIndex(ABC):
         An event is an array of a value per attribute, NaN for those that it lacks; with one attribute also a number.
         """
         point = self._event(event)
-        ids, scores = self._answer(point, point, self._count(k))
-        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+        return pairs(self._answer(point, point, self._count(k)))
 
     def top_overlapping(self, low: ArrayLike, high: ArrayLike, k: int | None) -> list[Match]:
         """The same for an event that is a box: a predicate holds where it meets the event's interval."""
@@ -186,29 +175,23 @@ class TopKIndex(ABC):
         if (bottom > upper).any():
             raise CoverlayError(f"an event's low must not exceed its high: {bottom} and {upper}")
         bottom = np.where(np.isnan(upper), upper, bottom)  # missing on either side is missing
-        ids, scores = self._answer(bottom, upper, wanted)
-        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+        return pairs(self._answer(bottom, upper, wanted))
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
         """`top` for each row of an (m, d) array."""
         wanted = self._count(k)
         return Batch.of([self._answer(event, event, wanted) for event in self._events(events)])
 
-    def count_matches(self, event: ArrayLike) -> int:
-        """How many subscriptions match, before any top-k."""
-        point = self._event(event)
-        return len(self._answer(point, point, self._count(None))[0])
-
     def _answer(self, low: Floats, high: Floats, k: int) -> Found:
         self.stats.queries += 1
         if k == 0:
-            return np.empty(0, np.int64), np.empty(0)
-        return self._checked(low, high, k) if self._residuals else self._find(low, high, k)
+            return NONE_FOUND
+        return self._checked(low, high, k) if self._residuals else self._search(low, high, k)
 
     def _checked(self, low: Floats, high: Floats, k: int) -> Found:
         ask = k + _SPARE
         while True:
-            ids, box_scores = self._find(low, high, ask)
+            ids, box_scores = self._search(low, high, ask)
             scores = box_scores.copy()
             for i, identity in enumerate(ids.tolist()):
                 residual = self._residuals.get(identity)
@@ -278,8 +261,7 @@ class TopKIndex(ABC):
         return one
 
     def _take(self, one: Catalogue) -> None:
-        if one.residues:  # before the row: what it is inserted into may depend on whether there are residues
-            self._residuals[int(one.ids[0])] = self._residual(one, 0, one.residues[0])
+        self._note_residues(one)  # before the row: what it is inserted into may depend on whether there are residues
         self._insert(one)
         self.stats.inserts += 1
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from topk.catalogue import Catalogue, Floats
-from topk.contract import Batch, Found, Match, TopKIndex
+from topk.contract import NONE_FOUND, Batch, Found, Match, TopKIndex
 from topk.kernels.heaps import best_first
 
 BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribute, a rebuild far more
@@ -26,8 +26,7 @@ BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribut
 
 def concatenated(parts: list[Catalogue]) -> Catalogue:
     """The rows of several catalogues, residues left to the matcher."""
-    names = ("ids", "lo", "hi", "scores", "weights", "mentioned")
-    columns: list[Any] = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    columns: list[Any] = [np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True)]
     return Catalogue(*columns)
 
 
@@ -52,7 +51,7 @@ class Run:
         """The k best live rows: ask for more while the dead take places."""
         ask = min(k + min(len(self.dead), k), len(self.index))
         while True:
-            ids, scores = self.index._find(low, high, ask)
+            ids, scores = self.index._search(low, high, ask)
             if not self.dead:
                 return ids, scores
             alive = np.array([id not in self.dead for id in ids.tolist()], dtype=np.bool_)
@@ -78,11 +77,9 @@ class LogStructured(TopKIndex):
         """`build` makes a static run, `fresh` an empty dynamic buffer."""
         super().__init__(catalogue, semantics)
         self.name = name  # type: ignore[misc]
-        self._build: Callable[[Catalogue], TopKIndex] = lambda part: self._counting(build(part))
-        self._fresh: Callable[[], TopKIndex] = lambda: self._counting(fresh())
-        self._buffer_size = buffer
+        self._build, self._fresh, self._buffer_size = build, fresh, buffer
         self._runs: list[Run] = []  # largest first
-        self._buffer = self._fresh()
+        self._buffer = self._counting(fresh())
         self._clean: TopKIndex | None = None  # the only run, if there is nothing else to ask
         if len(catalogue):
             self._start_run(replace(catalogue, residues={}))
@@ -106,18 +103,10 @@ class LogStructured(TopKIndex):
     def _combined(self, weights: Floats) -> float:
         return self._buffer._combined(weights)
 
-    @property
-    def runs(self) -> list[TopKIndex]:
-        """The static matchers, largest first."""
-        return [run.index for run in self._runs]
-
     def _start_run(self, catalogue: Catalogue) -> None:
-        self._runs.append(Run(self._build(catalogue)))
+        self._runs.append(Run(self._counting(self._build(catalogue))))
         self._runs.sort(key=lambda r: -len(r))
         self.stats.rebuilds += 1
-
-    def _answer(self, low: Floats, high: Floats, k: int) -> Found:
-        return super()._answer(low, high, k) if self._clean is None else self._clean._answer(low, high, k)
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
         return super().top(event, k) if self._clean is None else self._clean.top(event, k)
@@ -136,7 +125,7 @@ class LogStructured(TopKIndex):
             run = self._runs.pop()
             merged.append(run.live())
             size += len(run)
-        self._buffer = self._fresh()
+        self._buffer = self._counting(self._fresh())
         self._start_run(concatenated(merged))
         self._changed()
 
@@ -164,14 +153,12 @@ class LogStructured(TopKIndex):
         holder = self._buffer if id in self._buffer else self._run_of(id).index
         return holder._subscription(id)
 
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
-        if len(self._runs) == 1 and not len(self._buffer):
-            return self._runs[0].search(low, high, k)
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
         parts = [run.search(low, high, k) for run in self._runs]
         if len(self._buffer):
-            parts.append(self._buffer._find(low, high, min(k, len(self._buffer))))
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0)
+            parts.append(self._buffer._search(low, high, min(k, len(self._buffer))))
+        if len(parts) < 2:
+            return parts[0] if parts else NONE_FOUND
         ids, scores = best_first(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
         return ids[:k], scores[:k]
 

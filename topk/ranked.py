@@ -106,6 +106,6 @@ class RankedIndex(TopKIndex):
             self._batch(events[part], ids[part], scores[part], counts[part], work[w])
 
         in_threads(answer, list(range(len(edges) - 1)))
-        self.stats.entries += int(work[:, 0].sum())
-        self.stats.nodes += int(work[:, 1].sum())
+        entries, nodes = work.sum(axis=0).tolist()
+        self.stats.add(entries=entries, nodes=nodes)
         return Batch(ids, scores, counts)

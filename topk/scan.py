@@ -62,16 +62,12 @@ def block_relaxed(columns: Any, low: Any, high: Any, start: int, stop: int, mask
 
 @kernel
 def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool) -> Any:
-    """The k best, unsorted, as (ids, scores); k = 0 only counts. Third: the number of matches.
+    """The k best, unsorted, as (ids, scores).
 
     An event is a box from low to high; a point event has them equal. A predicate holds where it meets the box.
     """
-    ids = np.empty(k, np.int64)
-    scores = np.empty(k, np.float64)
-    mask = np.empty(BLOCK, np.uint8)
-    total = np.empty(BLOCK, np.float64)
-    size = 0
-    matches = 0
+    ids, scores, size = np.empty(k, np.int64), np.empty(k, np.float64), 0
+    mask, total = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.float64)
     for start in range(0, used, BLOCK):
         stop = min(start + BLOCK, used)
         if relaxed:
@@ -81,15 +77,14 @@ def scan_top(columns: Any, used: int, low: Any, high: Any, k: int, relaxed: bool
         hits = 0
         for i in range(stop - start):
             hits += mask[i]
-        matches += hits
-        if hits == 0 or k == 0:
+        if hits == 0:
             continue
         for i in range(stop - start):
             if mask[i]:
                 score = total[i] if relaxed else columns.scores[start + i]
                 if size < k or score >= scores[0]:
                     size = offer(scores, ids, size, score, columns.ids[start + i])
-    return ids[:size], scores[:size], matches
+    return ids[:size], scores[:size]
 
 
 class Scan(TopKIndex):
@@ -108,19 +103,9 @@ class Scan(TopKIndex):
     def __contains__(self, id: object) -> bool:
         return id in self._store.row_of
 
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
         self.stats.entries += self._store.used
-        relaxed = self.semantics == "relaxed"
-        ids, scores, _ = scan_top(self._store.columns, self._store.used, low, high, k, relaxed)
-        return best_first(ids, scores)
-
-    def count_matches(self, event: Any) -> int:
-        if self._residuals:
-            return super().count_matches(event)
-        self.stats.queries += 1
-        self.stats.entries += self._store.used
-        point, relaxed = self._event(event), self.semantics == "relaxed"
-        return int(scan_top(self._store.columns, self._store.used, point, point, 0, relaxed)[2])
+        return best_first(*scan_top(self._store.columns, self._store.used, low, high, k, self.semantics == "relaxed"))
 
     def _insert(self, one: Catalogue) -> None:
         self._store.add(one)

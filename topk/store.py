@@ -7,7 +7,7 @@ for the next `add` (stable, for indexes that refer to rows); a gap's box is empt
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ class Columns(NamedTuple):
     mentioned: NDArray[np.uint8]  # (d, capacity)
     scores: Floats  # (capacity,)
     ids: Ints
+
+
+_KINDS = ("f8", "f8", "f8", "u1", "f8", "i8")
+_BLANK = (np.inf, -np.inf, 0.0, 1, 0.0, -1)  # a row without a subscription
 
 
 class Store:
@@ -84,14 +88,8 @@ class Store:
 
     def select(self, rows: Ints) -> Catalogue:
         c = self.columns
-        return Catalogue(
-            c.ids[rows],
-            c.lo[:, rows].T.copy(),
-            c.hi[:, rows].T.copy(),
-            c.scores[rows],
-            c.weights[:, rows].T.copy(),
-            c.mentioned[:, rows].T.astype(np.bool_),
-        )
+        lo, hi, weights = (column[:, rows].T.copy() for column in (c.lo, c.hi, c.weights))
+        return Catalogue(c.ids[rows], lo, hi, c.scores[rows], weights, c.mentioned[:, rows].T.astype(np.bool_))
 
     def check(self) -> None:
         c = self.columns
@@ -111,26 +109,16 @@ class Store:
         self.columns = larger
 
     def _blank(self, row: int) -> None:
-        c = self.columns
-        c.lo[:, row], c.hi[:, row], c.mentioned[:, row] = np.inf, -np.inf, 1
-        c.weights[:, row], c.scores[row], c.ids[row] = 0.0, 0.0, -1
+        columns: tuple[Any, ...] = self.columns
+        for column, blank in zip(columns, _BLANK, strict=True):
+            column[..., row] = blank
 
 
 def _allocate(d: int, capacity: int) -> Columns:
-    return Columns(
-        np.full((d, capacity), np.inf),
-        np.full((d, capacity), -np.inf),
-        np.zeros((d, capacity)),
-        np.ones((d, capacity), dtype=np.uint8),
-        np.zeros(capacity),
-        np.full(capacity, -1, dtype=np.int64),
-    )
+    shapes: list[Any] = [(d, capacity)] * 4 + [(capacity,)] * 2
+    return Columns(*(np.full(shape, blank, kind) for shape, blank, kind in zip(shapes, _BLANK, _KINDS, strict=True)))
 
 
-def _write(columns: Columns, rows: slice, catalogue: Catalogue) -> None:
-    columns.lo[:, rows] = catalogue.lo.T
-    columns.hi[:, rows] = catalogue.hi.T
-    columns.weights[:, rows] = catalogue.weights.T
-    columns.mentioned[:, rows] = catalogue.mentioned.T
-    columns.scores[rows] = catalogue.scores
-    columns.ids[rows] = catalogue.ids
+def _write(columns: tuple[Any, ...], rows: slice, c: Catalogue) -> None:
+    for column, given in zip(columns, (c.lo, c.hi, c.weights, c.mentioned, c.scores, c.ids), strict=True):
+        column[..., rows] = given.T

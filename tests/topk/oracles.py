@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from coverlay import EARTH_RADIUS_KM
 from topk import Catalogue
 
 
-def holds(catalogue: Catalogue, row: int, attribute: int, value: float) -> bool:
-    """Does the row's predicate on a mentioned attribute hold? A missing value (NaN) fails."""
-    if math.isnan(value):
-        return False
-    excluded, allowed = catalogue.residues.get(row, ((), ()))
-    if any(a == attribute and value in values for a, values in excluded):
-        return False
-    if any(a == attribute and value not in values for a, values in allowed):
-        return False
-    return bool(catalogue.lo[row, attribute] <= value <= catalogue.hi[row, attribute])
-
-
 def top(catalogue: Catalogue, event: Sequence[float], k: int | None, semantics: str) -> list[tuple[int, float]]:
-    """Every row, one predicate at a time, then a full sort."""
-    return _best(catalogue, lambda row, j: holds(catalogue, row, j, float(event[j])), k, semantics)
+    return overlapping(catalogue, event, event, k, semantics)
 
 
 def overlapping(
     catalogue: Catalogue, lo: Sequence[float], hi: Sequence[float], k: int | None, semantics: str = "exact"
 ) -> list[tuple[int, float]]:
-    """The same for an event that is a box."""
-    return _best(catalogue, lambda row, j: meets(catalogue, row, j, float(lo[j]), float(hi[j])), k, semantics)
-
-
-def _best(
-    catalogue: Catalogue, test: Callable[[int, int], bool], k: int | None, semantics: str
-) -> list[tuple[int, float]]:
+    """Every row, one predicate at a time, then a full sort."""
     answers = []
     for row in range(len(catalogue)):
         named = [j for j in range(catalogue.dimensions) if catalogue.mentioned[row, j]]
-        held = [j for j in named if test(row, j)]
+        held = [j for j in named if meets(catalogue, row, j, float(lo[j]), float(hi[j]))]
         if semantics == "exact" and held == named:
             answers.append((int(catalogue.ids[row]), float(catalogue.scores[row])))
         if semantics == "relaxed" and held:
@@ -62,11 +43,6 @@ def meets(catalogue: Catalogue, row: int, attribute: int, low: float, high: floa
     if any(a == attribute and not any(low <= v <= high for v in values) for a, values in allowed):
         return False
     return bool(catalogue.lo[row, attribute] <= high and low <= catalogue.hi[row, attribute])
-
-
-def stabbed(lo: Sequence[float], hi: Sequence[float], value: float) -> list[int]:
-    """Positions of the closed intervals that contain the value."""
-    return [i for i in range(len(lo)) if lo[i] <= value <= hi[i]]
 
 
 def constraint_edges(intervals: Sequence[tuple[float, float]]) -> set[tuple[int, int]]:

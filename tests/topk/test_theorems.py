@@ -220,20 +220,8 @@ def test_events_that_are_no_integers_need_less() -> None:
         assert probes[1] < probes[0], cls.name
 
 
-LISTED = [
-    "sci",
-    "sci-bc",
-    "sci-bv",
-    "sci-bv-dt",
-    "lci",
-    "lci-bc",
-    "lci-bv",
-    "lci-bv-dt",
-    "dlist",
-    "is-list",
-    "ibs-tree",
-]
 MARKED = ("is-list", "ibs-tree")
+LISTED = [*(cls.name for cls in CONSTRUCTS), "dlist", *MARKED]
 
 
 @pytest.mark.parametrize("name", LISTED)

@@ -146,7 +146,7 @@ def test_log_structured_rebuilds_are_logarithmic() -> None:
     for i in range(512):
         index.add(i, [float(i % 37)], [float(i % 37 + 5)], float(i % 11))
     assert index.stats.rebuilds == 512 / 8
-    sizes = [len(run) for run in index.runs]  # type: ignore[attr-defined]
+    sizes = [len(run) for run in index._runs]  # type: ignore[attr-defined]
     assert sum(sizes) == 512
     assert all(2 * small <= large for large, small in itertools.pairwise(sizes)) or len(sizes) == 1
 

@@ -122,34 +122,25 @@ class Canopy(RankedIndex):
         if not 0 < wanted <= self._depth or value != value or self._residuals:
             return super().top(point, k)
         answer, compared = query.pairs(self._buffer, value, wanted)
-        stats = self.stats
-        stats.queries += 1
-        stats.nodes += 1
-        stats.entries += compared
+        self.stats.queries += 1
+        self.stats.nodes += 1
+        self.stats.entries += compared
         return answer
 
-    def _search(self, event: Floats, k: int) -> Found:
-        value = float(event[0])
-        if value != value:
-            return self._without(k)
-        ranks = np.empty(k + 1, np.int64)
-        found, compared = query.stab(query.unpack(self._buffer), self._depth, value, k, ranks)
-        return self._deep(k)._search(event, k) if found < 0 else self._found(ranks[:found], compared, 1)
-
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
         if np.isnan(low[0]):
-            return self._without(k)
-        ranks = np.empty(k, np.int64)
-        found, compared, cells = query.meet(self._buffer, float(low[0]), float(high[0]), ranks)
-        return self._deep(k)._search_range(low, high, k) if found < 0 else self._found(ranks[:found], compared, cells)
-
-    def _without(self, k: int) -> Found:
-        return self._silent[0][:k], self._silent[1][:k]
-
-    def _found(self, ranks: Ints, compared: int, cells: int) -> Found:
-        self.stats.entries += compared
-        self.stats.nodes += cells
-        best = query.unpack(self._buffer)[1][ranks]
+            return self._silent[0][:k], self._silent[1][:k]
+        views = query.unpack(self._buffer)
+        if low is high:
+            ranks, cells = np.empty(k + 1, np.int64), 1
+            found, compared = query.stab(views, self._depth, float(low[0]), k, ranks)
+        else:
+            ranks = np.empty(k, np.int64)
+            found, compared, cells = query.meet(self._buffer, float(low[0]), float(high[0]), ranks)
+        if found < 0:
+            return self._deep(k)._search(low, high, k)
+        self.stats.add(entries=compared, nodes=cells)
+        best = views[1][ranks[:found]]
         return best.view(np.int64)[:, query.ID], best[:, query.SCORE]
 
     def _deep(self, k: int) -> Canopy:

@@ -23,6 +23,16 @@ def count_bits(word: Any) -> Any:
 
 
 @kernel(inner=True)
+def bit_length(number: int) -> int:
+    """As Python's, for number ≥ 0: the least n with number < 2ⁿ; so of number − 1 the least with number ≤ 2ⁿ."""
+    found = 0
+    while number > 0:
+        found += 1
+        number >>= 1
+    return found
+
+
+@kernel(inner=True)
 def lowest_bit(word: Any) -> Any:
     """The position of the lowest set bit: the bits below it, counted. The word must not be 0."""
     return np.int64(count_bits((word & (~word + ONE)) - ONE))

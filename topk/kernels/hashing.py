@@ -31,7 +31,7 @@ def _slot(key: int, size: int) -> Any:
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
 
 
-@kernel(inner=True)
+@kernel
 def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
     """What is filed under the owner and attribute, −1 if nothing is."""
     key = _key(owner, attribute)
@@ -73,6 +73,13 @@ def _refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
         if old_keys[i] >= 0:
             count += put(keys, values, old_keys[i] >> 24, old_keys[i] & 0xFFFFFF, old_values[i])
     return count
+
+
+def numbered(owners: Any, attributes: Any, size: int) -> tuple[Any, Any, int]:
+    """A table that has 0, 1, … under these owners and attributes; third, how many slots are used."""
+    fresh = emptied(size)
+    keys = (owners.astype(np.int64) << 24) | attributes
+    return *fresh, _refill(*fresh, keys, np.arange(len(keys)))
 
 
 def with_slots(keys: Any, values: Any, used: int, entries: int, extra: int) -> tuple[Any, Any, int]:

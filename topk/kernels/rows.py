@@ -1,4 +1,4 @@
-"""Arrays by rows: copies in kernels, and arrays that grow."""
+"""Arrays by rows: copies in kernels, rows that are used again, and arrays that grow."""
 
 from __future__ import annotations
 
@@ -65,6 +65,45 @@ def ascending(values: Any, sign: float) -> Any:
             order[at] = own
         gap //= 3
     return order
+
+
+# ---- places that are used again: each free one links to the next --------------------------------------------
+
+
+@kernel(inner=True)
+def take(meta: Any, free: int, used: int, links: Any, count: int) -> int:
+    """The first of `count` places that nobody uses: meta[free] if there is one (−1: none), else behind meta[used]."""
+    place = meta[free]
+    if place >= 0:
+        meta[free] = links[place]
+    else:
+        place = meta[used]
+        meta[used] += count
+    return place
+
+
+@kernel(inner=True)
+def give(meta: Any, free: int, links: Any, place: int) -> None:
+    """Put a place before the other free ones."""
+    links[place] = meta[free]
+    meta[free] = place
+
+
+@kernel(inner=True)
+def unchain(first: Any, of: int, links: Any, item: int) -> None:
+    """Take an item out of the chain that begins at first[of]."""
+    if first[of] == item:
+        first[of] = links[item]
+        return
+    before = first[of]
+    while links[before] != item:
+        before = links[before]
+    links[before] = links[item]
+
+
+def runs(starts: Any, sizes: Any) -> Any:
+    """The places of runs of elements, one run after the other."""
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The implicit segment tree: leaf i of n is node n + i, the parent of node v is v // 2."""
+"""The implicit segment tree: leaf i of n is node n + i, the parent of node v is v // 2. And the cell of a value."""
 
 from __future__ import annotations
 
@@ -26,3 +26,15 @@ def maximal_nodes(left: int, right: int, nodes: Any) -> int:
         left >>= 1
         right >>= 1
     return found
+
+
+@kernel(inner=True)
+def cuts_below(cuts: Any, first: int, low: int, high: int, value: float) -> int:
+    """How many of the cuts from `first` on are ≤ value: from `low` to `high`. Equal values have equal cells."""
+    while low < high:
+        middle = (low + high) >> 1
+        if cuts[first + middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -17,7 +17,6 @@ _POOL = ThreadPoolExecutor(WORKERS, thread_name_prefix="topk")
 _WORTH_IT = 1 << 16  # things to do below which threads cost more than they save
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 def in_threads(task: Callable[[T], object], parts: Sequence[T], things: float = inf) -> None:
@@ -42,8 +41,3 @@ def parts(count: int, things: int) -> list[NDArray[np.int64]]:
 def in_parts(kernel: Callable[..., object], count: int, *columns: Any) -> None:
     """Run a kernel on equal slices of the columns, all of length `count`, on all cores."""
     in_threads(lambda part: kernel(*(column[part[0] : part[1]] for column in columns)), parts(count, count))
-
-
-def results(task: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-    """What the task returns for each part, in order."""
-    return list(_POOL.map(task, parts))

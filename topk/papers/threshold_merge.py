@@ -19,16 +19,17 @@ Ours works for sparse subscriptions and incomplete events, which the paper leave
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from coverlay import CoverlayError, unknown_name
 from topk.catalogue import Catalogue, Floats, Ints
-from topk.contract import Found, Stats, TopKIndex
+from topk.contract import NONE_FOUND, Found, TopKIndex
 from topk.kernels.heaps import best_first, offer
-from topk.papers.interval.contract import COUNTERS, Cursor, Entries, IntervalIndex
+from topk.papers.interval.contract import COUNTERS, Entries, IntervalIndex
 from topk.papers.threshold_rounds import absorb, threshold_rounds, within
 from topk.store import Store
 
@@ -111,11 +112,11 @@ class StreamIndex(TopKIndex):
 
     # ---- exact ------------------------------------------------------------------------------------------
 
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
         before = self._work()
         found = self._exact(low, high, k) if self.semantics == "exact" else self._relaxed(low, high, k)
         nodes, compared, queued, probed = (self._work() - before).tolist()
-        self.stats += Stats(nodes=nodes, entries=compared, comparisons=compared, queued=queued, probes=probed)
+        self.stats.add(nodes=nodes, entries=compared, comparisons=compared, queued=queued, probes=probed)
         return found
 
     def _work(self) -> Ints:
@@ -128,10 +129,10 @@ class StreamIndex(TopKIndex):
             everywhere = len(index) == len(self)
             if np.isnan(low[j]) or len(index) == 0:
                 if everywhere and len(index):
-                    return np.empty(0, np.int64), np.empty(0)
+                    return NONE_FOUND
                 continue
             cursors[j] = index.overlapping(low[j], high[j])
-            last[j] = (np.inf, -1)
+            last[j] = (-np.inf, -1)  # of its last result: −score, id
             if everywhere:
                 mandatory.add(j)
         free = self._matching_all()[:k]
@@ -140,33 +141,28 @@ class StreamIndex(TopKIndex):
         blocks: list[Ints] = []
         width = dict.fromkeys(cursors, max(k, _FIRST_BLOCK))
         while cursors:
-            j = max(cursors, key=lambda a: (last[a][0], -last[a][1]))
+            j = min(cursors, key=lambda a: last[a])
             block = cursors[j].fetch(width[j])
             self.stats.getnexts += len(block)
             size = absorb(block, self._counts, self._needs, self._hits, size)
             blocks.append(block)
             if len(block):
-                last[j] = (float(c.scores[block[-1]]), int(c.ids[block[-1]]))
+                last[j] = (-float(c.scores[block[-1]]), int(c.ids[block[-1]]))
             if len(block) < width[j]:
                 del cursors[j]
-                if j in mandatory and self._passed(last[j], cursors, last):
-                    break
+                if j in mandatory and all(last[a] >= last[j] for a in cursors):
+                    break  # all others have passed the end of one that is in every match
             else:
                 width[j] = min(2 * width[j], _LARGEST_BLOCK)
             if cursors and size >= k:
-                horizon = max((last[a] for a in cursors), key=lambda key: (key[0], -key[1]))
-                if within(self._hits[:size], c.scores, c.ids, *horizon) >= k:
+                score, id = min(last[a] for a in cursors)  # the horizon
+                if within(self._hits[:size], c.scores, c.ids, -score, id) >= k:
                     break
         hits = self._hits[:size].copy()
         for block in blocks:
             self._counts[block] = 0
         ids, scores = best_first(c.ids[hits], c.scores[hits])
         return ids[:k], scores[:k]
-
-    @staticmethod
-    def _passed(end: tuple[float, int], cursors: Mapping[int, Cursor], last: Mapping[int, Any]) -> bool:
-        """Have all other iterators passed the end of a mandatory one? Then nothing further can match."""
-        return all((-last[a][0], last[a][1]) >= (-end[0], end[1]) for a in cursors)
 
     def _matching_all(self) -> Ints:
         if self._everything is None:
@@ -180,7 +176,9 @@ class StreamIndex(TopKIndex):
     def _relaxed(self, low: Floats, high: Floats, k: int) -> Found:
         attributes = [j for j, ix in sorted(self._indexes.items()) if len(ix) and not np.isnan(low[j])]
         cursors = [self._indexes[j].overlapping(low[j], high[j]) for j in attributes]
-        take = self._python_rounds if callable(self._combine) else self._kernel_rounds
+        take: Callable[..., tuple[int, bool]] = partial(threshold_rounds, self._triples, self._combine == "max")
+        if callable(self._combine):
+            take = self._python_rounds
         best_scores, best_ids, counts = np.empty(k), np.empty(k, np.int64), np.zeros(2, np.int64)
         state = (np.array(attributes, np.int64), self._seen, self._store.columns.ids, best_scores, best_ids, counts)
         buffers = np.empty((len(cursors), 0), np.int64)
@@ -208,16 +206,10 @@ class StreamIndex(TopKIndex):
         self.stats.comparisons += offered * self.dimensions
         return best_first(best_ids[:size], best_scores[:size])
 
-    def _kernel_rounds(
-        self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], state: Any
-    ) -> tuple[int, bool]:
-        largest = self._combine == "max"
-        return threshold_rounds(buffers, lengths, begin, stop, self._triples, box, largest, state)
-
     def _python_rounds(
         self, buffers: Ints, lengths: Ints, begin: int, stop: int, box: tuple[Floats, Floats], state: Any
     ) -> tuple[int, bool]:
-        """The same for a combination that is a Python function of all attributes' weights."""
+        """As `threshold_rounds`, for a combination that is a Python function of all attributes' weights."""
         attributes, seen, ids, best_scores, best_ids, counts = state  # counts: candidates kept, candidates offered
         low, high = box
         for p in range(begin, stop):

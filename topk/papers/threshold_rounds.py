@@ -32,7 +32,7 @@ def within(hits: Any, scores: Any, ids: Any, score: float, id: int) -> int:
 
 @kernel
 def threshold_rounds(
-    buffers: Any, lengths: Any, begin: int, stop: int, rows: Any, box: Any, largest: bool, state: Any
+    rows: Any, largest: bool, buffers: Any, lengths: Any, begin: int, stop: int, box: Any, state: Any
 ) -> Any:
     """Rounds begin … stop−1 of the Threshold Algorithm over the columns of `buffers`.
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, quoted
 from topk.catalogue import numbers
+from topk.kernels.rows import runs
 from topk.places.distance import DEGREES, checked_metric, extent, furthest
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
 from topk.sparse.event import Event
@@ -85,16 +86,10 @@ def reordered(catalogue: PlacedCatalogue, order: Ints) -> PlacedCatalogue:
     """The same subscriptions in another order."""
     e = catalogue.expressions
     sizes = np.diff(e.offsets)[order]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    at = np.repeat(e.offsets[order] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    exceptions = {}
-    if e.exceptions:
-        where = np.empty(len(order), np.int64)
-        where[order] = np.arange(len(order))
-        exceptions = {int(where[row]): found for row, found in e.exceptions.items()}
-    expressions = SparseCatalogue(
-        e.dimensions, e.ids[order], offsets, e.attributes[at], e.lo[at], e.hi[at], e.weights[at], exceptions
-    )
+    at = runs(e.offsets[order], sizes)
+    exceptions = {i: e.exceptions[row] for i, row in enumerate(order.tolist()) if row in e.exceptions}
+    columns = (np.append(0, np.cumsum(sizes)), e.attributes[at], e.lo[at], e.hi[at], e.weights[at])
+    expressions = SparseCatalogue(e.dimensions, e.ids[order], *columns, exceptions)
     return replace(catalogue, expressions=expressions, places=catalogue.places[order], alpha=catalogue.alpha[order])
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from coverlay import kernel, unknown_name
-from topk.contract import Batch, Found, Match
+from topk.contract import NONE_FOUND, Batch, Found, Match, new_id, pairs
 from topk.kernels.heaps import best_first
 from topk.kernels.rows import fitted
 from topk.places.catalogue import NOWHERE, PlacedCatalogue, PlacedEvent, from_located
@@ -66,39 +66,23 @@ def arrays_of(placed: Placed) -> Any:
 
 
 @kernel(inline="always")
-def text_similarity(rows: Rows, row: int, event: Any, need: int) -> float:
-    """ψ_t (Eq. 2 and 3): the weights of the predicates that hold, exceptions included, in attribute order."""
-    total, held = 0.0, 0
-    begin = rows.start[row]
-    for p in range(begin, begin + rows.length[row]):
-        a = rows.attribute[p]
-        if rows.lo[p] <= event[1, a] and event[0, a] <= rows.hi[p]:
-            if rows.odd[row] >= 0 and not exceptions_on(rows, row, a, event):
-                continue
-            total += rows.weight[p]
-            held += 1
-    if need != NOTHING and not (held == rows.length[row] if need == ALL else held > 0):
-        total = NOT_ELIGIBLE
-    return total
-
-
-@kernel(inline="always")
 def similarity(
     placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
     row: int, event: Any, ask: Ask,
 ) -> Any:  # fmt: skip
-    """ψ (Eq. 1), or NOT_ELIGIBLE; arrays by name, as from `arrays_of`: handing over a tuple counts references."""
-    if odd[row] >= 0:
-        total = text_similarity(placed.rows, row, event, ask.need)
-        eligible = total != NOT_ELIGIBLE
-    else:
-        total, held = 0.0, 0
-        for p in range(start[row], start[row] + length[row]):
-            a = attribute[p]
-            if lo[p] <= event[1, a] and event[0, a] <= hi[p]:
-                total += weight[p]
-                held += 1
-        eligible = ask.need == NOTHING or (held == length[row] if ask.need == ALL else held > 0)
+    """ψ (Eq. 1 to 3), or NOT_ELIGIBLE: the weights of the predicates that hold in attribute order, and nearness.
+
+    Arrays by name, as from `arrays_of`: handing over a tuple counts references.
+    """
+    total, held = 0.0, 0
+    for p in range(start[row], start[row] + length[row]):
+        a = attribute[p]
+        if lo[p] <= event[1, a] and event[0, a] <= hi[p]:
+            if odd[row] >= 0 and not exceptions_on(placed.rows, row, a, event):
+                continue
+            total += weight[p]
+            held += 1
+    eligible = ask.need == NOTHING or (held == length[row] if ask.need == ALL else held > 0)
     alpha = place[row, 2]
     return (1.0 - alpha) * total + alpha * row_nearness(place, row, ask) if eligible else NOT_ELIGIBLE
 
@@ -170,9 +154,9 @@ class PlacedIndex(StoredIndex[Scratch]):
     def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
         """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
         self._store.refresh()
-        ids, scores = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
+        found = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
         self._account(1)
-        return list(zip(ids.tolist(), scores.tolist(), strict=True))
+        return pairs(found)
 
     def top_many(self, events: Sequence[PlacedEvent], k: int | None) -> Batch:
         """`top` for each event, on all cores."""
@@ -180,22 +164,16 @@ class PlacedIndex(StoredIndex[Scratch]):
         for event in events:
             PlacedEvent.checked(event, self.dimensions)
         self._store.refresh()
-        answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(events)
-
-        def task(i: int, scratch: Scratch) -> None:
-            answers[i] = self._answer(events[i], wanted, scratch)
-
-        self._for_each(len(events), task)
-        return Batch.of(answers)
+        return self._batch(len(events), lambda i, scratch: self._answer(events[i], wanted, scratch))
 
     def _answer(self, event: PlacedEvent, k: int, scratch: Scratch) -> Found:
         if k == 0:
-            return np.empty(0, np.int64), np.empty(0)
+            return NONE_FOUND
         ask = ask_for(event.place, self.max_distance, self.metric, self._need)
         return best_first(*self._search(columns_of(event.event), ask, k, scratch))
 
     def add(self, id: int, expression: Sequence[tuple[Any, ...]], place: tuple[float, float], alpha: float) -> None:
-        given, ids = [(expression, place, alpha)], [self._fresh(id)]
+        given, ids = [(expression, place, alpha)], [new_id(id, self)]
         far, metric = self.max_distance, self.metric
         self.add_one(from_located(given, dimensions=self.dimensions, ids=ids, max_distance=far, metric=metric))
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.bits import bit_length
 from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
-from topk.kernels.rows import ascending, copy, fitted, with_room
+from topk.kernels.rows import ascending, copy, fitted, give, take, unchain, with_room
 from topk.sparse.catalogue import Floats, Int32s, Ints
 
 # Columns of Forest.group
@@ -42,31 +43,18 @@ def empty_forest() -> Forest:
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_GROUP] = -1
     meta[FREE_ROOM:] = -1
-    return Forest(
-        np.zeros((64, 6), np.int32),
-        np.zeros((64, 3)),
-        np.zeros((256, 5)),
-        np.zeros(256, np.int32),
-        np.full(16, -1, np.int64),
-        *emptied(256, np.int32),
-        meta,
-    )
+    groups, entries = (np.zeros((64, 6), np.int32), np.zeros((64, 3))), (np.zeros((256, 5)), np.zeros(256, np.int32))
+    return Forest(*groups, *entries, np.full(16, -1, np.int64), *emptied(256, np.int32), meta)
 
 
 def grown_forest(f: Forest, nodes: int, groups: int, entries: int) -> Forest:
     """The same with room for `groups` and `entries` more, and for `nodes` nodes in all."""
-
     g, e = int(f.meta[GROUPS]), int(f.meta[ENTRIES])
-    f = f._replace(
-        group=with_room(f.group, g, groups),
-        summary=with_room(f.summary, g, groups),
-        entry=with_room(f.entry, e, entries),
-        child=with_room(f.child, e, entries),
-    )
-    if nodes > len(f.first):
-        f = f._replace(first=fitted(f.first, nodes, -1))
+    group, summary = (with_room(column, g, groups) for column in (f.group, f.summary))
+    entry, child = (with_room(column, e, entries) for column in (f.entry, f.child))
+    first = fitted(f.first, nodes, -1) if nodes > len(f.first) else f.first
     keys, values, f.meta[HASHED] = with_slots(f.keys, f.values, int(f.meta[HASHED]), g, groups)
-    return f._replace(keys=keys, values=values)
+    return Forest(group, summary, entry, child, first, keys, values, f.meta)
 
 
 @kernel(inner=True)
@@ -85,12 +73,7 @@ def find_group(f: Forest, node: int, attribute: int) -> int:
 
 @kernel(inner=True)
 def _new_group(f: Forest, node: int, attribute: int) -> int:
-    g = f.meta[FREE_GROUP]
-    if g >= 0:
-        f.meta[FREE_GROUP] = f.group[g, NEXT]
-    else:
-        g = f.meta[GROUPS]
-        f.meta[GROUPS] += 1
+    g = take(f.meta, FREE_GROUP, GROUPS, f.group[:, NEXT], 1)
     f.group[g, COUNT] = f.group[g, ROOM] = 0
     f.group[g, NODE], f.group[g, ATTRIBUTE] = node, attribute
     f.group[g, NEXT] = f.first[node]
@@ -103,63 +86,42 @@ def _new_group(f: Forest, node: int, attribute: int) -> int:
 def _give_room(f: Forest, g: int) -> None:
     room = f.group[g, ROOM]
     if room:
-        size = 0
-        while (1 << size) < room:
-            size += 1
-        f.child[f.group[g, START]] = f.meta[FREE_ROOM + size]
-        f.meta[FREE_ROOM + size] = f.group[g, START]
+        give(f.meta, FREE_ROOM + bit_length(room - 1), f.child, f.group[g, START])
     f.group[g, ROOM] = 0
 
 
 @kernel(inner=True)
-def _free_group(f: Forest, g: int) -> None:
+def free_group(f: Forest, g: int) -> None:
     node = f.group[g, NODE]
-    if f.first[node] == g:
-        f.first[node] = f.group[g, NEXT]
-    else:
-        before = f.first[node]
-        while f.group[before, NEXT] != g:
-            before = f.group[before, NEXT]
-        f.group[before, NEXT] = f.group[g, NEXT]
+    unchain(f.first, node, f.group[:, NEXT], g)
     drop(f.keys, node, f.group[g, ATTRIBUTE])
     _give_room(f, g)
     f.group[g, NODE] = -1
-    f.group[g, NEXT] = f.meta[FREE_GROUP]
-    f.meta[FREE_GROUP] = g
+    give(f.meta, FREE_GROUP, f.group[:, NEXT], g)
 
 
 @kernel(inner=True)
 def _augment(f: Forest, begin: int, end: int) -> None:
     """Largest high end and weight below each position of the implicit tree over [begin, end), children first."""
-    if end - begin == 1:
-        f.entry[begin, MOST_HI], f.entry[begin, MOST_WEIGHT] = f.entry[begin, HI], f.entry[begin, WEIGHT]
-        return
-    # Depth-first over halves with an explicit stack: post-order by visiting each range twice.
-    stack = np.empty((64, 3), np.int64)
-    depth = 1
-    stack[0, 0], stack[0, 1], stack[0, 2] = begin, end, 0
-    while depth:
-        left, right, again = stack[depth - 1]
+    parts, found = np.empty((end - begin, 2), np.int64), 1
+    parts[0, 0], parts[0, 1] = begin, end
+    for i in range(len(parts)):  # every position is the middle of one part; halves come behind what they are halves of
+        left, right = parts[i]
         middle = (left + right) >> 1
-        if left >= right:
-            depth -= 1
-        elif not again:
-            stack[depth - 1, 2] = 1
-            stack[depth, 0], stack[depth, 1], stack[depth, 2] = left, middle, 0
-            stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = middle + 1, right, 0
-            depth += 2
-        else:
-            depth -= 1
-            most_hi, most_weight = f.entry[middle, HI], f.entry[middle, WEIGHT]
-            if left < middle:
-                below = (left + middle) >> 1
+        for low, high in ((left, middle), (middle + 1, right)):
+            if low < high:
+                parts[found, 0], parts[found, 1] = low, high
+                found += 1
+    for i in range(len(parts) - 1, -1, -1):
+        left, right = parts[i]
+        middle = (left + right) >> 1
+        most_hi, most_weight = f.entry[middle, HI], f.entry[middle, WEIGHT]
+        for low, high in ((left, middle), (middle + 1, right)):
+            if low < high:
+                below = (low + high) >> 1
                 most_hi = max(most_hi, f.entry[below, MOST_HI])
                 most_weight = max(most_weight, f.entry[below, MOST_WEIGHT])
-            if middle + 1 < right:
-                below = (middle + 1 + right) >> 1
-                most_hi = max(most_hi, f.entry[below, MOST_HI])
-                most_weight = max(most_weight, f.entry[below, MOST_WEIGHT])
-            f.entry[middle, MOST_HI], f.entry[middle, MOST_WEIGHT] = most_hi, most_weight
+        f.entry[middle, MOST_HI], f.entry[middle, MOST_WEIGHT] = most_hi, most_weight
 
 
 @kernel(inner=True)
@@ -208,13 +170,7 @@ def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: f
 @kernel(inner=True)
 def _take_room(f: Forest, size: int) -> int:
     """The start of 2 ** size entries that nobody uses."""
-    start = f.meta[FREE_ROOM + size]
-    if start >= 0:
-        f.meta[FREE_ROOM + size] = f.child[start]
-    else:
-        start = f.meta[ENTRIES]
-        f.meta[ENTRIES] += 1 << size
-    return start
+    return take(f.meta, FREE_ROOM + size, ENTRIES, f.child, 1 << size)
 
 
 @kernel(inner=True)
@@ -229,11 +185,10 @@ def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -
     order = ascending(place, 1.0)
     begin = 0
     while begin < len(order):
-        own, end, size = attribute[order[begin]], begin, 0
+        own, end = attribute[order[begin]], begin
         while end < len(order) and attribute[order[end]] == own:
             end += 1
-        while (1 << size) < end - begin:
-            size += 1
+        size = bit_length(end - begin - 1)
         g = _new_group(f, node, own)
         start = _take_room(f, size)
         f.group[g, START], f.group[g, ROOM], f.group[g, COUNT] = start, 1 << size, end - begin
@@ -248,9 +203,7 @@ def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -
 @kernel(inner=True)
 def _widen(f: Forest, g: int) -> None:
     fields = f.group[g]
-    size = 0
-    while (1 << size) <= fields[ROOM]:
-        size += 1
+    size = bit_length(np.int64(fields[ROOM]))
     start = _take_room(f, size)
     for i in range(fields[COUNT]):
         copy(f.entry[fields[START] + i], f.entry[start + i])
@@ -273,7 +226,7 @@ def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
         f.child[i] = f.child[i + 1]
     f.group[g, COUNT] -= 1
     if f.group[g, COUNT] == 0:
-        _free_group(f, g)
+        free_group(f, g)
         return -1
     _summarise(f, g)
     return g
@@ -282,7 +235,7 @@ def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
 @kernel(inner=True)
 def clear_node(f: Forest, node: int) -> None:
     while f.first[node] >= 0:
-        _free_group(f, f.first[node])
+        free_group(f, f.first[node])
 
 
 def check_forest(f: Forest) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.rows import copy
+from topk.kernels.rows import copy, give, take
 from topk.places.contract import Ask, Placed, nearness
 from topk.places.forest import ATTRIBUTE, HI, LO, NEXT, WEIGHT, Forest, drop_child, fill_groups, find_group, set_child
 from topk.sparse.catalogue import Floats, Ints
@@ -51,12 +51,7 @@ def box_nearness(r: Any, ask: Ask) -> Any:
 
 @kernel(inner=True)
 def new_node(t: RTree, parent: int, leaf: int) -> int:
-    n = t.meta[FREE]
-    if n >= 0:
-        t.meta[FREE] = t.node[n, PARENT]
-    else:
-        n = t.meta[USED]
-        t.meta[USED] += 1
+    n = take(t.meta, FREE, USED, t.node[:, PARENT], 1)
     t.node[n, PARENT], t.node[n, SIZE], t.node[n, LEAF] = parent, 0, leaf
     return n
 
@@ -64,8 +59,7 @@ def new_node(t: RTree, parent: int, leaf: int) -> int:
 @kernel(inner=True)
 def free_node(t: RTree, n: int) -> None:
     t.node[n, SIZE] = -1
-    t.node[n, PARENT] = t.meta[FREE]
-    t.meta[FREE] = n
+    give(t.meta, FREE, t.node[:, PARENT], n)
 
 
 @kernel(inner=True)

@@ -144,7 +144,7 @@ class RTreeIndex(PlacedIndex):
         again = np.empty(FAN + 1, np.int64)
         count = remove(self._tree, self.placed, row, self.token or None, again)
         for other in again[:count].tolist():
-            self._insert(other)
+            RTreeIndex._insert(self, other)  # only into the tree: for subclasses it is not new
 
     @property
     def overhead(self) -> int:

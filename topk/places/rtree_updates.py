@@ -16,7 +16,7 @@ import numpy as np
 from coverlay import kernel
 from topk.kernels.rows import ascending, copy, ints
 from topk.places.contract import Placed
-from topk.places.forest import ATTRIBUTE, COUNT, clear_node, drop_child
+from topk.places.forest import ATTRIBUTE, clear_node, drop_child, free_group
 from topk.places.rtree import (
     ALPHA,
     AXES,
@@ -205,9 +205,7 @@ def dissolve(t: RTree, n: int, token: Any) -> int:
         if token is not None:
             while t.forest.first[n] >= 0:
                 attribute = t.forest.group[t.forest.first[n], ATTRIBUTE]
-                g = t.forest.first[n]
-                for i in range(t.forest.group[g, COUNT] - 1, -1, -1):
-                    drop_child(t.forest, n, attribute, t.forest.child[t.forest.group[g, 0] + i])
+                free_group(t.forest, t.forest.first[n])
                 lift(t, n, attribute)
         detach(t, up, n)
         free_node(t, n)

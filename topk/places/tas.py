@@ -19,7 +19,7 @@ import numpy as np
 from coverlay import kernel
 from topk.contract import Found
 from topk.kernels.heaps import offer, pop, push
-from topk.kernels.segments import MOST, maximal_nodes
+from topk.kernels.segments import MOST, cuts_below, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, row_nearness, similarity
 from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, box_nearness
@@ -45,15 +45,7 @@ class Cells(NamedTuple):
 
 @kernel(inner=True)
 def cell_of(cells: Cells, a: int, value: float) -> int:
-    low, high = 0, cells.number[a] - 1
-    first = cells.first[a]
-    while low < high:
-        middle = (low + high) >> 1
-        if cells.cuts[first + middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return cuts_below(cells.cuts, cells.first[a], 0, cells.number[a] - 1, value)
 
 
 @kernel
@@ -223,20 +215,14 @@ class ThresholdScored(RTreeIndex):
         return found
 
     def _insert(self, row: int) -> None:
-        known = self._tree.home[row] >= 0 if row < len(self._tree.home) else False
         super()._insert(row)
-        if not known and not self._moving:
-            for node, gain in self._entries(row):
-                self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
-
-    _moving = False  # whether a row is only changing its leaf
+        for node, gain in self._entries(row):
+            self._lists.insert(node, np.array([(gain, row)], PLAIN_ENTRY).view(np.recarray))
 
     def _delete(self, row: int) -> None:
         for node, _ in self._entries(row):
             self._lists.delete(node, row)
-        self._moving = True
         super()._delete(row)
-        self._moving = False
 
     def _search(self, columns: Any, ask: Ask, k: int, scratch: Scratch) -> Found:
         space = scratch.with_marks(len(self._store.rows.ids))

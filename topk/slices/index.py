@@ -33,7 +33,7 @@ from coverlay import kernel
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.contract import Found
 from topk.kernels.bits import ONE, ZERO, count_bits
-from topk.kernels.heaps import best_first
+from topk.kernels.heaps import in_order
 from topk.kernels.threads import in_threads
 from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
@@ -48,11 +48,8 @@ _GROUP = 8  # blocks built together: one cache line of a slice
 @kernel
 def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> None:
     """Fill the slices of one attribute from each rank's first and last cell, eight blocks at a time."""
-    n = len(cells)
-    missing = slices.shape[0] - 1
-    blocks = slices.shape[1]
-    begin = np.zeros((missing + 1, _GROUP), np.uint64)
-    end = np.zeros((missing + 1, _GROUP), np.uint64)
+    n, missing, blocks = len(cells), slices.shape[0] - 1, slices.shape[1]
+    begin, end = np.zeros((missing + 1, _GROUP), np.uint64), np.zeros((missing + 1, _GROUP), np.uint64)
     current = np.zeros(_GROUP, np.uint64)
     for group in range(0, blocks, _GROUP):
         size = min(_GROUP, blocks - group)
@@ -60,8 +57,7 @@ def _slice(cells: Any, named: Any, exact: bool, slices: Any, mentions: Any) -> N
         end[:] = 0
         current[:] = 0
         for b in range(size):
-            mentioned = ZERO
-            present = ZERO
+            mentioned, present = ZERO, ZERO
             base = (group + b) * 64
             for i in range(min(64, n - base)):
                 bit = ONE << np.uint64(i)
@@ -128,7 +124,7 @@ class Slices(RankedIndex):
         codes = np.minimum(parts, 255).astype(np.uint8)
         self.layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
-    def _search_range(self, low: Floats, high: Floats, k: int) -> Found:
+    def _search(self, low: Floats, high: Floats, k: int) -> Found:
         event = np.stack((low, high))
         work = np.zeros(2, np.int64)
         if self.semantics == "exact":
@@ -137,19 +133,14 @@ class Slices(RankedIndex):
             answer = self.ranked[ranks[:found]], self._scores[ranks[:found]]
         else:
             ids, scores = np.empty(k, np.int64), np.empty(k)
-            found = query.relaxed(self.layout, self.ranked, event, ids, scores, work)
-            answer = best_first(ids[:found], scores[:found])
-        self.stats.entries += int(work[0])
-        self.stats.nodes += int(work[1])
+            found = in_order(scores, ids, query.relaxed(self.layout, self.ranked, event, ids, scores, work))
+            answer = ids[:found], scores[:found]
+        self.stats.add(entries=int(work[0]), nodes=int(work[1]))
         return answer
 
     def _batch(self, events: Floats, ids: Ints, scores: Floats, counts: Ints, work: Ints) -> None:
         kernel = query.exact_many if self.semantics == "exact" else query.relaxed_many
         kernel(self.layout, events, (self.ranked, self._scores), (ids, scores, counts), work)
-        if self.semantics == "relaxed":  # heaps come unsorted
-            for e in range(len(events)):
-                found = slice(0, counts[e])
-                ids[e, found], scores[e, found] = best_first(ids[e, found], scores[e, found])
 
     @property
     def nbytes(self) -> int:

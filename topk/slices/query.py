@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
 from topk.kernels.bits import FULL, ONE, ZERO, lowest_bit
-from topk.kernels.heaps import offer
+from topk.kernels.heaps import in_order, offer
 from topk.kernels.rows import copy
 from topk.kernels.value_codes import encode
 
@@ -110,8 +110,7 @@ def exact(layout: Any, event: Any, k: int, out: Any, work: Any, notes: Any) -> i
 @kernel(inner=True)
 def _total(bounds: Any, event: Any, r: int) -> Any:
     """(score, predicates that hold) of rank r; NaN compares false."""
-    total = 0.0
-    held = 0
+    total, held = 0.0, 0
     for j in range(event.shape[1]):
         if bounds[r, j, 0] <= event[1, j] and event[0, j] <= bounds[r, j, 1]:
             total += bounds[r, j, 2]
@@ -123,11 +122,9 @@ def _total(bounds: Any, event: Any, r: int) -> Any:
 def _floor(layout: Any, event: Any, notes: Any, k: int, work: Any) -> Any:
     """The score of the k-th subscription that holds in all it mentions, a lower bound of the k-th best; or −1."""
     slices, named = layout.slices, layout.named
-    worst = np.inf
-    found = 0
+    worst, found = np.inf, 0
     for b in range(slices.shape[2]):
-        word = FULL
-        some = ZERO
+        word, some = FULL, ZERO
         for j in range(event.shape[1]):
             held = _held(slices, notes, j, b)
             some |= held
@@ -151,9 +148,7 @@ def _floor(layout: Any, event: Any, notes: Any, k: int, work: Any) -> Any:
 @kernel(inner=True)
 def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
     """The bits of block b that may still reach the floor, by the limits of the block."""
-    d = len(held)
-    most = 0.0
-    word = ZERO
+    d, most, word = len(held), 0.0, ZERO
     for j in range(d):
         word |= held[j]
         if held[j] != ZERO:
@@ -175,10 +170,8 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
 def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
     """The k best into a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
-    d = event.shape[1]
-    k = len(out_ids)
-    notes = np.empty((NOTES, d), np.int64)
-    held = np.empty(d, np.uint64)
+    d, k = event.shape[1], len(out_ids)
+    notes, held = np.empty((NOTES, d), np.int64), np.empty(d, np.uint64)
     _note_cells(layout, event, notes)
     floor = _floor(layout, event, notes, k, work)
     size = 0
@@ -230,4 +223,5 @@ def relaxed_many(layout: Any, events: Any, named: Any, answers: Any, work: Any) 
     for e in range(len(events)):
         copy(events[e], event[0])
         copy(events[e], event[1])
-        counts[e] = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)
+        found = relaxed(layout, named[0], event, out_ids[e], out_scores[e], work)
+        counts[e] = in_order(out_scores[e], out_ids[e], found)

@@ -13,7 +13,7 @@ from topk.sparse.be.star import BEStarBatch, BEStarPaper, BEStarTree
 from topk.sparse.be.tree import BETree
 from topk.sparse.catalogue import OPERATORS, Predicate, SparseCatalogue, from_csr, from_predicates
 from topk.sparse.contract import SparseIndex
-from topk.sparse.event import Event, Events, weighted
+from topk.sparse.event import Event, Events
 from topk.sparse.k_index import KIndex, KIndexPaper
 from topk.sparse.pivot import Pivot
 from topk.sparse.scan import SparseScan
@@ -22,7 +22,7 @@ from topk.sparse.upkeep import create
 
 __all__ = [
     "METHODS", "OPERATORS", "SCORES", "Event", "Events", "Predicate", "Score", "SparseCatalogue", "SparseIndex",
-    "build", "from_csr", "from_predicates", "monotone", "weighted",
+    "build", "from_csr", "from_predicates", "monotone",
 ]  # fmt: skip
 
 METHODS: dict[str, type[SparseIndex]] = {

@@ -52,12 +52,12 @@ def predicate_of(given: Any) -> Predicate:
 
 
 class Interval(NamedTuple):
-    """A predicate as Table I maps it, with the values that an exception must verify."""
+    """A predicate as Table I maps it, and what an exception must verify, if any: excluded or allowed values."""
 
     lo: float
     hi: float
-    excluded: tuple[float, ...] | None = None
-    allowed: tuple[float, ...] | None = None
+    excluded: bool = False
+    values: tuple[float, ...] | None = None
 
 
 def mapped(operator: str, value: Any) -> Interval:
@@ -75,18 +75,27 @@ def mapped(operator: str, value: Any) -> Interval:
         if not values:
             raise CoverlayError(f"'{operator}' needs at least one value")
         if operator == "in":
-            return Interval(values[0], values[-1], allowed=values if len(values) > 1 else None)
-        return Interval(-np.inf, np.inf, excluded=values)
+            return Interval(values[0], values[-1], False, values if len(values) > 1 else None)
+        return Interval(-np.inf, np.inf, True, values)
     if given.ndim:
         raise CoverlayError(f"{operator!r} needs one number, not {quoted(value)}")
     v = float(given)
     if operator == "!=":
-        return Interval(-np.inf, np.inf, excluded=(v,))
+        return Interval(-np.inf, np.inf, True, (v,))
     if (operator, v) in ((">", np.inf), ("<", -np.inf)):
-        return Interval(v, v, allowed=())
+        return Interval(v, v, False, ())
     low = v if operator in ("=", ">=") else math.nextafter(v, math.inf) if operator == ">" else -np.inf
     high = v if operator in ("=", "<=") else math.nextafter(v, -math.inf) if operator == "<" else np.inf
     return Interval(low, high)
+
+
+def in_columns(predicates: Iterable[Any]) -> tuple[list[Any], list[Any], list[Any], list[Any], Exceptions]:
+    """Attributes, lows, highs, weights and exceptions of predicates, by ascending attribute."""
+    chosen = sorted((predicate_of(p) for p in predicates), key=lambda p: p.attribute)
+    named = [p.attribute for p in chosen]
+    made = [mapped(p.operator, p.value) for p in chosen]
+    odd = tuple((a, i.excluded, i.values) for a, i in zip(named, made, strict=True) if i.values is not None)
+    return named, [i.lo for i in made], [i.hi for i in made], [p.weight for p in chosen], odd
 
 
 @dataclass(frozen=True)
@@ -105,11 +114,6 @@ class SparseCatalogue:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def nbytes(self) -> int:
-        arrays = (self.ids, self.offsets, self.attributes, self.lo, self.hi, self.weights)
-        return sum(array.nbytes for array in arrays)
-
     @classmethod
     def empty(cls, dimensions: int) -> SparseCatalogue:
         return from_predicates([], dimensions=dimensions)
@@ -122,25 +126,18 @@ def from_predicates(
     ids: ArrayLike | None = None,
 ) -> SparseCatalogue:
     """One sequence of predicates per subscription; `dimensions` defaults to the attributes mentioned."""
-    offsets, attributes, lo, hi, weights = [0], [], [], [], []
-    exceptions: dict[int, Exceptions] = {}
+    columns: tuple[list[Any], ...] = ([], [], [], [])
+    offsets, exceptions = [0], {}
     for row, expression in enumerate(expressions):
-        found: list[tuple[int, bool, tuple[float, ...]]] = []
-        for predicate in sorted((predicate_of(p) for p in expression), key=lambda p: p.attribute):
-            interval = mapped(predicate.operator, predicate.value)
-            attributes.append(predicate.attribute)
-            lo.append(interval.lo)
-            hi.append(interval.hi)
-            weights.append(predicate.weight)
-            for values, excluded in ((interval.excluded, True), (interval.allowed, False)):
-                if values is not None:
-                    found.append((predicate.attribute, excluded, values))
-        offsets.append(len(attributes))
-        if found:
-            exceptions[row] = tuple(found)
+        *own, odd = in_columns(expression)
+        for column, part in zip(columns, own, strict=True):
+            column += part
+        offsets.append(len(columns[0]))
+        if odd:
+            exceptions[row] = odd
     if dimensions is None:
-        dimensions = max(attributes, default=-1) + 1
-    return from_csr(dimensions, offsets, attributes, lo, hi, weights, ids=ids, exceptions=exceptions)
+        dimensions = max(columns[0], default=-1) + 1
+    return from_csr(dimensions, offsets, *columns, ids=ids, exceptions=exceptions)
 
 
 def from_csr(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.segments import cuts_below
 from topk.sparse.catalogue import Floats
 from topk.sparse.rows import Rows
 from topk.sparse.scores import LARGEST_USUAL
@@ -44,13 +45,7 @@ def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
     high = (1 << (FAN_BITS * attribute[a].levels)) - 1
     if low < high and not cuts[first + low] <= value:
         return low  # as a rule for the end of a range, when its begin is known
-    while low < high:
-        middle = (low + high) >> 1
-        if cuts[first + middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return cuts_below(cuts, first, low, high, value)
 
 
 @kernel(inline="always")

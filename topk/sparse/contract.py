@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topk.contract import Batch, Found, Match
+from topk.contract import NONE_FOUND, Batch, Found, Match, new_id, pairs
 from topk.sparse.catalogue import Floats, Ints, Predicate, SparseCatalogue, from_predicates
 from topk.sparse.event import Event, Events, Extra
 from topk.sparse.scores import HELP, Score, score_of
@@ -40,10 +40,6 @@ class Scratch:
     def room(self, k: int) -> None:
         if len(self.workspace.ids) < k:
             self.workspace = self.workspace._replace(scores=np.empty(k), ids=np.empty(k, np.int64))
-
-    def found(self, count: int) -> Found:
-        """The first answers in the workspace."""
-        return self.workspace.ids[:count], self.workspace.scores[:count]
 
 
 class SparseIndex(StoredIndex[Scratch]):
@@ -78,39 +74,29 @@ class SparseIndex(StoredIndex[Scratch]):
         wanted = self._count(k)
         self._before_search()
         scratch = self._scratch[0]
-        ids, scores = scratch.found(self._answer(Event.of(event, self.dimensions), wanted, scratch))
+        found = self._answer(Event.of(event, self.dimensions), wanted, scratch)
         self._account(1)
-        return list(zip(ids.tolist(), scores.tolist(), strict=True))
-
-    def count_matches(self, event: Any) -> int:
-        """How many expressions match, before any top-k."""
-        return len(self.top(event, None))
+        return pairs(found)
 
     def top_many(self, events: Any, k: int | None) -> Batch:
         """`top` for each event, on all cores."""
         wanted = self._count(k)
         many = Events.of(events, self.dimensions)
         self._before_search()
-        answers: list[Found] = [(np.empty(0, np.int64), np.empty(0))] * len(many)
+        return self._batch(len(many), lambda i, scratch: self._answer(many[i], wanted, scratch))
 
-        def task(i: int, scratch: Scratch) -> None:
-            ids, scores = scratch.found(self._answer(many[i], wanted, scratch))
-            answers[i] = ids.copy(), scores.copy()
-
-        self._for_each(len(many), task)
-        return Batch.of(answers)
-
-    def _answer(self, event: Event, k: int, scratch: Scratch) -> int:
+    def _answer(self, event: Event, k: int, scratch: Scratch) -> Found:
         if k == 0:
-            return 0
+            return NONE_FOUND
         scratch.room(k)
-        return int(self._search(event, k, scratch))
+        count = self._search(event, k, scratch)
+        return scratch.workspace.ids[:count].copy(), scratch.workspace.scores[:count].copy()
 
     # ---- updates ----------------------------------------------------------------------------------------
 
     def add(self, id: int, expression: Sequence[Predicate | tuple[Any, ...]]) -> None:
         """Add one expression; CoverlayError if the id is taken or a predicate is not valid."""
-        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[self._fresh(id)]))
+        self.add_one(from_predicates([expression], dimensions=self.dimensions, ids=[new_id(id, self)]))
 
     def add_one(self, one: SparseCatalogue) -> None:
         """Add the only row of a catalogue."""

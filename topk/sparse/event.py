@@ -6,16 +6,15 @@ and then verify the rest exactly, as for expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coverlay import CoverlayError, kernel, quoted
 from topk.catalogue import numbers
-from topk.sparse.catalogue import Floats, Int32s, Ints, Predicate, mapped, predicate_of
+from topk.sparse.catalogue import Floats, Int32s, Ints, in_columns
 
 Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
 
@@ -102,23 +101,12 @@ class Event:
             event = [(a, "between" if isinstance(v, tuple) else "=", v) for a, v in event.items()]
         if isinstance(event, str) or not isinstance(event, Iterable):
             raise CoverlayError(f"an event is a mapping, predicates or an array of numbers, not {quoted(event)}")
-        return cls._from_predicates(sorted((predicate_of(p) for p in event), key=lambda p: p.attribute))
-
-    @classmethod
-    def _from_predicates(cls, predicates: Sequence[Predicate]) -> Event:
-        attributes, lo, hi, weights = [], [], [], []
+        attributes, lo, hi, weights, odd = in_columns(event)
         table: list[tuple[int, int, int, int]] = []
         listed: list[float] = []
-        for predicate in predicates:
-            interval = mapped(predicate.operator, predicate.value)
-            for values, excluded in ((interval.excluded, 1), (interval.allowed, 0)):
-                if values is not None:
-                    table.append((predicate.attribute, excluded, len(listed), len(values)))
-                    listed.extend(values)
-            attributes.append(predicate.attribute)
-            lo.append(interval.lo)
-            hi.append(interval.hi)
-            weights.append(predicate.weight)
+        for attribute, excluded, these in odd:
+            table.append((attribute, excluded, len(listed), len(these)))
+            listed.extend(these)
         extra = (np.array(table, np.int64), np.array(listed)) if table else None
         return cls(np.array(attributes, np.int64), np.array(lo), np.array(hi), np.array(weights, object), extra)
 
@@ -147,14 +135,12 @@ class Events(Sequence[Event]):
         if isinstance(events, str) or not isinstance(events, Iterable):
             raise CoverlayError(f"events must be a sequence of events, not {quoted(events)}")
         single = [Event.of(event, dimensions) for event in events]
-        offsets = np.concatenate([[0], np.cumsum([len(e.attributes) for e in single], dtype=np.int64)])
-        if not single:
-            nothing = np.empty(0)
-            return cls(np.zeros(1, np.int64), np.empty(0, np.int32), nothing, nothing, nothing)
-        parts = zip(*((e.attributes, e.lo, e.hi, e.weights) for e in single), strict=True)
-        columns = [np.concatenate(part) for part in parts]
+        offsets = np.cumsum([0, *(len(e.attributes) for e in single)])
+        columns = ([getattr(e, name) for e in single] for name in ("attributes", "lo", "hi", "weights"))
+        joined: Any = (np.concatenate(column) if single else np.empty(0) for column in columns)
+        attributes, lo, hi, weights = joined
         extras = {i: e.extra for i, e in enumerate(single) if e.extra is not None}
-        return cls(offsets.astype(np.int64), columns[0], columns[1], columns[2], columns[3], extras)
+        return cls(offsets, attributes, lo, hi, weights, extras)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -165,11 +151,3 @@ class Events(Sequence[Event]):
         i = range(len(self))[i]
         at = slice(self.offsets[i], self.offsets[i + 1])
         return Event(self.attributes[at], self.lo[at], self.hi[at], self.weights[at], self.extras.get(i))
-
-    def __iter__(self) -> Iterator[Event]:
-        return (self[i] for i in range(len(self)))
-
-
-def weighted(event: Event, weights: ArrayLike) -> Event:
-    """The same event with other weights."""
-    return Event(event.attributes, event.lo, event.hi, numbers("weights", weights), event.extra)

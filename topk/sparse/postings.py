@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.rows import runs
 
 _FIRST_ROOM = 4
 _ARENA = 1024
@@ -94,9 +95,8 @@ class Postings:
         rooms = lists.room.astype(np.int64)
         live = int(rooms.sum())
         if 2 * live < self.used:  # pack: the rooms one after the other
-            where = np.concatenate([[0], np.cumsum(rooms[:-1])]).astype(np.int64)
-            entries = entries[np.repeat(lists.start - where, rooms) + np.arange(live)]
-            lists.start, self.used = where, live
+            entries = entries[runs(lists.start, rooms)]
+            lists.start, self.used = np.cumsum(rooms) - rooms, live
         capacity = max(self.used + self.used // 2, self.used + extra, _ARENA)
         larger = np.zeros(capacity, entries.dtype).view(np.recarray)
         larger[: self.used] = entries[: self.used]

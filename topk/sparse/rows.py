@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.rows import fitted
+from topk.kernels.rows import fitted, runs
 from topk.kernels.structures import structure
 from topk.sparse.catalogue import Exceptions, Floats, Int32s, Ints, SparseCatalogue
 from topk.sparse.scores import MARGIN, Scoring, combine
@@ -70,60 +70,25 @@ def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
     """
     if extra is None:
         return True
-    if rows.odd[row] >= 0 and not exceptions_hold(rows, row, event):
-        return False
-    return event_holds(rows, row, event, extra[0], extra[1])
+    return all_exact(rows, row, event, extra[0], extra[1])
 
 
 @kernel(inner=True)
-def exceptions_hold(rows: Rows, row: int, event: Any) -> bool:
-    """Whether the row's ≠, ∉ and ∈ leave a value of the event's intervals."""
-    at = rows.odd[row]
-    while exception_holds(rows, at, event):
-        if not rows.exceptions[at, 4]:
-            return True
-        at += 1
-    return False
-
-
-@kernel(inline="always")
-def exception_holds(rows: Rows, at: int, event: Any) -> bool:
-    """Whether one ≠, ∉ or ∈ leaves a value of the event's interval."""
-    a, excluded, first, count, _ = rows.exceptions[at]
-    low, high = event[0, a], event[1, a]
-    found = False
-    for v in rows.values[first : first + count]:
-        if low <= v <= high:
-            found = True
-    # A range that meets an excluded value also has values that are not excluded.
-    return not ((excluded and found and low == high) or (not excluded and not found))
-
-
-@kernel(inner=True)
-def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
-    """Whether what the row says beyond intervals about one attribute holds."""
-    at = rows.odd[row]
-    while True:
-        if rows.exceptions[at, 0] == attribute and not exception_holds(rows, at, event):
-            return False
-        if not rows.exceptions[at, 4]:
-            return True
-        at += 1
-
-
-@kernel(inner=True)
-def event_holds(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
-    """Whether the event's ≠, ∉ and ∈ leave a value that the row's predicate on the attribute accepts."""
+def all_exact(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool:
     begin = rows.start[row]
     for p in range(begin, begin + rows.length[row]):  # noqa: SIM110 (kernels have no generators)
-        if not event_holds_on(rows, row, p, event, table, values):
+        if not exact_on(rows, row, p, event, table, values):
             return False
     return True
 
 
 @kernel(inner=True)
-def event_holds_on(rows: Rows, row: int, p: int, event: Any, table: Any, values: Any) -> bool:
-    """The same for one predicate of the row."""
+def exact_on(rows: Rows, row: int, p: int, event: Any, table: Any, values: Any) -> bool:
+    """For one predicate: whether the row's ≠, ∉ and ∈ leave a value of the event's interval, and the event's one that
+    the row accepts.
+    """
+    if rows.odd[row] >= 0 and not exceptions_on(rows, row, rows.attribute[p], event):
+        return False
     for i in range(len(table)):
         a, excluded, first, count = table[i]
         if rows.attribute[p] == a:
@@ -131,6 +96,25 @@ def event_holds_on(rows: Rows, row: int, p: int, event: Any, table: Any, values:
             if not common_value(rows, row, a, rows.lo[p], rows.hi[p], event[0, a], event[1, a], excluded, own):
                 return False
     return True
+
+
+@kernel(inner=True)
+def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
+    """Whether what the row says beyond intervals about one attribute holds."""
+    low, high, at = event[0, attribute], event[1, attribute], rows.odd[row]
+    while True:
+        a, excluded, first, count, more = rows.exceptions[at]
+        if a == attribute:
+            found = False
+            for v in rows.values[first : first + count]:
+                if low <= v <= high:
+                    found = True
+            # A range that meets an excluded value also has values that are not excluded.
+            if (excluded and found and low == high) or (not excluded and not found):
+                return False
+        if not more:
+            return True
+        at += 1
 
 
 @kernel(inline="always")
@@ -141,9 +125,7 @@ def holds_alone(rows: Rows, row: int, p: int, event: Any, extra: Any) -> bool:
         return False
     if extra is None:
         return True
-    if rows.odd[row] >= 0 and not exceptions_on(rows, row, a, event):
-        return False
-    return event_holds_on(rows, row, p, event, extra[0], extra[1])
+    return exact_on(rows, row, p, event, extra[0], extra[1])
 
 
 @kernel(inner=True)
@@ -234,10 +216,10 @@ class Store:
         self.filled = int(catalogue.offsets[-1])  # predicates in the arena, waste included
         self.wasted = 0
         self._gaps: list[int] = []
-        self.exceptions: dict[int, Exceptions]  # by row
         capacity = max(n, _ROOM)
         # The arena is the catalogue's own until something is added: it is full, so nothing is ever written into it.
-        columns = (_plain(c) for c in (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights))
+        given = (catalogue.attributes, catalogue.lo, catalogue.hi, catalogue.weights)
+        columns = (np.require(column, requirements=("C", "W")) for column in given)  # as kernels take them
         self.rows = Rows._make([
             fitted(catalogue.offsets[:-1], capacity),
             fitted(np.diff(catalogue.offsets).astype(np.int32), capacity, -1),
@@ -245,7 +227,7 @@ class Store:
             *columns, np.empty((0, 5), np.int64), np.empty(0),
         ])  # fmt: skip
         self._row_of: dict[int, int] | None = None
-        self.exceptions = dict(catalogue.exceptions)
+        self.exceptions: dict[int, Exceptions] = dict(catalogue.exceptions)  # by row
         self._stale = bool(self.exceptions)
 
     def __len__(self) -> int:
@@ -295,26 +277,6 @@ class Store:
         self._gaps.append(row)
         return row
 
-    def one(self, id: int) -> SparseCatalogue:
-        """One stored row as a catalogue."""
-        return self.select([self.row_of[id]])
-
-    def catalogue(self) -> SparseCatalogue:
-        """All stored rows, by ascending id."""
-        return self.select([row for _, row in sorted(self.row_of.items())])
-
-    def select(self, chosen: list[int]) -> SparseCatalogue:
-        r = self.rows
-        numbers = np.array(chosen, dtype=np.int64)
-        lengths = r.length[numbers].astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        at = np.repeat(r.start[numbers], lengths) + within
-        exceptions = {i: self.exceptions[row] for i, row in enumerate(chosen) if row in self.exceptions}
-        return SparseCatalogue(
-            self.dimensions, r.ids[numbers], offsets, r.attribute[at], r.lo[at], r.hi[at], r.weight[at], exceptions
-        )
-
     def check(self) -> None:
         assert len(self.row_of) + len(self._gaps) == self.used, "every used row is an entry or a gap"
         self.refresh()
@@ -328,14 +290,14 @@ class Store:
     def _make_room(self, count: int) -> None:
         live = self.filled - self.wasted
         capacity = max(2 * (live + count), 8 * _ROOM)
+        columns: Any = self.rows[4:8]
         if 2 * self.wasted > self.filled:  # move together
-            everything = self.catalogue()
-            rows = [self.row_of[int(id)] for id in everything.ids]
-            self.rows.start[rows] = everything.offsets[:-1]
-            columns = (everything.attributes, everything.lo, everything.hi, everything.weights)
+            rows = np.fromiter(self.row_of.values(), np.int64)
+            lengths = self.rows.length[rows]
+            columns = [column[runs(self.rows.start[rows], lengths)] for column in columns]
+            self.rows.start[rows] = np.cumsum(lengths) - lengths
             self.filled, self.wasted = live, 0
         else:
-            columns = self.rows[4:8]
             capacity = max(capacity, 2 * (self.filled + count))
         self.rows = Rows._make([*self.rows[:4], *(fitted(c, capacity) for c in columns), *self.rows[8:]])
 
@@ -353,8 +315,3 @@ class Store:
                 values.extend(these)
         encoded = np.array(table, dtype=np.int64).reshape(-1, 5)
         self.rows = Rows(*self.rows[:8], encoded, np.array(values, dtype=np.float64))
-
-
-def _plain(column: Any) -> Any:
-    """The column itself if kernels compiled for plain arrays take it, else a copy."""
-    return np.require(column, requirements=("C", "W"))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from coverlay import CoverlayError, unknown_name
-from topk.contract import Stats, how_many, new_id, stored_id
+from topk.contract import NONE_FOUND, Batch, Found, Stats, how_many, stored_id
 from topk.kernels.threads import WORKERS, in_threads
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.rows import Store
@@ -77,19 +77,17 @@ class StoredIndex(Generic[S]):
     def _count(self, k: int | None) -> int:
         return how_many(k, len(self))
 
-    def _fresh(self, id: int) -> int:
-        """An id that may be added."""
-        return new_id(id, self)
-
-    def _for_each(self, count: int, task: Callable[[int, S], None]) -> None:
-        """Run task(i, scratch) for i up to `count` on all cores, and count it."""
+    def _batch(self, count: int, answer: Callable[[int, S], Found]) -> Batch:
+        """answer(i, scratch) for i up to `count`, on all cores."""
+        answers = [NONE_FOUND] * count
 
         def part(which: int, scratch: S) -> None:
             for i in range(which, count, WORKERS):
-                task(i, scratch)
+                answers[i] = answer(i, scratch)
 
         self._on_all_cores(part)
         self._account(count)
+        return Batch.of(answers)
 
     def _on_all_cores(self, part: Callable[[int, S], None]) -> None:
         """Run part(number, scratch) on a thread per core."""
@@ -100,8 +98,7 @@ class StoredIndex(Generic[S]):
     def _account(self, queries: int) -> None:
         self.stats.queries += queries
         for scratch in self._scratch:
-            for name, count in zip(COUNTED, scratch.counts.tolist(), strict=True):
-                setattr(self.stats, name, getattr(self.stats, name) + count)
+            self.stats.add(**dict(zip(COUNTED, scratch.counts.tolist(), strict=True)))
             scratch.counts[:] = 0
 
 

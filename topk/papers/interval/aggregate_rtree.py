@@ -17,9 +17,9 @@ import numpy as np
 
 from coverlay import kernel
 from topk.catalogue import Ints
+from topk.kernels.bits import bit_length
 from topk.kernels.heaps import pop, push
 from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, array_bytes
-from topk.papers.interval.lanes import levels
 from topk.papers.interval.packed import fill_levels
 from topk.papers.interval.rtree import RTree
 
@@ -32,7 +32,7 @@ def _advance(tree: Any, best: Any, low: float, high: float, queue: Any, out: Any
     found = 0
     while size > 0 and found < len(out):
         at = items[0]
-        work[QUEUED] += levels(size)
+        work[QUEUED] += bit_length(size)
         size = pop(keys, items, size)
         if at < starts[1]:
             out[found] = at
@@ -50,7 +50,7 @@ def _advance(tree: Any, best: Any, low: float, high: float, queue: Any, out: Any
             work[COMPARED] += 1
             if tree.lo[child] <= high and low <= tree.hi[child]:
                 size = push(keys, items, size, np.int64(best[child]), child)
-                work[QUEUED] += levels(size)
+                work[QUEUED] += bit_length(size)
     return (keys, items, size), found
 
 

@@ -88,10 +88,8 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
     words = np.zeros(starts[-1], np.uint64)
     owner = np.full(slots + 1, _NOBODY, np.int32)  # by block start
     following = np.full(slots + 1, slots, np.int32)  # start of the next block; `slots` is the end
-    tails = np.empty(3 * n + 1, np.int32)
-    heads = np.empty(3 * n + 1, np.int32)
-    edges = 0
-    looked_at = 0
+    tails, heads = np.empty(3 * n + 1, np.int32), np.empty(3 * n + 1, np.int32)
+    edges, looked_at = 0, 0
     _set(words, starts, 0)
     for i in range(n):
         begin, end = first[i], last[i] + 1
@@ -100,23 +98,19 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
         while block < end:
             looked_at += 1
             if owner[block] != _NOBODY:
-                tails[edges] = owner[block]
-                heads[edges] = i
+                tails[edges], heads[edges] = owner[block], i
                 edges += 1
             rest, keeper = following[block], owner[block]
             if block > begin:
                 _clear(words, starts, block)
             if rest > end:  # the last block sticks out: it goes on behind us
                 _set(words, starts, end)
-                owner[end] = keeper
-                following[end] = rest
-                rest = end
+                owner[end], following[end], rest = keeper, rest, end
             block = rest
         if before < begin:
             following[before] = begin
         _set(words, starts, begin)
-        owner[begin] = i
-        following[begin] = end
+        owner[begin], following[begin] = i, end
     return tails[:edges], heads[:edges], looked_at
 
 

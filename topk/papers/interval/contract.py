@@ -21,9 +21,8 @@ from topk.catalogue import Floats, Ints
 # What every index counts, as far as it does it: places in `IntervalIndex.work`.
 NODES = 0  # nodes, or lists of predicates, that were opened
 COMPARED = 1  # intervals and extents compared with the event
-QUEUED = (
-    2  # keys on the way through queues: ⌈log2(m + 1)⌉ per push, pop or replacement in a heap of m, m per linear search
-)
+# Keys on the way through queues: ⌈log2(m + 1)⌉ per push, pop or replacement in a heap of m, m per linear search
+QUEUED = 2
 PROBED = 3  # words of bitmaps, and headers of lists, looked at
 COUNTERS = 4
 

@@ -15,6 +15,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.heaps import heapify
+from topk.kernels.rows import ints, longer
 from topk.papers.interval import skeleton
 from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import drain
@@ -24,23 +25,19 @@ from topk.papers.interval.lanes import drain
 def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, work: Any) -> Any:
     """The ranks of what meets [low, high], as a heap."""
     offsets, by_lo, by_hi = lists
-    centre = tree.centre
-    found = np.empty(64, np.int64)
-    size = 0
+    found, size = np.empty(64, np.int64), 0
     stack, waiting = skeleton.start(tree)
     while waiting > 0:
         node, waiting = skeleton.step(tree, low, high, stack, waiting)
         work[NODES] += 1
-        c = centre[node]
+        c = tree.centre[node]
         for t in range(offsets[node], offsets[node + 1]):
             work[COMPARED] += 1
             i = by_lo[t] if high <= c else by_hi[t]
             if (lo[i] > high) if high <= c else (hi[i] < low):
                 break
             if size == len(found):
-                larger = np.empty(2 * size, np.int64)
-                larger[:size] = found
-                found = larger
+                found = longer(found, ints(2 * size))
             found[size] = i
             size += 1
     heapify(found, found, size)

@@ -81,10 +81,8 @@ def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, w
 @kernel
 def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: Any) -> Any:
     """(node path, slot path, depth) of a traversal per R-tree that [low, high] reaches, and how many they are."""
-    nodes = np.empty((_LANES, MAX_DEPTH), np.int32)
-    slots = np.empty((_LANES, MAX_DEPTH), np.int32)
-    depths = np.empty(_LANES, np.int32)
-    lane = 0
+    nodes, slots = np.empty((_LANES, MAX_DEPTH), np.int32), np.empty((_LANES, MAX_DEPTH), np.int32)
+    depths, lane = np.empty(_LANES, np.int32), 0
     stack, waiting = skeleton.start(tree)
     while waiting > 0:
         node, waiting = skeleton.step(tree, low, high, stack, waiting)
@@ -94,8 +92,7 @@ def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: An
             nodes = np.concatenate((nodes, np.empty_like(nodes)))
             slots = np.concatenate((slots, np.empty_like(slots)))
             depths = np.concatenate((depths, np.empty_like(depths)))
-        nodes[lane, 0] = roots[node]
-        slots[lane, 0] = 0
+        nodes[lane, 0], slots[lane, 0] = roots[node], 0
         work[NODES] += 1
         depths[lane] = _next(f, low, high, nodes[lane], slots[lane], 0, work)
         if depths[lane] >= 0:
@@ -123,9 +120,7 @@ def _merge(f: Any, low: float, high: float, paths: Any, lanes: Any, out: Any, wo
         if depths[best] < 0:  # exhausted: the last lane takes its place
             lanes[0] -= 1
             last = lanes[0]
-            depths[best] = depths[last]
-            nodes[best] = nodes[last]
-            slots[best] = slots[last]
+            depths[best], nodes[best], slots[best] = depths[last], nodes[last], slots[last]
     return found
 
 
@@ -145,7 +140,6 @@ class IRTree(IntervalIndex):
     def __init__(self, entries: Entries, b: int = 50) -> None:
         super().__init__()
         self.b = branching_factor(b)
-        self.rebuilds = -1  # the first build is none
         self._build(entries.ranked())
 
     def _build(self, ranked: Entries) -> None:
@@ -159,7 +153,6 @@ class IRTree(IntervalIndex):
         _plant(self._forest, offsets, members, tuple(ranked), roots)
         self._tree = (centre, left, right, roots)
         self._size = self._live_peak = n
-        self.rebuilds += 1
 
     def __len__(self) -> int:
         return self._size
@@ -209,12 +202,8 @@ class IRTree(IntervalIndex):
         """An empty bucket below `parent`."""
         centre, left, right, roots = self._tree
         node = len(centre)
-        self._tree = (
-            np.append(centre, np.nan),
-            np.append(left, np.int32(NOTHING)),
-            np.append(right, np.int32(NOTHING)),
-            np.append(roots, np.int32(NOTHING)),
-        )
+        left, right, roots = (np.append(column, np.int32(NOTHING)) for column in (left, right, roots))
+        self._tree = (np.append(centre, np.nan), left, right, roots)
         if side:
             self._tree[1 if side < 0 else 2][parent] = node
         return node

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
+from topk.kernels.bits import bit_length
 from topk.kernels.heaps import pop, push, sink
 from topk.papers.interval.contract import QUEUED
 
@@ -20,16 +21,6 @@ def new_lanes() -> Any:
 
 
 @kernel(inner=True)
-def levels(size: int) -> int:
-    """Of a heap: keys that one push, pop or replacement may meet."""
-    found = 0
-    while size > 0:
-        found += 1
-        size >>= 1
-    return found
-
-
-@kernel(inner=True)
 def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int, work: Any) -> Any:
     """Open one more lane, whose first element is `rank`; returns the lanes, grown where needed."""
     ranks, which, places, stops = lanes
@@ -39,7 +30,7 @@ def add_lane(lanes: Any, lane: int, rank: int, at: int, stop: int, work: Any) ->
         places, stops = np.append(places, more), np.append(stops, more)
     places[lane], stops[lane] = at, stop
     push(ranks, which, lane, rank, lane)
-    work[QUEUED] += levels(lane + 1)
+    work[QUEUED] += bit_length(lane + 1)
     return ranks, which, places, stops
 
 
@@ -48,7 +39,7 @@ def advance_top(lanes: Any, size: int, members: Any, work: Any) -> int:
     """The top lane has moved to places[lane]: its next rank, or one lane less; returns how many are left."""
     ranks, which, places, stops = lanes
     lane = which[0]
-    work[QUEUED] += levels(size)
+    work[QUEUED] += bit_length(size)
     if places[lane] == stops[lane]:
         return pop(ranks, which, size)
     sink(ranks, which, size, 0, np.int64(members[places[lane]]), lane)
@@ -62,6 +53,6 @@ def drain(ranks: Any, size: Any, rows: Any, out: Any, work: Any) -> int:
     while found < len(out) and size[0] > 0:
         out[found] = rows[ranks[0]]
         found += 1
-        work[QUEUED] += levels(size[0])
+        work[QUEUED] += bit_length(size[0])
         size[0] = pop(ranks, ranks, size[0])
     return found

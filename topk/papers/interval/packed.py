@@ -87,7 +87,7 @@ def traverse(tree: Any, low: float, high: float, state: Any, out: Any, work: Any
 
 def meeting(tree: Packed, low: float, high: float, work: Ints, explored: Ints) -> Ints:
     """The positions of all intervals that meet [low, high]."""
-    found = np.empty(int(tree.starts[1]) if len(tree.starts) > 1 else 0, np.int64)
+    found = np.empty(int(tree.starts[1]), np.int64)
     return found[: traverse(tree, low, high, first(tree), found, work, explored)]
 
 
@@ -98,13 +98,13 @@ def first(tree: Packed) -> Ints:
 
 
 def space(tree: Packed) -> Space:
-    n = int(tree.starts[1]) if len(tree.starts) > 1 else 0
+    n = int(tree.starts[1])
     return Space(n, int(tree.starts[-1]) - n, 0)
 
 
 def check(tree: Packed) -> None:
     """Extents are tight, and the space is that of Theorem 3.2."""
-    n = int(tree.starts[1]) if len(tree.starts) > 1 else 0
+    n = int(tree.starts[1])
     for bounds, tight in ((tree.lo, np.minimum), (tree.hi, np.maximum)):
         expected = bounds.copy()
         fill_levels(expected, tree.starts, tree.b, tight)

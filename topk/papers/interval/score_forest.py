@@ -31,20 +31,13 @@ def after(score_a: float, id_a: int, score_b: float, id_b: int) -> Any:
 
 @kernel(inner=True)
 def _move(f: Any, source: int, target: int) -> None:
-    f.ref[target] = f.ref[source]
-    f.lo[target] = f.lo[source]
-    f.hi[target] = f.hi[source]
-    f.score[target] = f.score[source]
-    f.id[target] = f.id[source]
+    _write(f, target, f.ref[source], f.lo[source], f.hi[source], f.score[source], f.id[source])
 
 
 @kernel(inner=True)
 def _write(f: Any, at: int, ref: int, lo: float, hi: float, score: float, id: int) -> None:
-    f.ref[at] = ref
-    f.lo[at] = lo
-    f.hi[at] = hi
-    f.score[at] = score
-    f.id[at] = id
+    f.ref[at], f.lo[at], f.hi[at] = ref, lo, hi
+    f.score[at], f.id[at] = score, id
 
 
 @kernel(inner=True)
@@ -92,9 +85,7 @@ def _split(f: Any, parent: int, slot: int) -> None:
 @kernel(inner=True)
 def _route(f: Any, node: int, score: float, id: int) -> Any:
     """The first slot whose last key is not before (score, id); count where all are before."""
-    begin = f.start[node]
-    low = np.int64(0)
-    high = np.int64(f.filled[node])
+    begin, low, high = f.start[node], np.int64(0), np.int64(f.filled[node])
     while low < high:
         middle = (low + high) >> 1
         if after(score, id, f.score[begin + middle], f.id[begin + middle]):
@@ -125,8 +116,7 @@ def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: 
         f.lo[at] = min(f.lo[at], lo)
         f.hi[at] = max(f.hi[at], hi)
         if after(score, id, f.score[at], f.id[at]):
-            f.score[at] = score
-            f.id[at] = id
+            f.score[at], f.id[at] = score, id
         node = f.ref[at]
     at = _open_slot(f, node, _route(f, node, score, id))
     _write(f, at, row, lo, hi, score, id)
@@ -136,10 +126,8 @@ def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: 
 @kernel
 def delete(f: Any, root: int, score: float, id: int) -> int:
     """Remove the entry with this key, which must be there; returns the root, NOTHING when it was the last."""
-    path = np.empty(MAX_DEPTH, np.int64)
-    slots = np.empty(MAX_DEPTH, np.int64)
-    depth = 0
-    node = root
+    path, slots = np.empty(MAX_DEPTH, np.int64), np.empty(MAX_DEPTH, np.int64)
+    node, depth = root, 0
     while True:
         path[depth] = node
         slots[depth] = _route(f, node, score, id)

@@ -35,8 +35,7 @@ def _next_in_list(data: Any, at: int, stop: int, low: float, high: float, work: 
 def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any:
     """Lanes of all nodes that [low, high] reaches, each at its first hit, and their number."""
     _, _, offsets, members, least, most = data
-    lanes = new_lanes()
-    lane = 0
+    lanes, lane = new_lanes(), 0
     stack, waiting = skeleton.start(tree)
     while waiting > 0:
         node, waiting = skeleton.step(tree, low, high, stack, waiting)
@@ -52,15 +51,13 @@ def _open_lists(tree: Any, data: Any, low: float, high: float, work: Any) -> Any
 
 @kernel
 def _merge(data: Any, rows: Any, low: float, high: float, lanes: Any, size: Any, out: Any, work: Any) -> int:
-    members = data[3]
-    ranks, which, at, stop = lanes
-    found = 0
+    (ranks, which, at, stop), found = lanes, 0
     while found < len(out) and size[0] > 0:
         lane = which[0]
         out[found] = rows[ranks[0]]
         found += 1
         at[lane] = _next_in_list(data, at[lane] + 1, stop[lane], low, high, work)
-        size[0] = advance_top(lanes, size[0], members, work)
+        size[0] = advance_top(lanes, size[0], data[3], work)
     return found
 
 

@@ -46,10 +46,8 @@ def _fill(first: Any, last: Any, slots: int) -> Any:
 @kernel
 def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) -> Any:
     """Lanes of the nodes above the slots first … last, and their number; for a single slot, a path."""
-    lanes = new_lanes()
-    lane = 0
-    left = first + ((len(offsets) - 1) >> 1)
-    right = last + ((len(offsets) - 1) >> 1)
+    lanes, lane, slots = new_lanes(), 0, (len(offsets) - 1) >> 1
+    left, right = first + slots, last + slots
     while left > 0:
         for node in range(left, right + 1):
             work[NODES] += 1

@@ -35,18 +35,12 @@ def _grow(lo: Any, hi: Any, ends: Any, bucket: int) -> Any:
     n = len(lo)
     room = max(n, 1)
     centre = np.empty(room, np.float64)
-    left = np.full(room, NO_NODE, np.int32)
-    right = np.full(room, NO_NODE, np.int32)
+    left, right = np.full(room, NO_NODE, np.int32), np.full(room, NO_NODE, np.int32)
     node_of = np.full(n, NO_NODE, np.int32)
     spare = np.empty(len(ends), np.int64)
-    begins = np.empty(room + 1, np.int64)  # the segment of `ends` of each node still to do
-    stops = np.empty(room + 1, np.int64)
-    nodes = 0
-    if n > 0:
-        begins[0] = 0
-        stops[0] = len(ends)
-        nodes = 1
-    done = 0
+    begins, stops = np.empty(room + 1, np.int64), np.empty(room + 1, np.int64)  # of `ends`, of each node still to do
+    begins[0], stops[0] = 0, len(ends)
+    done, nodes = 0, min(n, 1)
     while done < nodes:
         begin, stop = begins[done], stops[done]
         if stop - begin <= 2 * bucket:
@@ -58,8 +52,7 @@ def _grow(lo: Any, hi: Any, ends: Any, bucket: int) -> Any:
         middle = ends[(begin + stop) >> 1]
         c = hi[middle >> 1] if middle & 1 else lo[middle >> 1]
         centre[done] = c
-        lower = begin
-        upper = 0
+        lower, upper = begin, 0
         for t in range(begin, stop):
             i = ends[t] >> 1
             if hi[i] < c:
@@ -73,14 +66,10 @@ def _grow(lo: Any, hi: Any, ends: Any, bucket: int) -> Any:
         for t in range(upper):
             ends[lower + t] = spare[t]
         if lower > begin:
-            left[done] = nodes
-            begins[nodes] = begin
-            stops[nodes] = lower
+            left[done], begins[nodes], stops[nodes] = nodes, begin, lower
             nodes += 1
         if upper > 0:
-            right[done] = nodes
-            begins[nodes] = lower
-            stops[nodes] = lower + upper
+            right[done], begins[nodes], stops[nodes] = nodes, lower, lower + upper
             nodes += 1
         done += 1
     return centre[:nodes].copy(), left[:nodes].copy(), right[:nodes].copy(), node_of

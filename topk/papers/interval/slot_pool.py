@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
-from topk.kernels.rows import with_room
+from topk.kernels.rows import give, take, with_room
 
 CLASSES = 11  # sizes of chunks: 1, 2, 4, …, b, with b up to 1024
 SLOTS, NODES, FREE_NODE = CLASSES, CLASSES + 1, CLASSES + 2  # places in `meta` after the free-chunk heads
@@ -39,29 +39,17 @@ class Forest(NamedTuple):
 def empty(slots: int, nodes: int, b: int) -> Forest:
     meta = np.full(CLASSES + 3, NOTHING, np.int64)
     meta[SLOTS] = meta[NODES] = 0
-    return Forest(
-        np.empty(slots, np.int32),
-        np.empty(slots),
-        np.empty(slots),
-        np.empty(slots),
-        np.empty(slots, np.int64),
-        np.empty(nodes, np.int32),
-        np.empty(nodes, np.int16),
-        np.empty(nodes, np.int16),
-        np.empty(nodes, np.uint8),
-        meta,
-        b,
-    )
+    columns: list[Any] = [np.empty(slots, kind) for kind in ("i4", "f8", "f8", "f8", "i8")]
+    columns += [np.empty(nodes, kind) for kind in ("i4", "i2", "i2", "u1")]
+    return Forest._make([*columns, meta, b])
 
 
 def larger(forest: Forest, slots: int, nodes: int) -> Forest:
     """The same forest, with room for `slots` and `nodes` more."""
-
     s, v = int(forest.meta[SLOTS]), int(forest.meta[NODES])
     columns: list[Any] = [with_room(a, s, slots) for a in forest[:5]]
     columns += [with_room(a, v, nodes) for a in forest[5:9]]
-    columns += [forest.meta, forest.b]
-    return Forest(*columns)
+    return Forest._make([*columns, forest.meta, forest.b])
 
 
 @kernel(inner=True)
@@ -82,16 +70,11 @@ def _class_for(f: Any, capacity: int) -> int:
 @kernel(inner=True)
 def new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
     """A node without slots in use, and room for `capacity`: exactly that if `packed`."""
-    node = f.meta[FREE_NODE]
-    if node != NOTHING:
-        f.meta[FREE_NODE] = f.start[node]
-    else:
-        node = f.meta[NODES]
-        f.meta[NODES] += 1
-    f.leaf[node] = leaf
-    f.filled[node] = 0
+    node = take(f.meta, FREE_NODE, NODES, f.start, 1)
+    f.leaf[node], f.filled[node] = leaf, 0
     if packed:
-        _fresh_chunk(f, node, capacity)
+        f.start[node], f.capacity[node] = f.meta[SLOTS], capacity
+        f.meta[SLOTS] += capacity
     else:
         new_chunk(f, node, capacity)
     return node
@@ -101,19 +84,8 @@ def new_node(f: Any, leaf: int, capacity: int, packed: bool = False) -> int:
 def new_chunk(f: Any, node: int, capacity: int) -> None:
     """At least `capacity` slots: a free chunk, else fresh ones."""
     c = _class_for(f, capacity)
-    if f.meta[c] != NOTHING:
-        f.start[node] = f.meta[c]
-        f.meta[c] = f.ref[f.start[node]]
-        f.capacity[node] = _size_of(f, c)
-    else:
-        _fresh_chunk(f, node, _size_of(f, c))
-
-
-@kernel(inner=True)
-def _fresh_chunk(f: Any, node: int, capacity: int) -> None:
-    f.start[node] = f.meta[SLOTS]
-    f.meta[SLOTS] += capacity
-    f.capacity[node] = capacity
+    f.capacity[node] = _size_of(f, c)
+    f.start[node] = take(f.meta, c, SLOTS, f.ref, _size_of(f, c))
 
 
 @kernel(inner=True)
@@ -121,12 +93,10 @@ def free_chunk(f: Any, start: int, capacity: int) -> None:
     c = _class_for(f, capacity)
     if _size_of(f, c) > capacity:  # of a packed build: it loses what does not fill a class, once
         c -= 1
-    f.ref[start] = f.meta[c]
-    f.meta[c] = start
+    give(f.meta, c, f.ref, start)
 
 
 @kernel
 def free_node(f: Any, node: int) -> None:
     free_chunk(f, f.start[node], f.capacity[node])
-    f.start[node] = f.meta[FREE_NODE]
-    f.meta[FREE_NODE] = node
+    give(f.meta, FREE_NODE, f.start, node)

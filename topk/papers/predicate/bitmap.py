@@ -46,11 +46,9 @@ def _set_at(s: Any, bitmaps: Any, c: int) -> Any:
 @kernel
 def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
     """The coordinates of the active construct intervals that cover a position, or the gap behind it."""
-    words = bitmaps.words
-    j = np.int64(np.floor(where))
+    words, j = bitmaps.words, np.int64(np.floor(where))
     between = where != j
-    found = np.empty(64, np.int64)
-    size = 0
+    found, size = np.empty(64, np.int64), 0
     first = first_bit(s, bitmaps.clipped, j)
     begin, end = 0, words.shape[1]
     if bitmaps.segment:

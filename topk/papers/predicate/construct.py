@@ -20,6 +20,7 @@ import numpy as np
 
 from coverlay import CoverlayError, kernel
 from topk.catalogue import Ints
+from topk.kernels.bits import bit_length
 
 
 class Shape(NamedTuple):
@@ -37,19 +38,11 @@ def shape(logarithmic: bool, longest: int) -> Shape:
     return Shape(logarithmic, longest, longest.bit_length() if logarithmic else longest)
 
 
-@kernel(inner=True)
-def _log2(length: int) -> int:
-    bits = 0
-    while (1 << (bits + 1)) <= length:
-        bits += 1
-    return bits
-
-
 @kernel
 def find_coordinate(s: Any, a: int, b: int) -> int:
     """Eq. 1 and Eq. 2."""
     if s.logarithmic:
-        return a * s.per_start + _log2(b - a)
+        return a * s.per_start + bit_length(b - a) - 1
     return a * s.per_start + (b - a) - 1
 
 
@@ -66,7 +59,7 @@ def piece(s: Any, x: int, y: int) -> int:
     """Where the first construct interval of the decomposition of [x, y] ends."""
     if y - x > s.longest:
         return x + s.longest
-    return x + (1 << _log2(y - x)) if s.logarithmic else y
+    return x + (1 << (bit_length(y - x) - 1)) if s.logarithmic else y
 
 
 @kernel

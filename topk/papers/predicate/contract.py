@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
 from topk.catalogue import Floats, Ints
-from topk.kernels.rows import fitted, with_room
+from topk.kernels.rows import fitted, give, ints, longer, take, with_room
 from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes
 
 END = -1  # of a linked list
@@ -64,12 +64,7 @@ def list_bytes(lists: Lists) -> int:
 @kernel(inner=True)
 def prepend(lists: Any, which: int, row: int) -> None:
     """Insert at the head, as in the paper."""
-    cell = lists.meta[1]
-    if cell != END:
-        lists.meta[1] = lists.next[cell]
-    else:
-        cell = lists.meta[0]
-        lists.meta[0] += 1
+    cell = take(lists.meta, 1, 0, lists.next, 1)
     lists.row[cell] = row
     lists.next[cell] = lists.head[which]
     lists.head[which] = cell
@@ -87,17 +82,33 @@ def unlink(lists: Any, which: int, row: int) -> None:
         lists.head[which] = lists.next[cell]
     else:
         lists.next[before] = lists.next[cell]
-    lists.next[cell] = lists.meta[1]
-    lists.meta[1] = cell
+    give(lists.meta, 1, lists.next, cell)
+
+
+@kernel(inner=True)
+def mark(lists: Any, which: int, row: int, lay: bool) -> None:
+    """Lay a mark, or lift one."""
+    if lay:
+        prepend(lists, which, row)
+    else:
+        unlink(lists, which, row)
 
 
 @kernel(inner=True)
 def room_for(found: Any, size: int) -> Any:
-    if size < len(found):
-        return found
-    larger = np.empty(2 * len(found), np.int64)
-    larger[:size] = found
-    return larger
+    return found if size < len(found) else longer(found, ints(2 * size))
+
+
+@kernel(inner=True)
+def collect(lists: Any, which: int, found: Any, size: int) -> Any:
+    """Append the rows of a list."""
+    cell = lists.head[which]
+    while cell != END:
+        found = room_for(found, size)
+        found[size] = lists.row[cell]
+        size += 1
+        cell = lists.next[cell]
+    return found, size
 
 
 def listed(lists: Lists, which: int) -> list[int]:
@@ -119,7 +130,7 @@ class Unranked(IntervalIndex):
         size, rows = max(int(entries.rows.max(initial=-1)) + 1, 16), entries.rows
         empty = np.full(size, np.inf), np.full(size, -np.inf), np.zeros(size, np.int32)
         self._known = k = Known(*empty, np.zeros(size), np.zeros(size, np.int64))
-        k.lo[rows], k.hi[rows], k.scores[rows], k.ids[rows] = entries.lo, entries.hi, entries.scores, entries.ids
+        _, k.lo[rows], k.hi[rows], k.scores[rows], k.ids[rows] = entries
         self._live = len(rows)
 
     def __len__(self) -> int:

@@ -34,9 +34,7 @@ def _meeting(lists: Any, known: Any, event: Any, first: int, last: int, exact: b
 
     With `exact`, whatever is listed at the first position does.
     """
-    low, high = event
-    found = np.empty(64, np.int64)
-    size = 0
+    (low, high), found, size = event, np.empty(64, np.int64), 0
     for z in range(first, last + 1):
         work[NODES] += 1
         cell = lists.head[z]

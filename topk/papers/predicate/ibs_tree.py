@@ -27,12 +27,12 @@ from topk.papers.interval.contract import COMPARED, NODES, Entries, array_bytes
 from topk.papers.predicate.contract import (
     END,
     Unranked,
+    collect,
     list_bytes,
     listed,
+    mark,
     new_lists,
-    prepend,
     room_for,
-    unlink,
     with_cells,
 )
 
@@ -74,32 +74,24 @@ def _node_for(t: Any, key: float) -> Any:
 
 
 @kernel(inner=True)
-def _mark(marks: Any, which: int, row: int, lay: bool) -> None:
-    if lay:
-        prepend(marks, which, row)
-    else:
-        unlink(marks, which, row)
-
-
-@kernel(inner=True)
 def _walk(t: Any, marks: Any, row: int, lo: float, hi: float, lay: bool) -> None:
     """Lay or lift the marks of an interval whose endpoints have nodes."""
     top = 0
     while t.key[top] < lo or t.key[top] > hi:
         top = t.child[top, 1] if t.key[top] < lo else t.child[top, 0]
-    _mark(marks, 3 * top + HERE, row, lay)
+    mark(marks, 3 * top + HERE, row, lay)
     node = top
     while t.key[node] != lo:
         node = t.child[node, 0] if t.key[node] > lo else t.child[node, 1]
         if t.key[node] >= lo:
-            _mark(marks, 3 * node + HERE, row, lay)
-            _mark(marks, 3 * node + RIGHT, row, lay)
+            mark(marks, 3 * node + HERE, row, lay)
+            mark(marks, 3 * node + RIGHT, row, lay)
     node = top
     while t.key[node] != hi:
         node = t.child[node, 1] if t.key[node] < hi else t.child[node, 0]
         if t.key[node] <= hi:
-            _mark(marks, 3 * node + HERE, row, lay)
-            _mark(marks, 3 * node + LEFT, row, lay)
+            mark(marks, 3 * node + HERE, row, lay)
+            mark(marks, 3 * node + LEFT, row, lay)
 
 
 @kernel
@@ -127,13 +119,18 @@ def _delete(t: Any, marks: Any, row: int, lo: float, hi: float) -> None:
 
 
 @kernel
-def _load(t: Any, marks: Any, keys: Any, rows: Any, lo: Any, hi: Any) -> None:
-    """A balanced tree of sorted keys (none: keep the tree), then all marks."""
+def _insert_all(t: Any, marks: Any, rows: Any, lo: Any, hi: Any) -> None:
+    for i in range(len(rows)):
+        _insert(t, marks, rows[i], lo[i], hi[i])
+
+
+@kernel
+def _balance(t: Any, keys: Any) -> None:
+    """A balanced tree of sorted keys, all without owners."""
     begins, ends = np.empty(len(keys) + 1, np.int64), np.empty(len(keys) + 1, np.int64)
-    if len(keys) > 0:
-        begins[0], ends[0], t.meta[0] = 0, len(keys), 1
+    begins[0], ends[0], t.meta[0], t.meta[1] = 0, len(keys), min(len(keys), 1), len(keys)
     node = 0
-    while node < t.meta[0] and len(keys) > 0:
+    while node < t.meta[0]:
         middle = (begins[node] + ends[node]) >> 1
         t.key[node], t.owners[node] = keys[middle], 0
         for side in range(2):
@@ -144,47 +141,33 @@ def _load(t: Any, marks: Any, keys: Any, rows: Any, lo: Any, hi: Any) -> None:
                 begins[t.meta[0]], ends[t.meta[0]] = begin, end
                 t.meta[0] += 1
         node += 1
-    for i in range(len(rows)):
-        for key in (lo[i], hi[i]):
-            found, _ = _node_for(t, key)
-            t.owners[found] += 1
-        _walk(t, marks, rows[i], lo[i], hi[i], True)
 
 
 @kernel
 def _search(t: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
     """Rows that hold, or with `heads` only the lists that have them."""
-    found = np.empty(64, np.int64)
-    size = 0
+    found, size = np.empty(64, np.int64), 0
     node = 0 if t.meta[0] > 0 else NIL
     while node != NIL:
         work[NODES] += 1
         side = HERE if value == t.key[node] else LEFT if value < t.key[node] else RIGHT
-        cell = marks.head[3 * node + side]
-        if heads and cell != END:
+        which = 3 * node + side
+        if not heads:
+            found, size = collect(marks, which, found, size)
+        elif marks.head[which] != END:
             found = room_for(found, size)
-            found[size] = 3 * node + side
+            found[size] = which
             size += 1
-        while cell != END and not heads:
-            work[COMPARED] += 1
-            found = room_for(found, size)
-            found[size] = marks.row[cell]
-            size += 1
-            cell = marks.next[cell]
         node = NIL if side == HERE else t.child[node, side >> 1]
+    work[COMPARED] += 0 if heads else size
     return found[:size]
 
 
 @kernel
 def _starting(t: Any, marks: Any, lows: Any, low: float, high: float, work: Any) -> Any:
     """The rows whose left end lies in (low, high]: they have a mark at its key."""
-    found = np.empty(64, np.int64)
-    size = 0
-    stack = np.empty(_MOST_DEPTH, np.int64)
-    waiting = 0
-    if t.meta[0] > 0:
-        stack[0] = 0
-        waiting = 1
+    found, size = np.empty(64, np.int64), 0
+    stack, waiting = np.zeros(_MOST_DEPTH, np.int64), min(t.meta[0], 1)  # the root, if there is one
     while waiting > 0:
         waiting -= 1
         node = stack[waiting]
@@ -213,24 +196,22 @@ class IntervalBinarySearchTree(Unranked):
 
     def __init__(self, entries: Entries) -> None:
         super().__init__(entries)
-        self.rebuilds = -1  # the first build is none
         self._build(entries.rows)
 
     def _build(self, rows: Ints) -> None:
         lo, hi = self._known.lo[rows], self._known.hi[rows]
         keys = np.unique(np.concatenate((lo, hi)))
-        room, nobody = 2 * len(keys) + 16, np.empty(0)
+        room = 2 * len(keys) + 16
         self._tree = Tree(
             np.zeros(room), np.full((room, 2), NIL, np.int32), np.zeros(room, np.int32), np.zeros(2, np.int64)
         )
         self._marks = new_lists(3 * room, 16)
-        _load(self._tree, self._marks, keys, rows[:0], nobody, nobody)
+        _balance(self._tree, keys)
         most = 4 * (int(np.log2(len(keys) + 2)) + 2)
         for at in range(0, len(rows), 65_536):  # marks are only known afterwards: the pool grows between parts
             part = slice(at, at + 65_536)
             self._marks = with_cells(self._marks, len(rows[part]) * most)
-            _load(self._tree, self._marks, nobody, rows[part], lo[part], hi[part])
-        self.rebuilds += 1
+            _insert_all(self._tree, self._marks, rows[part], lo[part], hi[part])
 
     def stabbed(self, value: float) -> Ints:
         return _search(self._tree, self._marks, value, False, self.work)

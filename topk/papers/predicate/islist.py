@@ -20,8 +20,8 @@ from topk.catalogue import Ints
 from topk.kernels.rows import fitted
 from topk.papers.interval.contract import Entries, array_bytes
 from topk.papers.predicate import skip_list
-from topk.papers.predicate.contract import Lists, Unranked, listed, new_lists, with_cells
-from topk.papers.predicate.skip_list import HEADER, NIL, TALL, USED
+from topk.papers.predicate.contract import END, Unranked, listed, new_lists, with_cells
+from topk.papers.predicate.skip_list import HEADER, LISTS, NIL, TALL, USED
 
 
 class IntervalSkipList(Unranked):
@@ -31,27 +31,21 @@ class IntervalSkipList(Unranked):
         super().__init__(entries)
         keys = np.unique(np.concatenate((entries.lo, entries.hi)))
         self._ends = np.full((len(self._known.lo), 2), NIL, np.int32)
-        self._marks: Lists
-        self._allocate(2 * len(keys) + 16)
+        nodes = 2 * len(keys) + 16
+        height = np.ones(nodes, np.int8)
+        height[HEADER] = TALL
+        link, meta = np.full((nodes, TALL), NIL, np.int32), np.array([1, NIL, 0], np.int64)
+        self._list = skip_list.SkipList(np.zeros(nodes), height, np.zeros(nodes, np.int32), link, meta)
         expected = 2 * len(entries.rows) * (int(np.log2(len(keys) + 2)) + 2)
-        self._marks = with_cells(self._marks, 2 * expected)
+        self._marks = with_cells(new_lists(LISTS * nodes, 16), 2 * expected)
         rows = entries.rows
         first, last = (np.searchsorted(keys, x) for x in (entries.lo, entries.hi))
         # Marker cells are only known afterwards; load in slices so that the pool can grow between them.
-        skip_list.load(self._list, self._marks, self._ends, keys, rows[:0], first[:0], last[:0])
-        nothing = keys[:0]
+        skip_list.load_keys(self._list, keys)
         for at in range(0, len(rows), 65_536):
             part = slice(at, at + 65_536)
             self._marks = with_cells(self._marks, len(rows[part]) * 4 * TALL)
-            skip_list.load(self._list, self._marks, self._ends, nothing, rows[part], first[part], last[part])
-
-    def _allocate(self, nodes: int) -> None:
-        link = np.full((nodes, TALL), NIL, np.int32)
-        height = np.ones(nodes, np.int8)
-        height[HEADER] = TALL
-        meta = np.array([1, NIL, 0], np.int64)
-        self._list = skip_list.SkipList(np.zeros(nodes), height, np.zeros(nodes, np.int32), link, meta)
-        self._marks = new_lists(nodes * (TALL + 1), 16)
+            skip_list.load_rows(self._list, self._marks, self._ends, rows[part], first[part], last[part])
 
     def stabbed(self, value: float) -> Ints:
         return skip_list.search(self._list, self._marks, value, False, self.work)
@@ -90,16 +84,10 @@ class IntervalSkipList(Unranked):
         self._forget(row)
 
     def _grow_nodes(self) -> None:
-        old, marks = self._list, self._marks
-        count = len(old.key)
-        self._allocate(2 * count)
-        for new, column in zip(self._list[:4], old[:4], strict=True):
-            np.asarray(new)[:count] = column
-        self._list.meta[:] = old.meta
-        head = self._marks.head
-        head[: count * TALL] = marks.head[: count * TALL]
-        head[2 * count * TALL : 2 * count * TALL + count] = marks.head[count * TALL :]
-        self._marks = Lists(head, marks.row, marks.next, marks.meta)
+        size, fills = 2 * len(self._list.key), (0, 1, 0, NIL)
+        columns = (fitted(column, size, fill) for column, fill in zip(self._list[:4], fills, strict=True))
+        self._list = skip_list.SkipList._make([*columns, self._list.meta])
+        self._marks = self._marks._replace(head=fitted(self._marks.head, LISTS * size, END))
 
     @property
     def nbytes(self) -> int:
@@ -122,13 +110,13 @@ class IntervalSkipList(Unranked):
             assert s.key[x] == self._known.lo[row], "the left endpoint has its node"
             assert s.key[right] == self._known.hi[row], "the right endpoint has its node"
             while True:
-                expected.setdefault(len(s.key) * TALL + x, []).append(row)
+                expected.setdefault(LISTS * x + TALL, []).append(row)
                 if x == right:
                     break
                 level = max(
                     i for i in range(s.height[x]) if s.link[x, i] != NIL and s.key[s.link[x, i]] <= s.key[right]
                 )
-                expected.setdefault(x * TALL + level, []).append(row)
+                expected.setdefault(LISTS * x + level, []).append(row)
                 x = int(s.link[x, level])
         for which in range(len(self._marks.head)):
             assert listed(self._marks, which) == sorted(expected.get(which, [])), f"markers of list {which}"

@@ -79,11 +79,9 @@ def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where
     head, row_at, following = lists.head, lists.row, lists.next
     lo, hi, left = known.lo, known.hi, known.left
     j = np.int64(np.floor(where))
-    between = where != j
-    found = np.empty(64, np.int64)
-    size = 0
+    found, size = np.empty(64, np.int64), 0
     for t in range(len(located)):
-        joint = (not between) and located[t] // s.per_start == j
+        joint = where == j and located[t] // s.per_start == j
         cell = head[located[t]]
         while cell != END:
             row = row_at[cell]
@@ -108,8 +106,7 @@ def read_range(s: Any, lists: Any, known: Any, event: Any, where: float, last: i
     head, row_at, following = lists.head, lists.row, lists.next
     lo, hi, left = known.lo, known.hi, known.left
     j = np.int64(np.floor(where))
-    found = np.empty(64, np.int64)
-    size = 0
+    found, size = np.empty(64, np.int64), 0
     for c in range(max(covering_segment(s, j, where != j)[0], 0), (last + 1) * s.per_start):
         cell = head[c]
         work[PROBED] += 1

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from topk.catalogue import Floats, Ints
+from topk.kernels.rows import give, take
 from topk.papers.interval.contract import COMPARED, NODES
-from topk.papers.predicate.contract import END, prepend, room_for, unlink
+from topk.papers.predicate.contract import END, collect, mark, room_for
 
 TALL = 24  # levels; enough for 2²⁴ endpoints at one half per level
+LISTS = TALL + 1  # of markers that a node has: of its edges by level, and of itself
 HEADER = 0  # the node before all others
 NIL = -1
 USED, FREE, DRAWN = 0, 1, 2  # places in meta: nodes used, first free node, heights drawn
@@ -60,35 +62,17 @@ def node_of(s: Any, key: float) -> int:
 
 @kernel(inner=True)
 def _walk(s: Any, marks: Any, row: int, left: int, right: int, lay: bool) -> None:
-    """Lay or lift the markers of an interval. List TALL·node+i is edge i, node lists lie behind all edges."""
-    nodes = s.key.shape[0]
+    """Lay or lift the markers of an interval."""
     x = left
     while True:
-        if lay:
-            prepend(marks, nodes * TALL + x, row)
-        else:
-            unlink(marks, nodes * TALL + x, row)
+        mark(marks, LISTS * x + TALL, row, lay)
         if x == right:
             return
         i = s.height[x] - 1
         while s.link[x, i] == NIL or s.key[s.link[x, i]] > s.key[right]:
             i -= 1
-        if lay:
-            prepend(marks, x * TALL + i, row)
-        else:
-            unlink(marks, x * TALL + i, row)
+        mark(marks, LISTS * x + i, row, lay)
         x = s.link[x, i]
-
-
-@kernel(inner=True)
-def _collect(marks: Any, which: int, found: Any, size: int) -> Any:
-    cell = marks.head[which]
-    while cell != END:
-        found = room_for(found, size)
-        found[size] = marks.row[cell]
-        size += 1
-        cell = marks.next[cell]
-    return found, size
 
 
 @kernel(inner=True)
@@ -99,12 +83,7 @@ def _relay(s: Any, marks: Any, ends: Any, rows: Any, lay: bool) -> None:
 
 @kernel(inner=True)
 def _new_node(s: Any, key: float) -> int:
-    node = s.meta[FREE]
-    if node != NIL:
-        s.meta[FREE] = s.link[node, 0]
-    else:
-        node = s.meta[USED]
-        s.meta[USED] += 1
+    node = take(s.meta, FREE, USED, s.link[:, 0], 1)
     s.key[node] = key
     s.height[node] = _draw_height(s.meta)
     s.owners[node] = 0
@@ -115,10 +94,9 @@ def _new_node(s: Any, key: float) -> int:
 def _break_edges(s: Any, marks: Any, ends: Any, key: float, before: Any) -> Any:
     """A new node for `key`, linked in; returns it and the intervals whose markers were lifted for it."""
     node = _new_node(s, key)
-    lifted = np.empty(64, np.int64)
-    size = 0
+    lifted, size = np.empty(64, np.int64), 0
     for i in range(s.height[node]):
-        lifted, size = _collect(marks, before[i] * TALL + i, lifted, size)
+        lifted, size = collect(marks, LISTS * before[i] + i, lifted, size)
     rows = lifted[:size]  # an interval uses at most one edge above any key, so it occurs once
     _relay(s, marks, ends, rows, False)
     for i in range(s.height[node]):
@@ -150,20 +128,19 @@ def delete(s: Any, marks: Any, ends: Any, row: int) -> None:
         s.owners[node] -= 1
         if s.owners[node] > 0 or (side == 1 and ends[row, 0] == node and s.meta[FREE] == node):
             continue
-        lifted, size = _collect(marks, s.key.shape[0] * TALL + node, np.empty(64, np.int64), 0)
+        lifted, size = collect(marks, LISTS * node + TALL, np.empty(64, np.int64), 0)
         rows = lifted[:size]
         _relay(s, marks, ends, rows, False)
         _find(s, s.key[node], before)
         for i in range(s.height[node]):
             s.link[before[i], i] = s.link[node, i]
-        s.link[node, 0] = s.meta[FREE]
-        s.meta[FREE] = node
+        give(s.meta, FREE, s.link[:, 0], node)
         _relay(s, marks, ends, rows, True)
 
 
 @kernel
-def load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last: Any) -> None:
-    """All endpoints first, then all markers: nothing needs to be lifted."""
+def load_keys(s: Any, keys: Any) -> None:
+    """All endpoints before any marker: nothing needs to be lifted."""
     tails = np.zeros(TALL, np.int64)
     for t in range(len(keys)):
         node = _new_node(s, keys[t])
@@ -171,6 +148,10 @@ def load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last: 
             s.link[tails[i], i] = node
             s.link[node, i] = NIL
             tails[i] = node
+
+
+@kernel
+def load_rows(s: Any, marks: Any, ends: Any, rows: Any, first: Any, last: Any) -> None:
     for t in range(len(rows)):
         ends[rows[t], 0] = first[t] + 1  # nodes follow the header in key order
         ends[rows[t], 1] = last[t] + 1
@@ -182,9 +163,7 @@ def load(s: Any, marks: Any, ends: Any, keys: Any, rows: Any, first: Any, last: 
 @kernel
 def search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
     """Rows that hold, or with `heads` only the marker lists that have them."""
-    found = np.empty(64, np.int64)
-    size = 0
-    x = HEADER
+    found, size, x = np.empty(64, np.int64), 0, HEADER
     for i in range(TALL - 1, -1, -1):
         while s.link[x, i] != NIL and s.key[s.link[x, i]] < value:
             x = s.link[x, i]
@@ -192,16 +171,16 @@ def search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
         following = s.link[x, i]
         if following != NIL and s.key[following] == value:
             # Intervals that hold here either pass over this node on a higher edge or have a marker on it.
-            which = s.key.shape[0] * TALL + following
+            which = LISTS * following + TALL
         elif x != HEADER and following != NIL:
-            which = x * TALL + i
+            which = LISTS * x + i
         else:
             continue
         if heads:
             found[size] = which
             size += 1
         else:
-            found, size = _collect(marks, which, found, size)
+            found, size = collect(marks, which, found, size)
         if s.key[following] == value:
             break
     work[COMPARED] += size
@@ -211,9 +190,7 @@ def search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
 @kernel
 def starting(s: Any, marks: Any, ends: Any, low: float, high: float, work: Any) -> Any:
     """The rows whose left end lies in (low, high]: they have a marker on its node."""
-    found = np.empty(64, np.int64)
-    size = 0
-    x = HEADER
+    found, size, x = np.empty(64, np.int64), 0, HEADER
     for i in range(TALL - 1, -1, -1):
         while s.link[x, i] != NIL and s.key[s.link[x, i]] <= low:
             x = s.link[x, i]
@@ -221,7 +198,7 @@ def starting(s: Any, marks: Any, ends: Any, low: float, high: float, work: Any) 
     x = s.link[x, 0]
     while x != NIL and s.key[x] <= high:
         work[NODES] += 1
-        cell = marks.head[s.key.shape[0] * TALL + x]
+        cell = marks.head[LISTS * x + TALL]
         while cell != END:
             work[COMPARED] += 1
             if ends[marks.row[cell], 0] == x:

@@ -28,8 +28,7 @@ def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
     between = where != j
     low, high = covering_segment(s, j, between)
     reach = j + 1 if between else j
-    found = np.empty(high - low + 1, np.int64)
-    size = 0
+    found, size = np.empty(high - low + 1, np.int64), 0
     work[PROBED] += high + 1 - max(low, 0)
     for c in range(max(low, 0), high + 1):
         if head[c] != END and decode(s, c)[1] >= reach:
@@ -46,8 +45,7 @@ def _locate_by_table(s: Any, head: Any, tables: Any, where: float, work: Any) ->
     between = where != j
     low = covering_segment(s, j, between)[0]
     table = tables[1] if between else tables[0]
-    found = np.empty(len(table), np.int64)
-    size = 0
+    found, size = np.empty(len(table), np.int64), 0
     work[PROBED] += len(table)
     for t in range(len(table)):
         c = low + table[t]

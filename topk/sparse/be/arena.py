@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverlay import kernel
-from topk.kernels.hashing import drop, emptied, lookup, put, with_slots
-from topk.kernels.rows import aligned, fill, with_room
+from topk.kernels.bits import bit_length
+from topk.kernels.hashing import drop, emptied, put, with_slots
+from topk.kernels.rows import aligned, fill, give, take, unchain, with_room
 from topk.kernels.structures import structure
 from topk.sparse.catalogue import Floats, Int32s, Ints
 from topk.sparse.rows import Rows
@@ -72,35 +73,19 @@ class Tree(NamedTuple):
     scoring: Scoring
 
 
-def _records(count: int, kind: Any) -> Any:
-    return aligned((count,), kind).view(np.recarray)
-
-
 def allocate(knobs: Floats, slots: int, domain: Floats, reference: Floats, at: Int32s, scoring: Scoring) -> Tree:
     """A tree without nodes: the first insertion, even of no rows, makes its root. `slots` is a power of two."""
     meta = np.zeros(FREE_ROOM + 32, np.int64)
     meta[FREE_BUCKET] = meta[FREE_PNODE] = -1
     meta[FREE_ROOM:] = -1
+    node, bucket, pnode = (aligned((64,), kind).view(np.recarray) for kind in (NODE, BUCKET, PNODE))
+    bucket_top, pnode_top = (np.zeros((64, slots), np.float32) for _ in range(2))
+    entries, needs = np.zeros((256, 2), np.int32), np.zeros(256, np.uint64)
+    work, tally, home = np.zeros(64, np.int64), np.zeros(len(reference), np.int64), np.full(len(at), -1, np.int64)
     return Tree(
-        _records(64, NODE),
-        _records(64, BUCKET),
-        np.zeros((64, 4, LEVELS)),
-        np.zeros((64, slots), np.float32),
-        _records(64, PNODE),
-        np.zeros((64, slots), np.float32),
-        np.zeros((256, 2), np.int32),
-        np.zeros(256, np.uint64),
-        *emptied(256),
-        meta,
-        knobs,
-        domain,
-        np.zeros(64, np.int64),
-        np.zeros(len(reference), np.int64),
-        np.full(len(at), -1, np.int64),
-        at,
-        reference,
-        scoring,
-    )
+        node, bucket, np.zeros((64, 4, LEVELS)), bucket_top, pnode, pnode_top, entries, needs, *emptied(256),
+        meta, knobs, domain, work, tally, home, at, reference, scoring,
+    )  # fmt: skip
 
 
 # What kernels that change the tree pass on among themselves (put_fields): one word instead of the tuple's many arrays;
@@ -123,41 +108,23 @@ def has_room(t: Any, buckets: int, pnodes: int, entries: int) -> bool:
 
 def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
     """The same tree with room for these more, at least half as much again."""
-
-    b, p, e = int(t.meta[BUCKETS]), int(t.meta[PNODES]), int(t.meta[ENTRIES])
-    t = t._replace(
-        node=with_room(t.node, b, buckets),
-        bucket=with_room(t.bucket, b, buckets),
-        box=with_room(t.box, b, buckets),
-        bucket_top=with_room(t.bucket_top, b, buckets),
-        pnode=with_room(t.pnode, p, pnodes),
-        pnode_top=with_room(t.pnode_top, p, pnodes),
-        entries=with_room(t.entries, e, entries),
-        needs=with_room(t.needs, e, entries),
-        work=with_room(t.work, int(t.meta[WORK]), pnodes + 4),
-    )
-    keys, values, t.meta[HASHED] = with_slots(t.keys, t.values, int(t.meta[HASHED]), p, pnodes)
-    return t._replace(keys=keys, values=values)
-
-
-@kernel
-def find_pnode(t: Tree, bucket: int, attribute: int) -> int:
-    return lookup(t.keys, t.values, bucket, attribute)
-
-
-@kernel(inner=True)
-def put_pnode(t: Any, bucket: int, attribute: int, pnode: int) -> None:
-    t.meta[HASHED] += put(t.keys, t.values, bucket, attribute, pnode)
+    wider = {
+        name: with_room(getattr(t, name), int(t.meta[used]), more)
+        for used, more, names in (
+            (BUCKETS, buckets, ("node", "bucket", "box", "bucket_top")),
+            (PNODES, pnodes, ("pnode", "pnode_top")),
+            (ENTRIES, entries, ("entries", "needs")),
+            (WORK, pnodes + 4, ("work",)),
+        )
+        for name in names
+    }
+    keys, values, t.meta[HASHED] = with_slots(t.keys, t.values, int(t.meta[HASHED]), int(t.meta[PNODES]), pnodes)
+    return t._replace(keys=keys, values=values, **wider)
 
 
 @kernel(inner=True)
 def new_bucket(t: Any, up: int, pnode: int, level: int) -> int:
-    b = t.meta[FREE_BUCKET]
-    if b >= 0:
-        t.meta[FREE_BUCKET] = t.bucket[b].up
-    else:
-        b = t.meta[BUCKETS]
-        t.meta[BUCKETS] += 1
+    b = take(t.meta, FREE_BUCKET, BUCKETS, t.bucket.up, 1)
     node, bucket = t.node[b], t.bucket[b]
     node.left = node.right = node.first = -1
     node.pcount = node.start = node.count = 0
@@ -184,9 +151,8 @@ def show_active(t: Any, b: int, k: int) -> None:
 @kernel(inner=True)
 def free_bucket(t: Any, b: int) -> None:
     give_room(t, b)
-    t.bucket[b].up = t.meta[FREE_BUCKET]
     t.bucket[b].level = -1
-    t.meta[FREE_BUCKET] = b
+    give(t.meta, FREE_BUCKET, t.bucket.up, b)
 
 
 @kernel(inner=True)
@@ -194,11 +160,7 @@ def give_room(t: Any, b: int) -> None:
     """Return the entry room of a bucket, kept by size."""
     node, bucket = t.node[b], t.bucket[b]
     if bucket.room:
-        size = 0
-        while (1 << size) < bucket.room:
-            size += 1
-        t.entries[node.start, ROW] = t.meta[FREE_ROOM + size]
-        t.meta[FREE_ROOM + size] = node.start
+        give(t.meta, FREE_ROOM + bit_length(bucket.room - 1), t.entries[:, ROW], node.start)
     bucket.room = 0
     node.count = 0
 
@@ -228,16 +190,9 @@ def put_row(t: Any, rows: Rows, b: int, row: int) -> None:
     """Append a row to an l-node."""
     node, bucket = t.node[b], t.bucket[b]
     if node.count == bucket.room:
-        size = 2
-        while (1 << size) <= node.count:
-            size += 1
-        start = t.meta[FREE_ROOM + size]
-        if start >= 0:
-            t.meta[FREE_ROOM + size] = t.entries[start, ROW]
-        else:
-            start = t.meta[ENTRIES]
-            t.meta[ENTRIES] += 1 << size
         count = np.int64(node.count)
+        size = max(2, bit_length(count))
+        start = take(t.meta, FREE_ROOM + size, ENTRIES, t.entries[:, ROW], 1 << size)
         for i in range(count):
             t.entries[start + i, ROW] = t.entries[node.start + i, ROW]
             t.entries[start + i, BLOCK] = t.entries[node.start + i, BLOCK]
@@ -254,12 +209,7 @@ def put_row(t: Any, rows: Rows, b: int, row: int) -> None:
 
 @kernel(inner=True)
 def new_pnode(t: Any, owner: int, attribute: int) -> int:
-    p = t.meta[FREE_PNODE]
-    if p >= 0:
-        t.meta[FREE_PNODE] = t.pnode[p].next
-    else:
-        p = t.meta[PNODES]
-        t.meta[PNODES] += 1
+    p = take(t.meta, FREE_PNODE, PNODES, t.pnode.next, 1)
     pnode = t.pnode[p]
     pnode.attr, pnode.owner, pnode.count = attribute, owner, 0
     pnode.next = t.node[owner].first
@@ -268,7 +218,7 @@ def new_pnode(t: Any, owner: int, attribute: int) -> int:
     t.node[owner].first = p
     t.node[owner].pcount += 1
     fill(t.pnode_top[p], np.float32(0.0))
-    put_pnode(t, owner, attribute, p)
+    t.meta[HASHED] += put(t.keys, t.values, owner, attribute, p)
     root = new_bucket(t, -1, p, t.bucket[owner].level + 1)
     pnode.root = root
     if t.knobs[RIGID]:  # the whole domain, whatever turns up later
@@ -282,15 +232,8 @@ def new_pnode(t: Any, owner: int, attribute: int) -> int:
 def free_pnode(t: Any, p: int) -> None:
     """Unlink a p-node from its directory; its buckets must be gone."""
     owner = t.pnode[p].owner
-    if t.node[owner].first == p:
-        t.node[owner].first = t.pnode[p].next
-    else:
-        before = t.node[owner].first
-        while t.pnode[before].next != p:
-            before = t.pnode[before].next
-        t.pnode[before].next = t.pnode[p].next
+    unchain(t.node.first, owner, t.pnode.next, p)
     t.node[owner].pcount -= 1
     drop(t.keys, owner, t.pnode[p].attr)
-    t.pnode[p].next = t.meta[FREE_PNODE]
     t.pnode[p].owner = -1
-    t.meta[FREE_PNODE] = p
+    give(t.meta, FREE_PNODE, t.pnode.next, p)

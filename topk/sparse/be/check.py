@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from topk.sparse.be.arena import (
-    ALL_HI,
-    ALL_LO,
-    BLOCK,
-    BUCKETS,
-    LEVELS,
-    OWN_HI,
-    OWN_LO,
-    RIGID,
-    ROW,
-    Tree,
-    find_pnode,
-    slot_of,
-)
+from topk.kernels.hashing import lookup
+from topk.sparse.be.arena import ALL_HI, ALL_LO, BLOCK, BUCKETS, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, Tree, slot_of
 from topk.sparse.rows import Store, usual_score
 from topk.sparse.scores import as_bound
 
@@ -48,9 +36,10 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
         expected = sum(1 << bit for bit in {a % 64 for a in _predicates(store, row)})
         assert bits == expected, f"bucket {b} knows the attributes of row {row}"
     assert node.count <= bucket.cap, f"bucket {b} does not overflow"
-    _check_weights(t.bucket_top[b], store, own, f"l-node {b}")
-    if len(t.bucket_top[b]) >= store.dimensions:
-        assert t.bucket_top[b].tolist() == _heaviest(t, store, own), f"l-node {b} has its own bound per attribute"
+    heaviest = _heaviest(store, own, t.bucket_top.shape[1])
+    assert (t.bucket_top[b] >= heaviest).all(), f"l-node {b} bounds its weights"
+    if len(heaviest) >= store.dimensions:
+        assert (t.bucket_top[b] == heaviest).all(), f"l-node {b} has its own bound per attribute"
     below, directory, p = list(own), set(), int(node.first)
     while p >= 0:
         directory.add(int(t.pnode[p].attr))
@@ -59,9 +48,6 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
     assert len(directory) == node.pcount, f"bucket {b} counts its p-nodes"
     for row in own:
         assert not directory & set(_predicates(store, row)), f"row {row} is below a p-node if there is one for it"
-    if node.first >= 0 and path and not t.knobs[RIGID]:
-        atomic = t.box[b, OWN_LO, len(path) - 1] == t.box[b, OWN_HI, len(path) - 1]
-        assert bucket.split or atomic or _was_atomic(t, b), f"bucket {b} is split before it is partitioned"
     content = list(below)
     for child in (int(node.left), int(node.right)):
         assert (child >= 0) == bool(bucket.split), f"bucket {b} has two descendants or none"
@@ -76,16 +62,11 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
     return below
 
 
-def _was_atomic(t: Tree, b: int) -> bool:
-    """An atomic bucket that was partitioned may be widened by up to β without being split."""
-    return t.bucket[b].split == 0 and t.node[b].first >= 0
-
-
 def _check_pnode(t: Tree, store: Store, owner: int, p: int, path: list[int], seen: set[int]) -> list[int]:
     attribute = int(t.pnode[p].attr)
     assert t.pnode[p].owner == owner, f"p-node {p} knows its bucket"
     assert attribute not in path, f"attribute {attribute} is used once on a path"
-    assert find_pnode(t, owner, attribute) == p, f"p-node {p} is found in its directory"
+    assert lookup(t.keys, t.values, owner, attribute) == p, f"p-node {p} is found in its directory"
     assert len(path) < LEVELS, "paths have at most LEVELS partitionings"
     root = int(t.pnode[p].root)
     assert t.bucket[root].up == -1, f"bucket {root} is the root of its c-directory"
@@ -95,7 +76,7 @@ def _check_pnode(t: Tree, store: Store, owner: int, p: int, path: list[int], see
     assert rows, f"p-node {p} is not empty"
     for row in rows:
         assert attribute in _predicates(store, row), f"row {row} has a predicate on {attribute}"
-    _check_weights(t.pnode_top[p], store, rows, f"p-node {p}")
+    assert (t.pnode_top[p] >= _heaviest(store, rows, t.pnode_top.shape[1])).all(), f"p-node {p} bounds its weights"
     return rows
 
 
@@ -132,18 +113,11 @@ def _check_ranges(t: Tree, store: Store, b: int, path: list[int], content: list[
         assert apart, f"descendants of bucket {b} repel each other"
 
 
-def _check_weights(top: np.ndarray, store: Store, rows: list[int], what: str) -> None:
-    r = store.rows
+def _heaviest(store: Store, rows: list[int], slots: int) -> np.ndarray:
+    """The largest weight per slot, rounded up."""
+    r, found = store.rows, np.zeros(slots, np.float32)
     for row in rows:
         for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
-            assert top[slot_of.py_func(top, r.attribute[p])] >= r.weight[p], f"{what} bounds its weights"
-
-
-def _heaviest(t: Tree, store: Store, rows: list[int]) -> list[float]:
-    """The largest weight per attribute, rounded up."""
-    r, found = store.rows, np.zeros(t.bucket_top.shape[1], np.float32)
-    for row in rows:
-        for p in range(int(r.start[row]), int(r.start[row] + r.length[row])):
-            found[r.attribute[p]] = max(found[r.attribute[p]], as_bound(r.weight[p]))
-    heaviest: list[float] = found.tolist()
-    return heaviest
+            slot = slot_of.py_func(found, r.attribute[p])
+            found[slot] = max(found[slot], as_bound(r.weight[p]))
+    return found

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from coverlay import kernel
-from topk.kernels.hashing import emptied, put
-from topk.kernels.rows import aligned
+from topk.kernels.hashing import numbered
+from topk.kernels.rows import aligned, runs
 from topk.sparse.be.arena import BUCKETS, ENTRIES, FREE_BUCKET, FREE_PNODE, FREE_ROOM, HASHED, PNODES, Tree
 from topk.sparse.catalogue import Ints
 
@@ -62,26 +62,15 @@ def in_visiting_order(t: Tree) -> Tree:
         column[:] = new_pnode[column]
     home = t.home.copy()
     home[home >= 0] = new_bucket[home[home >= 0]]
-    keys, values = emptied(len(t.keys))
     entries, needs = _entries(t, buckets, node, bucket)
-    t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, 0
+    keys, values, hashed = numbered(pnode.owner[:partitions], pnode.attr[:partitions], len(t.keys))
+    t.meta[[BUCKETS, PNODES, HASHED]] = count, partitions, hashed
     t.meta[[FREE_BUCKET, FREE_PNODE]] = -1
-    t = t._replace(
-        node=node,
-        bucket=bucket,
-        pnode=pnode,
-        home=home,
-        keys=keys,
-        values=values,
-        entries=entries,
-        needs=needs,
-        box=_taken(t.box, buckets),
-        bucket_top=_taken(t.bucket_top, buckets),
-        pnode_top=_taken(t.pnode_top, pnodes),
-    )
-    own = pnode[:partitions]
-    t.meta[HASHED] = _hash_all(keys, values, own.owner.astype(np.int64), own.attr.astype(np.int64))
-    return t
+    box, bucket_top, pnode_top = _taken(t.box, buckets), _taken(t.bucket_top, buckets), _taken(t.pnode_top, pnodes)
+    return t._replace(
+        node=node, bucket=bucket, box=box, bucket_top=bucket_top, pnode=pnode, pnode_top=pnode_top, home=home,
+        entries=entries, needs=needs, keys=keys, values=values,
+    )  # fmt: skip
 
 
 def _numbers(order: Ints, size: int) -> Ints:
@@ -101,30 +90,17 @@ def _taken(array: Any, order: Ints) -> Any:
 def _entries(t: Tree, buckets: Ints, node: Any, bucket: Any) -> tuple[Any, Any]:
     """The runs of the l-nodes one after the other, entries and needs; sets their starts."""
     rooms = bucket.room[: len(buckets)].astype(np.int64)
-    starts = np.cumsum(rooms) - rooms
-    total = int(rooms.sum())
-    source = np.repeat(node.start[: len(buckets)] - starts, rooms) + np.arange(total)
-    entries = np.zeros((total + _SPARE, 2), np.int32)
-    needs = np.zeros(total + _SPARE, np.uint64)
-    entries[:total], needs[:total] = t.entries[source], t.needs[source]
-    node.start[: len(buckets)] = starts
-    t.meta[ENTRIES] = total
+    source = runs(node.start[: len(buckets)], rooms)
+    entries = np.zeros((len(source) + _SPARE, 2), np.int32)
+    needs = np.zeros(len(source) + _SPARE, np.uint64)
+    entries[: len(source)], needs[: len(source)] = t.entries[source], t.needs[source]
+    node.start[: len(buckets)] = np.cumsum(rooms) - rooms
+    t.meta[ENTRIES] = len(source)
     t.meta[FREE_ROOM:] = -1
     return entries, needs
-
-
-@kernel
-def _hash_all(keys: Any, values: Any, owner: Any, attribute: Any) -> int:
-    """File all p-nodes, which have numbers from 0 on; returns how many slots of the table are used."""
-    used = 0
-    for p in range(len(owner)):
-        used += put(keys, values, owner[p], attribute[p], p)
-    return used
 
 
 def members(t: Tree) -> Ints:
     """Where the rows of all l-nodes are among the entries, bucket by bucket."""
     count = int(t.meta[BUCKETS])
-    sizes = np.where(t.bucket.level[:count] >= 0, t.node.count[:count], 0).astype(np.int64)
-    begins = np.cumsum(sizes) - sizes
-    return np.repeat(t.node.start[:count] - begins, sizes) + np.arange(int(sizes.sum()))
+    return runs(t.node.start[:count], np.where(t.bucket.level[:count] >= 0, t.node.count[:count], 0))

@@ -58,16 +58,12 @@ OPTIONS = {
 }
 
 
-def capacity_for(match_probability: float, as_published: bool) -> int:
-    """Table II(a). Ours is 20 for its 5 below 1 %: an l-node's expressions lie side by side, 20 is faster there too."""
-    if match_probability < 0.01 and as_published:
-        return 5
-    return 20 if match_probability < 0.1 else 160
-
-
 def _rows_per_node(capacity: int | str, match_probability: float) -> int:
+    """Table II(a). Ours is 20 for its 5 below 1 %: an l-node's expressions lie side by side, 20 is faster there too."""
+    if capacity == TABLE and match_probability < 0.01:
+        return 5
     if capacity in (AUTO, TABLE):
-        return capacity_for(match_probability, capacity == TABLE)
+        return 20 if match_probability < 0.1 else 160
     try:
         size = int(capacity)
     except (TypeError, ValueError, OverflowError):
@@ -114,9 +110,7 @@ class BETree(SparseIndex):
         ranked = RANKINGS.index(ranking)
         knobs = np.array([size, alpha, beta, self.rigid, usual_bound, ranked > 0], np.float64)
         self._cutting = tuple(asked or None for asked in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
-        shared = 1
-        while shared < (slots or max(self.dimensions, 1)):
-            shared *= 2
+        shared = 1 << (max(slots or self.dimensions, 1) - 1).bit_length()
         domain = domains(self._store.rows, self.dimensions)
         reference = usual_weights(self._store.rows, self.dimensions)
         self._codes = Codes(self._store, self._live())
@@ -245,12 +239,6 @@ class BETree(SparseIndex):
     @property
     def overhead(self) -> int:
         return self._codes.nbytes + sum(int(column.nbytes) for column in self._tree if isinstance(column, np.ndarray))
-
-    @property
-    def partitions(self) -> list[int]:
-        """The attributes of the root's p-directory, for those who want to see what was chosen."""
-        pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
-        return sorted(pnodes.attr[pnodes.owner == 0].tolist())
 
     def check(self) -> None:
         self._store.check()
