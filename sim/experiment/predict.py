@@ -30,7 +30,8 @@ from routing.strategies import make_ledger, strategy
 from sim.experiment.build import overlay_of, settings_of, timeline_of, workload_of
 from sim.experiment.config import Experiment
 from sim.experiment.engines import filter_of, held_share
-from sim.experiment.oracle import Truth, judged_share
+from sim.experiment.oracle import judged_share
+from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
 from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, Timeline
@@ -297,8 +298,8 @@ def _match_shares(workload: Workload, semantics: str) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
     if not len(workload.lo):
         return np.zeros(len(workload.events))
-    truth = Truth(workload, semantics)
-    return np.array([float(np.mean(~np.isnan(truth.scores(e)))) for e in workload.events])
+    terms = terms_of(workload, semantics)
+    return np.array([float(np.mean(~np.isnan(scores_of(terms, e)))) for e in workload.events])
 
 
 def _width(table: str) -> float:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from broker.trace.schema import NOBODY
 from sim.experiment.build import workload_of
-from sim.experiment.oracle import Truth
+from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.plan import Plan, PlannedRun
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
@@ -58,7 +58,7 @@ class Story:
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
         matching = run.experiment.matching
         self.k = matching.k
-        self.truth = Truth(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
+        self.terms = terms_of(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
         # Under exact matching of boxes the score counts; everywhere else the weights do.
         self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
         self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
@@ -106,7 +106,7 @@ class Story:
         asked = self.operations[self.operations["time"] <= published]
         made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
         left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
-        scores = self.truth.scores(self.workload.events[event])
+        scores = scores_of(self.terms, self.workload.events[event])
         in_force = np.setdiff1d(made, left)
         return in_force[~np.isnan(scores[in_force])]
 
