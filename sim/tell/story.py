@@ -71,14 +71,11 @@ class Story:
         if not told:
             yield "No event reached anybody in this run."
             return
-        yield self._title(told)
+        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
+        yield f"{many} in words (seed {self.run.seed}, {self._how()}):"
         for event in told:
             yield ""
             yield from self._event(event)
-
-    def _title(self, told: list[int]) -> str:
-        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
-        return f"{many} in words (seed {self.run.seed}, {self._how()}):"
 
     def _how(self) -> str:
         return f"{self.run.experiment.routing.strategy} routing"
@@ -127,8 +124,7 @@ class Story:
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
         if self.run.experiment.network_wide:
             limit = f"; the {self.k} best of the whole network are"
-        was = "was" if len(served) == 1 else "were"
-        asked = len(self.workload.lo)
+        was, asked = "was" if len(served) == 1 else "were", len(self.workload.lo)
         yield (
             f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
             f"{len(hops):,} of {len(names):,} brokers saw it."
@@ -171,11 +167,9 @@ class Story:
         if self.k is None or not len(beaten):
             return
         first = int(beaten[0])
-        yield (
-            f"  Matched but beaten: {len(beaten):,}, such as subscription {self._called(first)} at "
-            f"{self.trace.names[self.homes[first]]}, "
-            f"{self._words(first)}"
-        )
+        where = self.trace.names[self.homes[first]]
+        who = f"subscription {self._called(first)} at {where}, {self._words(first)}"
+        yield f"  Matched but beaten: {len(beaten):,}, such as {who}"
 
     def _called(self, subscription: int) -> str:
         return self.trace.subscription(subscription)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,12 +50,8 @@ class RankedStory(Story):
         return f"{super()._how()}, rank {self.run.experiment.routing.rank}; those that most subscriptions match"
 
     def _choose(self, count: int) -> list[int]:
-        wanted = {event: len(self.matching(event)) for event in self._published}
+        wanted = {event: len(self.matching(event)) for event in self.deliveries["event"].unique().tolist()}
         return sorted(wanted, key=lambda event: (-wanted[event], event))[:count]
-
-    @cached_property
-    def _published(self) -> list[int]:
-        return sorted(set(self.deliveries["event"].tolist()))
 
     def place(self, event: int, subscription: int) -> Place:
         """Where a subscription is among those that match an event."""

@@ -251,13 +251,9 @@ def find(trace: RunTrace, at: float | None, note: Callable[[str], None] = nobody
 
 def _down(faults: pd.DataFrame, at: float) -> tuple[int, ...]:
     """The brokers that have crashed and not restarted."""
-    down: dict[int, None] = {}
-    for time, kind, broker in zip(faults["time"], faults["kind"], faults["broker"], strict=True):
-        if time <= at and kind == CRASH:
-            down[int(broker)] = None
-        elif time <= at and kind == RESTART:
-            down.pop(int(broker), None)
-    return tuple(down)
+    faults = faults[(faults["time"] <= at) & faults["kind"].isin([CRASH, RESTART])]
+    last = faults.drop_duplicates("broker", keep="last")
+    return tuple(sorted(last.loc[last["kind"] == CRASH, "broker"].tolist()))
 
 
 def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:
