@@ -22,7 +22,7 @@ from sim.capacity.load import Load, load_of
 from sim.capacity.search import LOWEST, Search
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan, PlannedRun
-from sim.experiment.predict import small_workload
+from sim.experiment.predict import sample
 from sim.experiment.runner import run_folder
 from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, only_one, run_sweep
 from sim.random_streams import streams
@@ -149,4 +149,4 @@ def _attributes(run: PlannedRun) -> int:
     workload = run.experiment.workload
     if not workload.from_files or run.experiment.links.bandwidth is None:
         return workload.attributes
-    return len(small_workload(run.experiment, streams(run.seed)).schema)
+    return len(sample(run.experiment, streams(run.seed))[0].schema)

@@ -89,7 +89,7 @@ def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int],
 def _begin(plan: Any, jobs: int) -> float:
     """Say what is coming; returns the time at which it began."""
     from analysis.spark.java import find_java
-    from sim.experiment.coming import coming
+    from sim.experiment.predict import coming
 
     _note(plan.notes)
     find_java()  # refuses now what would fail after the last run

@@ -179,19 +179,11 @@ class _Judging:
     def _counted(self, numbers: Ints, hops: Part, served: Part) -> Ints:
         h, s = hops.columns, served.columns
         link = self._ways.links_of(h["source"], h["target"])
-        counts: Ints = judge_events(
-            self._terms,
-            self._lives,
-            self._ways.entries,
-            Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"]),
-            Served(served.first, s["broker"], s["subscription"], s["rank"], s["score"]),
-            numbers,
-            self._values,
-            None if self._ranked else self._weights,
-            self._happened,
-            self._broken,
-            self._k,
-        )
+        way = Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"])
+        got = Served(served.first, s["broker"], s["subscription"], s["rank"], s["score"])
+        weights = None if self._ranked else self._weights
+        events = numbers, self._values, weights, self._happened, self._broken
+        counts: Ints = judge_events(self._terms, self._lives, self._ways.entries, way, got, *events, self._k)
         return counts
 
 

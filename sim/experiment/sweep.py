@@ -37,8 +37,6 @@ LOCK = ".lock"  # in the output folder; held while a sweep writes there
 TICK = 0.25  # seconds between two looks at how far runs are
 ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
 DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
-
-
 SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed says as much as several"
 
 _shares: Any = None  # in a worker: how far each run of the sweep is
