@@ -66,7 +66,7 @@ class Load:
 
 
 def load_of(folder: Path, attributes: int) -> Load:
-    """What the run in this folder says; events have so many attributes, which is their size on a link."""
+    """What the run in this folder says; `attributes`: of an event, which decide its size on a link."""
     run = open_run(folder)
     events = _columns(run, "publications")
     published = events["published"]

@@ -123,7 +123,7 @@ class _Judging:
     def __init__(self, workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, numbers: Ints) -> None:
         self._tables, self._instant, self._numbers = tables, rules.instant, numbers
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
-        everything = with_mergers(workload, tables["decisions"])  # where nobody lives, but they are in tables
+        everything = with_mergers(workload, tables["decisions"])  # and what mergers there are, which only tables hold
         ranked = rules.kind == "boxes" and rules.semantics == "exact"
         versions = Versions.of(workload, tables["operations"])
         self._lives, order = _lives(tables, self._brokers, workload.scores, len(everything.lo), ranked, versions)

@@ -152,12 +152,11 @@ def _walk_to_subscriber(
             continue
         decided = decisions[(decisions["broker"] == following) & (decisions["neighbour"] == here)]
         decided = decided[(decided["subscription"] == subscription) & (decided["time"] <= hop.time)]
-        decision = None if decided.empty else decided.iloc[-1]
+        sent, not_sent = untraced if decided.empty else _why(trace, decided.iloc[-1])
         if following in reached and reached[following].source == here:
-            arrow, why = "→", f"sent on, {_representative(trace, decision, untraced)}"
+            arrow, why = "→", f"sent on, {sent}"
         else:
-            arrow, why = "✗", _lost_between(trace, here, following, event)
-            why = why or f"not sent on, {_why_not(trace, decision, untraced)}"
+            arrow, why = "✗", _lost_between(trace, here, following, event) or f"not sent on, {not_sent}"
         yield f"  {hop.time:10.3f} ms  {trace.names[here]} {arrow} {trace.names[following]}: {why}"
 
 
@@ -186,16 +185,16 @@ def _at_home(trace: RunTrace, subscription: int, home: int, hop: Any, deliveries
     )
 
 
-def _representative(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
-    if decision is None:
-        return untraced[0]
+def _why(trace: RunTrace, decision: Any) -> tuple[str, str]:
+    """Why an event was sent on over a link where this was decided about a subscription, and why it was not."""
+    sent, not_sent = f"for the subscription itself ({decision.outcome})", "the subscription does not match the event"
     if decision.witness != NOBODY:
-        return f"for subscription {trace.subscription(decision.witness)}, which{_with_others(decision)} covers it"
-    return f"for the subscription itself ({decision.outcome})"
-
-
-def _with_others(decision: Any) -> str:
-    return " with others" if decision.outcome == "united" else ""
+        who = f"{trace.subscription(decision.witness)}, which{' with others' * (decision.outcome == 'united')}"
+        sent = f"for subscription {who} covers it"
+        not_sent = f"neither it nor {who} represents it here, matches the event"
+    if decision.outcome == "dormant":
+        not_sent = "the subscription was dormant: nothing advertised behind the link overlapped it"
+    return sent, not_sent
 
 
 def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str:
@@ -203,14 +202,3 @@ def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str
     faults, ends = trace.about(event, "faults"), [here, following]
     dropped = faults[faults["broker"].isin(ends) & faults["neighbour"].isin([*ends, CLIENT])]
     return f"{_lost(trace, dropped.iloc[0])}, at {dropped.iloc[0].time:.3f} ms" if len(dropped) else ""
-
-
-def _why_not(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
-    if decision is None:
-        return untraced[1]
-    if decision.outcome == "dormant":
-        return "the subscription was dormant: nothing advertised behind the link overlapped it"
-    if decision.witness != NOBODY:
-        stands = f"{trace.subscription(decision.witness)}, which{_with_others(decision)} represents it here"
-        return f"neither it nor {stands}, matches the event"
-    return "the subscription does not match the event"

@@ -54,7 +54,7 @@ class Story:
     """One run: its trace, and what its clients said."""
 
     def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
-        self.run, self.trace = run, trace
+        self.run, self.trace, self._called = run, trace, trace.subscription
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
         matching = run.experiment.matching
         self.k = matching.k
@@ -170,9 +170,6 @@ class Story:
         where = self.trace.names[self.homes[first]]
         who = f"subscription {self._called(first)} at {where}, {self._words(first)}"
         yield f"  Matched but beaten: {len(beaten):,}, such as {who}"
-
-    def _called(self, subscription: int) -> str:
-        return self.trace.subscription(subscription)
 
     def _words(self, subscription: int) -> str:
         asked = subscription_of(self.workload, subscription, self.counts)
