@@ -25,8 +25,9 @@ from analysis.spark.java import find_java
 from coverlay import CoverlayError, quoted
 from sim.cli import terminal
 from sim.experiment import plan as plans
+from sim.experiment.engines import nobody
 from sim.experiment.plan import Plan
-from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep, silent
+from sim.experiment.sweep import SweepOptions, SweepResult, run_sweep
 from sim.tell.keep import keep
 
 Experiment = str | Path | Mapping[str, Any] | Plan
@@ -79,7 +80,7 @@ def run(
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
     find_java()  # refuses now what would fail after the last run
     many = jobs or os.cpu_count() or 1
-    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(silent) as update:
+    with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(nobody) as update:
         swept = run_sweep(plan, folder, SweepOptions(many, spark, resume, update))
     for note in swept.warnings:
         warnings.warn(note, stacklevel=2)

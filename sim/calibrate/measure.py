@@ -44,6 +44,7 @@ EVENTS = 1_000  # for tables: with a few only, the processor would predict every
 PASSES, ROUNDS = 3, 5  # rounds alternate between samples: a slow second of the machine hits all of them
 SHORTEST, LONGEST = 0.01, 0.05  # seconds that a sample takes in a pass; more where a single round does
 K = 10
+PARCEL_ROUNDS, PARCELS = 200, 16  # the parcels of a round are all in the socket before one is received
 _FITTED = [(workload, d, n) for workload in ("zipf", "wide") for d in (2, 3) for n in (64, 512, 2_000, 8_000)]
 _HELD_OUT = [("zipf", 2, n) for n in (256, 1_000, 4_000)]
 _MOST = {"poset": 600, "zorder": 2_000, "hilbert": 2_000, "zorder-emulated": 2_000}  # entries, where more take too long
@@ -87,6 +88,12 @@ def measured(*groups: Iterable[Task]) -> list[list[Sample]]:
         ]
         for number, group in enumerate(made)
     ]
+
+
+def _fitted(name: str, tasks: Iterable[Task], held_out: Iterable[Task]) -> Fitted:
+    fitted, others = measured(tasks, held_out)
+    values, error = fit(fitted)
+    return Fitted(name, values, error, predicted(values, others))
 
 
 def _each(ask: Callable[[Any], Any], asked: Any) -> None:
@@ -185,14 +192,13 @@ def _table_tasks(cases: Sequence[tuple[str, int, int]], seed: int) -> Iterator[T
         link_rows.set_tail(scanned, np.tile(np.arange(d, dtype=np.int32), (n, 1)), lo, hi, residue, n, local_rows.NEVER)
         link_rows.build(sliced, lo, hi, np.ones((n, d), np.bool_), residue, domain)
         for rows in (scanned, sliced):
-            counted = _ask_all(rows.address, events)
-            counts = tuple(count / EVENTS for count in counted)
-            yield Task(counts, partial(_asked_of, rows, events), EVENTS)
+            ask = partial(_on, rows, _ask_all, events)
+            yield Task(tuple(count / EVENTS for count in ask()), ask, EVENTS)
 
 
-def _asked_of(rows: Any, events: Floats) -> None:
+def _on(rows: Any, work: Callable[..., Any], *given: Any) -> Any:
     """Keeps the rows alive: kernels know only their address."""
-    _ask_all(rows.address, events)
+    return work(rows.address, *given)
 
 
 @kernel
@@ -210,9 +216,7 @@ def _ask_all(address: int, events: Any) -> Any:
 def tables(progress: Progress) -> list[Fitted]:
     progress("tables of neighbours")
     cases = [(workload, d, n) for workload in ("zipf", "narrow") for d in (2, 3) for n in (16, 64, 250, 1_000, 8_000)]
-    fitted, held_out = measured(_table_tasks(cases, _SEED), _table_tasks(_HELD_OUT, _OTHER_SEED))
-    values, error = fit(fitted)
-    return [Fitted("tables", values, error, predicted(values, held_out))]
+    return [_fitted("tables", _table_tasks(cases, _SEED), _table_tasks(_HELD_OUT, _OTHER_SEED))]
 
 
 def _catalogue(kind: str, n: int, d: int, seed: int) -> tuple[Any, Any]:
@@ -238,10 +242,9 @@ def _matcher_tasks(kind: str, name: str, sizes: Sequence[tuple[int, int]], seed:
         index.top_many(events, K)
         before = index.stats.entries, index.stats.nodes
         index.top_many(events, K)
-        entries, nodes = (
-            (after - b) / len(events) for after, b in zip((index.stats.entries, index.stats.nodes), before, strict=True)
-        )
-        yield Task((entries, nodes), partial(index.top_many, events, K), len(events))
+        counted = index.stats.entries - before[0], index.stats.nodes - before[1]
+        counts = tuple(count / len(events) for count in counted)
+        yield Task(counts, partial(index.top_many, events, K), len(events))
 
 
 def _row_task(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Task:
@@ -253,13 +256,8 @@ def _row_task(name: str, d: int, catalogue: topk.Catalogue, events: Any) -> Task
     local_rows.enter(rows, np.arange(count), boxes, none, all_of_it, catalogue.scores, plain)
     if local_rows.stale(rows):
         local_rows.build(rows)
-    entries, nodes = _top_all(rows.address, events, K)
-    return Task((entries / QUERIES, nodes / QUERIES), partial(_found_in, rows, events), QUERIES)
-
-
-def _found_in(rows: Any, events: Floats) -> None:
-    """See _asked_of."""
-    _top_all(rows.address, events, K)
+    find = partial(_on, rows, _top_all, events, K)
+    return Task(tuple(count / QUERIES for count in find()), find, QUERIES)
 
 
 @kernel
@@ -274,20 +272,17 @@ def _top_all(address: int, events: Any, k: int) -> Any:
 
 
 def matchers(kind: str, names: Sequence[str], progress: Progress) -> list[Fitted]:
-    fitted = (
-        [(n, d) for d in (2, 3) for n in (100, 200, 500, 1_500, 3_000, 8_000)]
-        if kind == "boxes"
-        else [(n, 0) for n in (100, 500, 1_000, 2_000, 4_000, 8_000)]
-    )
-    held_out = [(300, 2), (1_000, 2), (4_000, 2)] if kind == "boxes" else [(300, 0), (1_500, 0), (6_000, 0)]
+    if kind == "boxes":
+        sizes = [(n, d) for d in (2, 3) for n in (100, 200, 500, 1_500, 3_000, 8_000)]
+        held_out = [(300, 2), (1_000, 2), (4_000, 2)]
+    else:
+        sizes = [(n, 0) for n in (100, 500, 1_000, 2_000, 4_000, 8_000)]
+        held_out = [(300, 0), (1_500, 0), (6_000, 0)]
     found = []
     for name in names:
         progress(f"matching.{kind}: {name}")
-        samples, others = measured(
-            _matcher_tasks(kind, name, fitted, _SEED), _matcher_tasks(kind, name, held_out, _OTHER_SEED)
-        )
-        values, error = fit(samples)
-        found.append(Fitted(f"matching.{kind}.{name}", values, error, predicted(values, others)))
+        tasks, others = _matcher_tasks(kind, name, sizes, _SEED), _matcher_tasks(kind, name, held_out, _OTHER_SEED)
+        found.append(_fitted(f"matching.{kind}.{name}", tasks, others))
     return found
 
 
@@ -301,27 +296,17 @@ def messages(progress: Progress) -> list[Fitted]:
     received: list[Sample] = []
     sent: list[Sample] = []
     for size in (64, 256, 1024, 4096):
-        parcel = bytes(size)
-
-        def send(parcel: bytes = parcel) -> None:
-            for _ in range(16):
-                one.send(parcel)
-
-        def both(send: Callable[[], None] = send, size: int = size) -> None:
-            send()
-            for _ in range(16):
-                other.recv(size)
-
-        pair = least(both, 16)
-        times = []
-        for _ in range(PASSES * ROUNDS):
+        parcel, sending, receiving = bytes(size), float("inf"), float("inf")
+        for _ in range(PARCEL_ROUNDS):
             started = time.perf_counter()
-            send()
-            times.append((time.perf_counter() - started) / 16 * 1e6)
-            for _ in range(16):
+            for _ in range(PARCELS):
+                one.send(parcel)
+            between = time.perf_counter()
+            for _ in range(PARCELS):
                 other.recv(size)
-        sent.append(((size,), min(times)))
-        received.append(((size,), max(pair - min(times), 0.01)))
+            sending, receiving = min(sending, between - started), min(receiving, time.perf_counter() - between)
+        sent.append(((size,), sending / PARCELS * 1e6))
+        received.append(((size,), receiving / PARCELS * 1e6))
     one.close()
     other.close()
     (receive, _), error = fit(received)

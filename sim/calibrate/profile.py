@@ -51,44 +51,37 @@ def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
     return found
 
 
-KEYS = {"message": MESSAGE, "tables": TABLES}
-
-
-def keys_of(name: str) -> tuple[str, ...]:
-    return KEYS.get(name) or (SEARCH if name.startswith("covering.") else MATCHER)
+# By the first part of a name: the keys of the coefficients, and in words what they are for, None where that is said.
+COEFFICIENTS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...]]] = {
+    "message": (MESSAGE, ("to receive", None, "per byte sent", "per result served")),
+    "tables": (
+        TABLES,
+        ("per table asked", "more if it is in slices", "per entry compared", "per block of 64 entries"),
+    ),
+    "covering": (SEARCH, ("", "per probe")),
+    "matching": (MATCHER, ("", "per entry", "per node")),
+}
 
 
 def to_profile(found: Sequence[Fitted]) -> str:
     """The text of a profile."""
     made_by = f"coverlay {__version__}, Python {platform.python_version()}, numba {version('numba')}"
     about = f"measured by coverlay calibrate on {machine()}, {time.strftime('%Y-%m-%d')}, with {made_by}"
-    lines = [
-        "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
-        f'about = "{about}"',
-        "",
-    ]
-    lines += ["[storage]", "page = 0.0", "round_trip = 0.0", ""]
+    lines = ["# Microseconds; see broker/work.py for what each coefficient is multiplied with.", f'about = "{about}"']
+    lines += ["", "[storage]", "page = 0.0", "round_trip = 0.0", ""]
     for item in found:
-        told = (
-            "" if np.isnan(item.held_out) else f", a held-out workload is predicted at {item.held_out:.2f} of its time"
-        )
+        held_out = f", a held-out workload is predicted at {item.held_out:.2f} of its time"
+        told = "" if np.isnan(item.held_out) else held_out
+        keys, _ = COEFFICIENTS[item.name.split(".")[0]]
         lines.append(f"[{item.name}]  # fits within {item.error:.0%} on average{told}")
-        lines += [f"{key} = {value:.4g}" for key, value in zip(keys_of(item.name), item.values, strict=True)]
-        lines.append("")
+        lines += [*(f"{key} = {value:.4g}" for key, value in zip(keys, item.values, strict=True)), ""]
     return "\n".join(lines)
 
 
 def in_words(item: Fitted) -> str:
     """As in: covering.kdtree: 0.4 µs + 1.1 ns per probe."""
-    units = {
-        "message": ("to receive", None, "per byte sent", "per result served"),
-        "tables": ("per table asked", "more if it is in slices", "per entry compared", "per block of 64 entries"),
-    }.get(item.name) or (("", "per probe") if item.name.startswith("covering.") else ("", "per entry", "per node"))
-    parts = [
-        f"{_time(v)} {unit}".strip()
-        for v, unit in zip(item.values, units, strict=False)
-        if unit is not None and (v or not unit)
-    ]
+    values = zip(item.values, COEFFICIENTS[item.name.split(".")[0]][1], strict=False)
+    parts = [f"{_time(v)} {unit}".strip() for v, unit in values if unit is not None and (v or not unit)]
     return f"{item.name}: {' + '.join(parts)}"
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 from analysis.spark.traces import open_run, run_folders
 from coverlay import CoverlayError, quoted
@@ -20,13 +22,15 @@ from sim.capacity.load import Load, load_of
 from sim.capacity.search import LOWEST, Search
 from sim.experiment import plan as plans
 from sim.experiment.plan import Plan, PlannedRun
-from sim.experiment.predict import small_workload
-from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, only_one, run_folder, run_sweep
+from sim.experiment.predict import sample
+from sim.experiment.runner import run_folder
+from sim.experiment.sweep import ONE_BY_ONE, SweepOptions, SweepResult, only_one, run_sweep
 from sim.random_streams import streams
 from sim.workloads.arrivals import arrival_options
 from sim.workloads.publishing import SCALED
 from sim.workloads.tables import gives
 
+Place = tuple[str, float]  # a point without its rate, as JSON, and the rate
 RATE = "arrivals.publish_rate"  # per ms, as all times of an experiment
 SECOND = 1000.0  # ms
 ENOUGH_EVENTS = 2000  # for a 99th percentile, and for a queue to show that it grows
@@ -85,7 +89,7 @@ def _refuse_unlimited(run: PlannedRun) -> None:
 
 def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ONE) -> Capacity:
     """Search until every point has its rate, or none. Ends early when a run fails."""
-    searches = {_point(run): Search(checked_limit(limit)) for run in first.runs}
+    searches = {_place(run.point)[0]: Search(checked_limit(limit)) for run in first.runs}
     found = Capacity(limit, first, searches)
     asked = _known(first, out, options.resume)
     options = replace(options, resume=True)  # what an earlier round simulated
@@ -106,36 +110,26 @@ def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ON
             searches[point].tell(rate, loads)
 
 
-def at_rates(first: Plan, asked: set[tuple[str, float]]) -> Plan:
+def at_rates(first: Plan, asked: set[Place]) -> Plan:
     """The plan of these points and rates and no others, though the record shows every rate."""
     rates = [rate / SECOND for rate in sorted({rate for _, rate in asked})]
     whole = plans.plan({**first.data, "sweep": {**first.data["sweep"], RATE: rates}}, first.name)
-    runs = [run for run in whole.runs if (_point(run), _rate(run)) in asked]
+    runs = [run for run in whole.runs if _place(run.point) in asked]
     return replace(whole, runs=runs, notes=first.notes)
 
 
-def _point(run: PlannedRun) -> str:
-    """A run's point without its rate."""
-    return json.dumps({key: value for key, value in run.point.items() if key != RATE}, sort_keys=True)
+def _place(point: Mapping[str, Any]) -> Place:
+    """The point of a run without its rate, as JSON, and events per second, as they were asked for."""
+    others = {key: value for key, value in point.items() if key != RATE}
+    return json.dumps(others, sort_keys=True), float(f"{point[RATE] * SECOND:.12g}")
 
 
-def _rate(run: PlannedRun) -> float:
-    """Events per second, as it was asked for."""
-    return float(f"{run.point[RATE] * SECOND:.12g}")
-
-
-def _known(first: Plan, out: Path, resume: bool) -> set[tuple[str, float]]:
+def _known(first: Plan, out: Path, resume: bool) -> set[Place]:
     """What an earlier search in this folder asked for; without --resume its runs are made again."""
-    if not (out / "runs").is_dir():
-        return set()
-    found = set()
-    for folder in run_folders(out):
-        try:
-            point = dict(open_run(folder).point)
-            rate = float(f"{point.pop(RATE) * SECOND:.12g}")
-        except (CoverlayError, KeyError, TypeError):
-            continue  # the sweep says what it is
-        found.add((json.dumps(point, sort_keys=True), rate))
+    found: set[Place] = set()
+    for folder in run_folders(out) if (out / "runs").is_dir() else ():
+        with suppress(CoverlayError, KeyError, TypeError):  # the sweep says what it is
+            found.add(_place(open_run(folder).point))
     if found and not resume:
         with only_one(out):
             for run in at_rates(first, found).runs:
@@ -144,17 +138,15 @@ def _known(first: Plan, out: Path, resume: bool) -> set[tuple[str, float]]:
     return found
 
 
-def _loads(plan: Plan, wanted: set[tuple[str, float]], out: Path) -> Iterator[tuple[tuple[str, float], list[Load]]]:
+def _loads(plan: Plan, wanted: set[Place], out: Path) -> Iterator[tuple[Place, list[Load]]]:
     """What the runs of this round say, by point and rate."""
-    by_place: dict[tuple[str, float], list[PlannedRun]] = {}
-    for run in plan.runs:
-        by_place.setdefault((_point(run), _rate(run)), []).append(run)
     for place in sorted(wanted):
-        yield place, [load_of(run_folder(out, run), _attributes(run)) for run in by_place[place]]
+        runs = [run for run in plan.runs if _place(run.point) == place]
+        yield place, [load_of(run_folder(out, run), _attributes(run)) for run in runs]
 
 
 def _attributes(run: PlannedRun) -> int:
     workload = run.experiment.workload
     if not workload.from_files or run.experiment.links.bandwidth is None:
         return workload.attributes
-    return len(small_workload(run.experiment, streams(run.seed)).schema)
+    return len(sample(run.experiment, streams(run.seed))[0].schema)

@@ -68,14 +68,19 @@ class Load:
 
 
 def load_of(folder: Path, attributes: int) -> Load:
-    """What the run in this folder says; events have so many attributes, which is their size on a link."""
+    """What the run in this folder says; `attributes`: of an event, which decide its size on a link."""
     run = open_run(folder)
     events = _columns(run, "publications")
     published = events["published"]
     period = float(published.max() - published.min()) if len(published) else 0.0
     if not period > 0:
         raise CoverlayError("a rate needs at least two events, published at different times")
-    p50, p99 = (_percentile(run, percent) for percent in (50, 99))
+    rows, rest = run.read("deliveries"), run.read("deliveries_rest")
+    buckets = np.concatenate([part.column("latency_bucket").to_numpy() for part in (rows, rest)])
+    counts = np.concatenate([np.ones(rows.num_rows, np.int64), rest.column("count").to_numpy()])
+    p50, p99 = (percentile(buckets, counts, percent) for percent in (50, 99))
+    if p50 is None or p99 is None:
+        raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
     control = _columns(run, "control")
     meanwhile = (control["sent"] >= published.min()) & (control["sent"] <= published.max())
     control = {name: values[meanwhile] for name, values in control.items()}
@@ -108,10 +113,8 @@ def load_of(folder: Path, attributes: int) -> Load:
     on_link = _busiest_link(run, [about_events, {**control, "bytes": each[meanwhile]}], names)
     if on_link is not None and on_link[0] > work:
         (work, where, served), shares = on_link, {}
-    per_event = served / len(np.unique(events["event"]))
-    return Load(
-        p50, p99, work / period, where, shares, per_event, work / max(served, 1), dropped, period, _delivered(run)
-    )
+    per_event, took = served / len(np.unique(events["event"])), work / max(served, 1)
+    return Load(p50, p99, work / period, where, shares, per_event, took, dropped, period, int(counts.sum()))
 
 
 def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
@@ -119,20 +122,6 @@ def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
     about = ("event", "source", "target", "sent", "published", "carries", "bytes")
     wanted = (*about, "service", "on_covering", "on_tables", "on_matching")
     return {name: found.column(name).to_numpy(zero_copy_only=False) for name in wanted if name in found.column_names}
-
-
-def _delivered(run: Run) -> int:
-    return run.read("deliveries").num_rows + int(run.read("deliveries_rest").column("count").to_numpy().sum())
-
-
-def _percentile(run: Run, percent: int) -> float:
-    rows, rest = run.read("deliveries"), run.read("deliveries_rest")
-    buckets = np.concatenate([rows.column("latency_bucket").to_numpy(), rest.column("latency_bucket").to_numpy()])
-    counts = np.concatenate([np.ones(rows.num_rows, np.int64), rest.column("count").to_numpy()])
-    found = percentile(buckets, counts, percent)
-    if found is None:
-        raise CoverlayError("no event was delivered to anybody, so there is no latency to keep below a limit")
-    return found
 
 
 def _busiest_link(run: Run, tables: list[dict[str, NDArray[Any]]], names: list[str]) -> tuple[float, str, int] | None:

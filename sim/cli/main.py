@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from coverlay import CoverlayError, __version__
+from sim.bench import BENCHMARKS
 from sim.cli import looking, verbs
 from sim.cli.lists import LISTS
+from sim.reproduce import DOCUMENTS
 
 START = """start here:
   coverlay demo               what routing and covering save, in a minute
@@ -80,17 +84,11 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
     _run_options(run, None)
 
-    capacity = verb(
-        "capacity", "the highest rate of events that a network holds, and what saturates first", CAPACITY_EXAMPLES
-    )
+    said = "the highest rate of events that a network holds, and what saturates first"
+    capacity = verb("capacity", said, CAPACITY_EXAMPLES)
     capacity.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
-    capacity.add_argument(
-        "--p99",
-        type=float,
-        required=True,
-        metavar="MS",
-        help="milliseconds that the 99th percentile of the latency has to stay below",
-    )
+    below = "milliseconds that the 99th percentile of the latency has to stay below"
+    capacity.add_argument("--p99", type=float, required=True, metavar="MS", help=below)
     _run_options(capacity, None, "out/NAME-capacity")
 
     analyze = verb("analyze", "only the Spark aggregation of an output folder", "analyze out/demo", folder=True)
@@ -100,85 +98,54 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--keeps", type=_share, help="share of the saving from which on approximation pays (0.95)")
     report.add_argument("--cheaper", type=_share, help="share of exact search's cost up to which it pays (0.5)")
     report.add_argument("--profiles", help="cost profiles of the study, names or files with commas between, not as run")
-    report.add_argument(
-        "--into", type=Path, metavar="FILE", help="put a study's table and verdicts into a Markdown file"
-    )
+    into = "put a study's table and verdicts into a Markdown file"
+    report.add_argument("--into", type=Path, metavar="FILE", help=into)
 
-    reproduce = verb(
-        "reproduce",
-        "regenerate a source document's tables and figures, with a verdict per claim",
-        "reproduce icdcs07\nreproduce all --quick",
-    )
-    reproduce.add_argument(
-        "document", nargs="?", choices=[*verbs.documents(), "all"], help="which document, or all of them"
-    )
-    reproduce.add_argument(
-        "--figures", metavar="NAMES", help="only these figures of it, with commas between; a wrong name lists them all"
-    )
-    reproduce.add_argument("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
-    reproduce.add_argument(
-        "--out",
-        type=Path,
-        default=Path("out/reproduce"),
-        metavar="DIR",
-        help="for claims.html, claims.json and figures (default: out/reproduce)",
-    )
-    reproduce.add_argument(
-        "--resume", action="store_true", help="do not repeat what was measured before, in DIR or in the ledger"
-    )
-    reproduce.add_argument(
-        "--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)"
-    )
-    reproduce.add_argument(
-        "--most-load",
-        type=float,
-        metavar="LOAD",
-        help="with --resume: repeat what was timed under a higher load average",
-    )
-    reproduce.add_argument(
-        "--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json"
-    )
-    reproduce.add_argument(
-        "--ledger", type=Path, metavar="DIR", help="keep claims.json, reproduction.md and measured points there"
-    )
+    said = "regenerate a source document's tables and figures, with a verdict per claim"
+    add = verb("reproduce", said, "reproduce icdcs07\nreproduce all --quick").add_argument
+    add("document", nargs="?", choices=[*sorted(DOCUMENTS), "all"], help="which document, or all of them")
+    add("--figures", metavar="NAMES", help="only these figures of it, with commas between; a wrong name lists them all")
+    add("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
+    out, files = Path("out/reproduce"), "for claims.html, claims.json and figures (default: out/reproduce)"
+    add("--out", type=Path, default=out, metavar="DIR", help=files)
+    add("--resume", action="store_true", help="do not repeat what was measured before, in DIR or in the ledger")
+    add("--seeds", type=_positive, metavar="N", help="data sets per point (default: 3, with --quick 1)")
+    timed = "with --resume: repeat what was timed under a higher load average"
+    add("--most-load", type=float, metavar="LOAD", help=timed)
+    add("--compare", type=Path, metavar="FILE", help="show which verdicts differ from an earlier claims.json")
+    add("--ledger", type=Path, metavar="DIR", help="keep claims.json, reproduction.md and measured points there")
 
     bench = verb("bench", "side-by-side benchmarks, peers included, as ratios from one run", "bench covering --quick")
-    bench.add_argument("family", choices=[*verbs.benchmarks(), "all"], help="what to measure, or all of it")
+    bench.add_argument("family", choices=[*sorted(BENCHMARKS), "all"], help="what to measure, or all of it")
     bench.add_argument("--quick", action="store_true", help="smaller sizes")
     bench.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
 
-    calibrate = verb(
-        "calibrate",
-        'measure what work costs on this machine, for broker.service = { kind = "work", profile = FILE }',
-        "calibrate --out here.toml",
-    )
+    said = 'measure what work costs on this machine, for broker.service = { kind = "work", profile = FILE }'
+    calibrate = verb("calibrate", said, "calibrate --out here.toml")
     calibrate.add_argument("--out", type=Path, metavar="FILE", help="where the profile goes (default: only say it)")
-    calibrate.add_argument(
-        "--methods", metavar="LIST", help="searches and matchers, separated by commas, or all (default: the usual ones)"
-    )
+    methods = "searches and matchers, separated by commas, or all (default: the usual ones)"
+    calibrate.add_argument("--methods", metavar="LIST", help=methods)
 
     listing = verb("list", "what there is to choose from", "list\nlist experiments")
     listing.add_argument("what", nargs="?", choices=[*LISTS], help="one list only (default: all)")
 
     keys = verb("keys", "every key of an experiment file: type, default, unit, meaning", "keys\nkeys covering")
     keys.add_argument("section", nargs="?", metavar="SECTION", help="one section or key only (default: all)")
-    keys.add_argument(
-        "--format", choices=("text", "json", "markdown"), default="text", help="how it is written (default: text)"
-    )
+    formats = ("text", "json", "markdown")
+    keys.add_argument("--format", choices=formats, default="text", help="how it is written (default: text)")
 
     init = verb("init", "write a commented experiment file to start from", INIT_EXAMPLES)
-    init.add_argument(
-        "--out", type=Path, default=Path("experiment.toml"), metavar="FILE", help="where to (default: experiment.toml)"
-    )
-    init.add_argument("--overlay", metavar="KIND-or-FILE", help="of `coverlay list topologies`, or your own file")
-    init.add_argument("--brokers", metavar="N", help="brokers of a generated overlay")
-    init.add_argument("--workload", metavar="KIND", help="a kind of `coverlay list workloads`")
-    init.add_argument("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
-    init.add_argument("--events", metavar="N-or-FILE", help="how many, or your own file")
-    init.add_argument("--strategy", metavar="NAME", help="of `coverlay list strategies`")
-    init.add_argument("--epsilon", type=float, metavar="E", help="ε of an approximate search for covers")
+    add, out = init.add_argument, Path("experiment.toml")
+    add("--out", type=Path, default=out, metavar="FILE", help="where to (default: experiment.toml)")
+    add("--overlay", metavar="KIND-or-FILE", help="of `coverlay list topologies`, or your own file")
+    add("--brokers", metavar="N", help="brokers of a generated overlay")
+    add("--workload", metavar="KIND", help="a kind of `coverlay list workloads`")
+    add("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
+    add("--events", metavar="N-or-FILE", help="how many, or your own file")
+    add("--strategy", metavar="NAME", help="of `coverlay list strategies`")
+    add("--epsilon", type=float, metavar="E", help="ε of an approximate search for covers")
     _settings_option(init)
-    init.add_argument("--force", action="store_true", help="replace a file that is there")
+    add("--force", action="store_true", help="replace a file that is there")
 
     intact = "are the traces still what was written? digests and trace hashes, recomputed"
     verb("verify", intact, "verify out/demo", folder=True)
@@ -198,55 +165,34 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run_options(command: argparse.ArgumentParser, out: str | None, otherwise: str = "out/NAME") -> None:
-    command.add_argument(
-        "--out",
-        type=Path,
-        default=out and Path(out),
-        metavar="DIR",
-        help=f"output folder (default: {out or otherwise})",
-    )
+    add, folder = command.add_argument, f"output folder (default: {out or otherwise})"
+    add("--out", type=Path, default=out and Path(out), metavar="DIR", help=folder)
     _settings_option(command)
-    command.add_argument(
-        "--jobs",
-        type=_positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="runs at the same time (default: all cores)",
-    )
-    command.add_argument("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
-    command.add_argument("--force", action="store_true", help="begin runs that are predicted to be too large")
-    command.add_argument("--resume", action="store_true", help="keep the runs that are complete already")
+    cores, jobs = os.cpu_count() or 1, "runs at the same time (default: all cores)"
+    add("--jobs", type=_positive, default=cores, metavar="N", help=jobs)
+    add("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
+    add("--force", action="store_true", help="begin runs that are predicted to be too large")
+    add("--resume", action="store_true", help="keep the runs that are complete already")
 
 
 def _settings_option(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="key=value",
-        help="change a setting, e.g. covering.epsilon=0.1; may be repeated",
-    )
+    said = "change a setting, e.g. covering.epsilon=0.1; may be repeated"
+    command.add_argument("--set", action="append", default=[], dest="settings", metavar="key=value", help=said)
+
+
+def _number(text: str, kind: type[float], least: float, most: float, allowed: str) -> float:
+    with suppress(ValueError):
+        if least <= (value := kind(text)) <= most:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} must be {allowed}")
 
 
 def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0 to 1")
-    return value
+    return _number(text, float, 0, 1, "a number from 0 to 1")
 
 
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
-    return value
+def _positive(text: str) -> float:
+    return _number(text, int, 1, math.inf, "a whole number of at least 1")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ import argparse
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -69,8 +69,7 @@ def capacity(options: argparse.Namespace) -> int:
     answers = sentences(found.searches)  # refuses where no setting has an answer
     print_table(HEADERS, [row(point, search) for point, search in found.searches.items()])
     short = [*few(found.searches), *hasty(found.searches)]
-    for note in short:
-        complain(f"note: {note}")
+    _note(short)
     plan = replace(found.plan, notes=(*found.plan.notes, *short))
     return _finish(plan, out, found.result, options, Held(limit, tuple(answers)))
 
@@ -90,18 +89,24 @@ def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int],
 def _begin(plan: Any, jobs: int) -> float:
     """Say what is coming; returns the time at which it began."""
     from analysis.spark.java import find_java
+    from sim.experiment.predict import coming
 
-    for note in plan.notes:
-        complain(f"note: {note}")
+    _note(plan.notes)
     find_java()  # refuses now what would fail after the last run
     started = time.perf_counter()
-    _announce(plan, jobs)
+    with suppress(CoverlayError):  # a run that cannot be is refused with its parameters when its turn comes
+        for line in coming(plan, jobs):
+            complain(line)
     return started
 
 
+def _note(notes: Iterable[str]) -> None:
+    for note in notes:
+        complain(f"note: {note}")
+
+
 def _say_what_ran(result: Any, started: float, out: Path) -> None:
-    for warning in result.warnings:
-        complain(f"note: {warning}")
+    _note(result.warnings)
     kept = f", {result.kept} kept from before" if result.kept else ""
     for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
         say(f"engine {engine}: {why}")
@@ -110,8 +115,12 @@ def _say_what_ran(result: Any, started: float, out: Path) -> None:
 
 
 def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:
-    """Stories, aggregation and page of what was simulated; returns the exit status."""
-    _tell(plan, out, result, held)
+    """Stories of a few events, aggregation and page of what was simulated; returns the exit status."""
+    from sim.tell.keep import keep
+
+    stories = keep(plan, out, result, held)
+    for line in ("", *stories, "") if stories else ():
+        say(line)
     _aggregate(out, options.spark)
     options.folder = out
     report(options)
@@ -127,31 +136,13 @@ def _status(result: Any) -> int:
     return 2 if result.failures else 0
 
 
-def _announce(plan: Any, jobs: int) -> None:
-    from sim.experiment.coming import coming
-
-    with suppress(CoverlayError):  # a run that cannot be is refused with its parameters when its turn comes
-        for line in coming(plan, jobs):
-            complain(line)
-
-
-def _tell(plan: Any, out: Path, result: Any, held: Any) -> None:
-    """What happened to a few events, where the experiment asks for it; the page has it too."""
-    from sim.tell.keep import keep
-
-    stories = keep(plan, out, result, held)
-    for line in ("", *stories, "") if stories else ():
-        say(line)
-
-
 def _report_failures(result: Any, experiment: str, settings: list[str]) -> None:
     """One message per cause: a bad file fails every run of a sweep in the same way."""
     causes: dict[str, list[Any]] = {}
     for failure in result.failures:
         causes.setdefault(failure.message, []).append(failure)
-    for failures in causes.values():
-        first, others = failures[0], len(failures) - 1
-        alike = f" ({others} more runs failed in the same way)" if others else ""
+    for first, *others in causes.values():
+        alike = f" ({len(others)} more runs failed in the same way)" if others else ""
         complain(f"run failed: {first}{alike}", style="red")
         complain(f"  repeat it with: {first.repeat_command(experiment, settings)}")
 
@@ -230,19 +221,10 @@ def _print_summary(summary: Any) -> None:
         say(f"… and {len(found) - MOST_ADVICE} more in the report")
     for case in cases if len(cases) <= MANY else ():
         say(f"{case.title}: {sentence(case)}")
-    for warning in [*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings]:
-        complain(f"note: {warning}")
+    _note([*([NO_PROCESSING] if without_processing(summary) else []), *summary.warnings])
 
 
 # ── reproductions and benchmarks ───────────────────────────────────────────────────────────────────────────
-
-
-def documents() -> list[str]:
-    return sorted(DOCUMENTS)
-
-
-def benchmarks() -> list[str]:
-    return sorted(BENCHMARKS)
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -251,13 +233,14 @@ def reproduce(options: argparse.Namespace) -> int:
     from sim.reproduce import ledger as ledgers
     from sim.reproduce.points import ship_points
 
+    documents = sorted(DOCUMENTS)
     if options.document is None and options.compare is None and options.ledger is None:
-        raise CoverlayError(f"name a document ({', '.join(documents())}) or all of them (all)")
+        raise CoverlayError(f"name a document ({', '.join(documents)}) or all of them (all)")
     if options.figures is not None and options.document in (None, "all"):
         raise CoverlayError("--figures is about one document: name it")
     figures = [name.strip() for name in options.figures.split(",")] if options.figures is not None else []
     earlier = read_ledger(options.compare) if options.compare is not None else None
-    chosen = documents() if options.document == "all" else [options.document] if options.document else []
+    chosen = documents if options.document == "all" else [options.document] if options.document else []
     for document in chosen:
         complain(ledgers.coming(document, options.quick, figures))
     # A run of hours is ended by `timeout` or `kill` as well as by a key: what was judged is kept.
@@ -275,12 +258,12 @@ def reproduce(options: argparse.Namespace) -> int:
         print_table(headers, [[c.document, c.claim, c.published, c.ours, c.verdict] for c in found.claims])
         say(f"claims: {write_claims(ledgers.collected(options.out, ledgers.measured_in(options.out)), options.out)}")
     if options.ledger is not None:
-        ledgers.ship(ledgers.collected(options.out, documents()), options.ledger)
-        for document in documents():
+        ledgers.ship(ledgers.collected(options.out, documents), options.ledger)
+        for document in documents:
             ship_points(document, options.out / document, options.ledger)
         say(f"ledger: {options.ledger}")
     if earlier is not None:
-        found = ledgers.collected(options.out, shown or documents())
+        found = ledgers.collected(options.out, shown or documents)
         differing = changes(earlier, found)
         print_table(["document", "claim", "old", "new"], [list(row) for row in differing])
         differ = "1 verdict differs" if len(differing) == 1 else f"{len(differing)} verdicts differ"
@@ -311,7 +294,8 @@ def calibrate(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     results: dict[str, Any] = {}
-    for family in benchmarks() if options.family == "all" else [options.family, *ALONG.get(options.family, ())]:
+    one = [options.family, *ALONG.get(options.family, ())]
+    for family in sorted(BENCHMARKS) if options.family == "all" else one:
         module = import_module(BENCHMARKS[family])
         with status(f"measuring {family}") as update:
             rows = module.run(options.quick, update)

@@ -7,5 +7,5 @@ sweep     all runs of a plan, on cores or a Spark cluster; runner: one run; buil
 engines   SimPy or compiled; faults: what fails when
 oracle    what must have been delivered, by brute force; oracle_truth: who is reached; oracle_events: the loop over
           events; oracle_paths: the way of an event
-predict   how large a run will be; coming: the same in sentences, before a sweep
+predict   how large a run will be, also in sentences, before a sweep
 """

@@ -23,20 +23,11 @@ from sim.workloads.arrivals import Timeline, schedule
 
 
 def overlay_of(experiment: Experiment, stream: Stream) -> Overlay:
-    section = experiment.overlay
-    if section.file is not None:
-        given = section.latency if "latency" in section.model_fields_set else None
-        attribute, floor = section.latency_attribute, section.latency_floor
-        return load_overlay(section.file, stream("overlay"), given, attribute, section.map, floor)
-    return build_overlay(
-        section.kind,
-        section.brokers,
-        stream("overlay"),
-        section.latency,
-        section.map,
-        section.latency_floor,
-        **section.options,
-    )
+    o, rng = experiment.overlay, stream("overlay")
+    if o.file is not None:
+        given = o.latency if "latency" in o.model_fields_set else None
+        return load_overlay(o.file, rng, given, o.latency_attribute, o.map, o.latency_floor)
+    return build_overlay(o.kind, o.brokers, rng, o.latency, o.map, o.latency_floor, **o.options)
 
 
 def workload_of(experiment: Experiment, stream: Stream) -> Workload:
@@ -49,12 +40,7 @@ def workload_of(experiment: Experiment, stream: Stream) -> Workload:
 
 
 def settings_of(experiment: Experiment, workload: Workload) -> Settings:
-    routing, covering, matching, broker = (
-        experiment.routing,
-        experiment.covering,
-        experiment.matching,
-        experiment.broker,
-    )
+    routing, covering, matching = experiment.routing, experiment.covering, experiment.matching
     ranked = None
     if experiment.network_wide and matching.k is not None:
         ranked = RankedRouting(matching.k, routing.rank, routing.visit, routing.wave, routing.threshold)
@@ -88,9 +74,9 @@ def settings_of(experiment: Experiment, workload: Workload) -> Settings:
         matcher_options=matching.options,
         k=matching.k,
         ranked=ranked,
-        service=broker.service.spec,
-        queue_capacity=broker.queue,
-        overflow=broker.overflow,
+        service=experiment.broker.service.spec,
+        queue_capacity=experiment.broker.queue,
+        overflow=experiment.broker.overflow,
         links=LinkModel(**experiment.links.model_dump()),
     )
 
@@ -112,19 +98,10 @@ def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, strea
     return Ready(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(s: Settings) -> Rules:
     """What the oracle judges a run with these settings by."""
-    return Rules(
-        settings.routing.semantics,
-        settings.k,
-        settings.kind,
-        settings.ranking.max_distance,
-        settings.metric,
-        settings.ranked is not None,
-        settings.strategy,
-        settings.root,
-        settings.instant,
-    )
+    far, network = s.ranking.max_distance, s.ranked is not None
+    return Rules(s.routing.semantics, s.k, s.kind, far, s.metric, network, s.strategy, s.root, s.instant)
 
 
 def check_files(runs: list[PlannedRun]) -> None:

@@ -88,12 +88,7 @@ class RoutingSection(Section):
     def _rank_fits(self) -> None:
         """Ranks are for strategies that send subscriptions as they are, everywhere."""
         modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
-        allowed = {
-            "strategy": ("simple", "covering"),
-            "mode": modes,
-            "cover": ("single",),
-            "advertisements": ("none",),
-        }
+        allowed = {"strategy": ("simple", "covering"), "mode": modes, "cover": ("single",), "advertisements": ("none",)}
         for key, values in allowed.items():
             if (given := getattr(self, key)) not in values:
                 listed = " or ".join(f'"{value}"' for value in values)

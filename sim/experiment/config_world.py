@@ -37,8 +37,7 @@ class OverlaySection(OpenSection):
         int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file), Key("brokers in the overlay")
     ] = 50
     latency: Annotated[
-        dict[str, Any],
-        Key("kind = constant, uniform, distance or great-circle; unless given, a file's own are used"),
+        dict[str, Any], Key("kind = constant, uniform, distance or great-circle; unless given, a file's own are used")
     ] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
     latency_floor: Annotated[float, Field(ge=0), Key("every link takes at least this", "ms")] = 0.0
     map: Annotated[dict[str, Any] | None, Key("puts generated brokers on the globe; absent: in the plane")] = None

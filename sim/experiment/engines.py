@@ -23,7 +23,7 @@ from routing.filter import Filter
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import Tree, told
 from sim.experiment.config import Experiment
-from sim.experiment.faults import Fault, cause, check_faults, draw_faults, publishing_period, read_faults
+from sim.experiment.faults import Fault, cause, check_faults, draw_faults, read_faults
 from sim.experiment.oracle import judged_share
 from sim.random_streams import Stream
 from sim.workloads import Workload
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 Tell = Callable[[float], None]
 
 
-def nobody(_: float) -> None:
-    """Progress that nobody listens to."""
+def nobody(*_: object) -> None:
+    """Listens to progress that nobody wants to hear of."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def run_simpy(ready: Ready) -> Ran:
     network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
-    if ready.look is not None and ready.look.at is not None:
-        just_after = float(np.nextafter(ready.look.at, np.inf))  # SimPy stops before what happens at its time
-        network.run(just_after)
-        ready.look.see(network)
+    look = ready.look
+    if look is not None and look.at is not None:
+        network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at its time
+        look.see(network)
     network.run()
-    if ready.look is not None and ready.look.at is None:
-        ready.look.see(network)
+    if look is not None and look.at is None:
+        look.see(network)
     network.finish()
     simple = _simple_entries(network.trees.values(), [len(broker.local) for broker in network.brokers])
     tables, links = network.recorder.tables(), len(network.links)
@@ -164,16 +164,7 @@ def faults_of(experiment: Experiment, stream: Stream, network: Network, timeline
     if section.file is not None:
         return read_faults(section.file, network.overlay.called)
     published = timeline.time[timeline.kind == PUBLISH]
-    return draw_faults(
-        stream,
-        network.overlay.brokers,
-        network.links,
-        publishing_period(published, (section.window[0], section.window[1])),
-        crash_fraction=section.crash_fraction,
-        cut_fraction=section.cut_fraction,
-        downtime=section.downtime,
-        state=section.state,
-    )
+    return draw_faults(stream, network.overlay.brokers, network.links, published, section)
 
 
 def filter_of(workload: Workload, row: int) -> Filter:

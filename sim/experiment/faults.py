@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from broker.network import Network
 from broker.trace.schema import CRASH, CUT, FAILURES
@@ -25,6 +26,10 @@ from coverlay import CoverlayError, quoted
 from sim.random_streams import Stream
 from sim.workloads.tables import Table, not_negative
 
+if TYPE_CHECKING:
+    from sim.experiment.config_world import FaultsSection
+
+Floats = NDArray[np.float64]
 COLUMNS = ("time", "kind", "broker", "neighbour", "until", "state")
 REQUIRED = ("time", "kind", "broker")
 
@@ -49,29 +54,23 @@ class Fault:
 
 
 def draw_faults(
-    stream: Stream,
-    brokers: int,
-    links: list[tuple[int, int]],
-    period: tuple[float, float],
-    *,
-    crash_fraction: float,
-    cut_fraction: float,
-    downtime: float,
-    state: str,
+    stream: Stream, brokers: int, links: list[tuple[int, int]], published: Floats, section: FaultsSection
 ) -> list[Fault]:
-    """A share of the brokers crashes, and a share of the links is cut, once each at a random time in `period`."""
+    """A share of the brokers crashes, and a share of the links is cut, once each at a random time of the window, which
+    is a part of the time between the first and the last event.
+    """
+    first, last = (float(published.min()), float(published.max())) if len(published) else (0.0, 0.0)
+    start, end = (first + share * (last - first) for share in section.window)
+    crashes = CRASH, [(broker, -1) for broker in range(brokers)], section.crash_fraction
     faults: list[Fault] = []
-    for kind, targets, share in (
-        (CRASH, [(b, -1) for b in range(brokers)], crash_fraction),
-        (CUT, links, cut_fraction),
-    ):
+    for kind, targets, share in (crashes, (CUT, links, section.cut_fraction)):
         rng = stream(f"faults.{kind}")
         chosen = rng.permutation(len(targets))[: round(share * len(targets))]
-        times = period[0] + (period[1] - period[0]) * rng.random(len(chosen))
-        durations = downtime * rng.standard_exponential(len(chosen))
+        times = start + (end - start) * rng.random(len(chosen))
+        durations = section.downtime * rng.standard_exponential(len(chosen))
         for index, time, duration in zip(chosen.tolist(), times.tolist(), durations.tolist(), strict=True):
             broker, neighbour = targets[index]
-            faults.append(Fault(time, kind, broker, neighbour, time + duration, state == "kept"))
+            faults.append(Fault(time, kind, broker, neighbour, time + duration, section.state == "kept"))
     return sorted(faults, key=lambda fault: (fault.time, fault.kind, fault.target))
 
 
@@ -127,9 +126,10 @@ def check_faults(network: Network, faults: list[Fault]) -> None:
         if fault.kind == CUT:
             _check_linked(network, fault, where)
         if fault.time <= down.get(fault.target, -1.0):
-            called = [network.overlay.name(broker) for broker in fault.target if broker >= 0]
-            said = f"{where}{'–'.join(called)} fails at {fault.time:g} ms"
-            raise CoverlayError(f"{said} while it is still down from an earlier fault")
+            called = "–".join(network.overlay.name(broker) for broker in fault.target if broker >= 0)
+            raise CoverlayError(
+                f"{where}{called} fails at {fault.time:g} ms while it is still down from an earlier fault"
+            )
         down[fault.target] = fault.until
 
 
@@ -159,11 +159,3 @@ def cause(network: Network, faults: list[Fault]) -> Iterator[Any]:
             outages.cut(*fault.ends)
         else:
             outages.heal(*fault.ends)
-
-
-def publishing_period(times: np.ndarray[Any, Any], window: tuple[float, float]) -> tuple[float, float]:
-    """The part of the time between the first and the last event in which faults may begin."""
-    if not len(times):
-        return 0.0, 0.0
-    first, last = float(times.min()), float(times.max())
-    return first + window[0] * (last - first), first + window[1] * (last - first)

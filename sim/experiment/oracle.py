@@ -30,12 +30,10 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from broker.trace.sampling import is_kept
 from broker.trace.schema import CLIENT, CONVERGED, CRASHED, FAILURES, LINK_DOWN, NOBODY, QUEUE_FULL, empty
@@ -53,22 +51,20 @@ from sim.experiment.oracle_events import (
 from sim.experiment.oracle_network import Subscriptions
 from sim.experiment.oracle_paths import (
     NEVER,
+    Part,
     Ways,
     columns,
     is_kind,
-    mergers,
-    mergers_appended,
     overlaps,
     row_of,
     untraced,
     ways,
+    with_mergers,
     wrong_times,
 )
-from sim.experiment.oracle_truth import Floats, Ints, Terms, Truth, terms_of
+from sim.experiment.oracle_truth import Floats, Ints, Terms, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.workloads import Workload
-
-__all__ = ["Rules", "Truth", "Verdict", "judge", "judged_share"]
 
 JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being asked: seconds, and deliveries fit in memory
 PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
@@ -127,12 +123,10 @@ class _Judging:
     def __init__(self, workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, numbers: Ints) -> None:
         self._tables, self._instant, self._numbers = tables, rules.instant, numbers
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
-        invented = mergers(workload, tables["decisions"])
+        everything = with_mergers(workload, tables["decisions"])  # and what mergers there are, which only tables hold
         ranked = rules.kind == "boxes" and rules.semantics == "exact"
         versions = Versions.of(workload, tables["operations"])
-        self._lives, order = _lives(tables, self._brokers, workload.scores, len(invented.lo), ranked, versions)
-        # Mergers follow the subscriptions: nobody lives there, but they are in tables.
-        everything = mergers_appended(workload, invented)
+        self._lives, order = _lives(tables, self._brokers, workload.scores, len(everything.lo), ranked, versions)
         rows = np.concatenate([order, np.arange(count, len(everything.lo))])
         self._terms: Terms = terms_of(everything, rules.semantics, rules.kind, rules.max_distance, rules.metric, rows)
         self._ways: Ways = ways(tables, count, np.argsort(rows), rules.strategy, rules.root)
@@ -161,64 +155,36 @@ class _Judging:
             numbers, its_hops, its_served = self._numbers[begin:end], hops.part(begin, end), served.part(begin, end)
             if self._everywhere is not None:
                 return self._network_part(self._everywhere, numbers, its_hops, said.part(begin, end), its_served)
-            return self._part(numbers, its_hops, its_served)
+            h, s, links = its_hops.columns, its_served.columns, self._tables["links"]
+            times = wrong_times(h, s, links, self._brokers, self._instant)
+            return np.append(self._counted(numbers, its_hops, its_served), times)
 
         with ThreadPoolExecutor(workers) as pool:
             counts = sum(pool.map(judged, edges[:-1], edges[1:]), np.zeros(len(COUNTED) + 1, np.int64))
         counts[-1] += hops.foreign + served.foreign + overlaps(self._tables)
         return counts
 
-    def _network_part(self, everywhere: Subscriptions, numbers: Ints, hops: _Part, said: _Part, served: _Part) -> Ints:
+    def _network_part(self, everywhere: Subscriptions, numbers: Ints, hops: Part, said: Part, served: Part) -> Ints:
         """The k best of the whole network; the way of events is judged as ever, as if nobody had to be served."""
-        nobody = _Part(np.zeros_like(served.first), {name: c[:0] for name, c in served.columns.items()})
+        nobody = Part(np.zeros_like(served.first), {name: c[:0] for name, c in served.columns.items()})
         alike = np.isin(COUNTED, ("duplicates", "strays"))
         counted = np.where(alike, self._counted(numbers, hops, nobody), 0)
         others, sound = oracle_network.judge_events(
-            everywhere,
-            numbers,
-            (hops.first, hops.columns),
-            (said.first, said.columns),
-            (served.first, served.columns),
-            self._values,
-            self._weights,
-            self._happened,
-            self._broken,
-            self._k,
+            everywhere, numbers, hops, said, served, self._values, self._weights, self._happened, self._broken, self._k
         )
         links, s = self._tables["links"], served.columns
         wrong = oracle_network.wrong_times(said.columns, sound, s, links, self._brokers, self._instant)
         return np.append(counted + others, wrong)
 
-    def _part(self, numbers: Ints, hops: _Part, served: _Part) -> Ints:
-        h, s = hops.columns, served.columns
-        times = wrong_times(h, s, self._tables["links"], self._brokers, self._instant)
-        return np.append(self._counted(numbers, hops, served), times)
-
-    def _counted(self, numbers: Ints, hops: _Part, served: _Part) -> Ints:
+    def _counted(self, numbers: Ints, hops: Part, served: Part) -> Ints:
         h, s = hops.columns, served.columns
         link = self._ways.links_of(h["source"], h["target"])
-        counts: Ints = judge_events(
-            self._terms,
-            self._lives,
-            self._ways.entries,
-            Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"]),
-            Served(served.first, s["broker"], s["subscription"], s["rank"], s["score"]),
-            numbers,
-            self._values,
-            None if self._ranked else self._weights,
-            self._happened,
-            self._broken,
-            self._k,
-        )
+        way = Hops(hops.first, h["source"], h["target"], h["step"], link, h["time"], h["published"])
+        got = Served(served.first, s["broker"], s["subscription"], s["rank"], s["score"])
+        weights = None if self._ranked else self._weights
+        events = numbers, self._values, weights, self._happened, self._broken
+        counts: Ints = judge_events(self._terms, self._lives, self._ways.entries, way, got, *events, self._k)
         return counts
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The rows of some events, event by event."""
-
-    first: Ints  # where the rows of each begin
-    columns: dict[str, NDArray[Any]]
 
 
 class _Rows:
@@ -236,12 +202,12 @@ class _Rows:
     def __len__(self) -> int:
         return len(self._order)
 
-    def part(self, begin: int, end: int) -> _Part:
+    def part(self, begin: int, end: int) -> Part:
         first = self._first[begin : end + 1]
         rows = self._order[first[0] : first[-1]]
-        columns = {name: column[rows] for name, column in self._columns.items()}
-        exact = {name: np.float64 if column.dtype.kind == "f" else np.int64 for name, column in columns.items()}
-        return _Part(first - first[0], {name: column.astype(exact[name]) for name, column in columns.items()})
+        kinds = {"f": np.float64}
+        columns = {name: c[rows].astype(kinds.get(c.dtype.kind, np.int64)) for name, c in self._columns.items()}
+        return Part(first - first[0], columns)
 
 
 def _happened(faults: pd.DataFrame, events: int) -> Ints:
@@ -267,9 +233,9 @@ def _broken_times(faults: pd.DataFrame) -> Floats:
 
 
 def _lives(
-    tables: Mapping[str, pa.Table], brokers: int, scores: Floats, invented: int, ranked: bool, versions: Versions
+    tables: Mapping[str, pa.Table], brokers: int, scores: Floats, rows: int, ranked: bool, versions: Versions
 ) -> tuple[Lives, Ints]:
-    """Lives sorted by home and, where `ranked`, score, and the row of the workload in each."""
+    """Lives sorted by home and, where `ranked`, score, and the row of the workload in each; `rows`: with mergers."""
     operations, count = tables["operations"].to_pandas(), len(scores)
     control = tables["control"]
     requests = control.filter(pa.array(control.column("source").to_numpy() == CLIENT)).to_pandas()
@@ -288,7 +254,7 @@ def _lives(
     asked_to_leave[operations["subscription"][leaving]] = operations["time"][leaving]
     home, came, left = home[versions.number], came[versions.number], left[versions.number]
     asked, asked_to_leave = versions.over_time(asked, asked_to_leave)
-    settled = _settled(tables, count, invented, versions)[:count]
+    settled = _settled(tables, count, rows, versions)[:count]
     order = np.argsort(-scores, kind="stable") if ranked else np.arange(count)
     order = order[np.argsort(home[order], kind="stable")]
     first = np.searchsorted(home[order], np.arange(brokers + 1))
@@ -306,12 +272,12 @@ def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
     return gone
 
 
-def _settled(tables: Mapping[str, pa.Table], count: int, invented: int, versions: Versions) -> Floats:
-    """When each subscription, and behind them each merger, was settled; inf where it never came."""
+def _settled(tables: Mapping[str, pa.Table], count: int, rows: int, versions: Versions) -> Floats:
+    """When each of `count` subscriptions, and behind them each merger, was settled; inf where it never came."""
     operations, decisions = tables["operations"], tables["decisions"]
     number, subscription, finished = columns(operations, "operation", "subscription", "finished")
     finished = finished.astype(np.float64)
-    request = np.full(count + invented, -1)  # the one whose messages first spread it
+    request = np.full(rows, -1)  # the one whose messages first spread it
     joining = is_kind(operations, "kind", "subscribe", "preload")
     request[subscription[joining]] = number[joining]
     request[versions.row] = versions.request

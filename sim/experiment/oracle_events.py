@@ -248,15 +248,7 @@ def _compare(best: Any, scores: Any, served: Any, got: Any, faulty: bool, counts
 
 @kernel(inner=True)
 def _unreached(
-    terms: Any,
-    lives: Any,
-    rows: Any,
-    published: float,
-    ended: float,
-    event: Any,
-    k: int,
-    cause: int,
-    counts: Any,
+    terms: Any, lives: Any, rows: Any, published: float, ended: float, event: Any, k: int, cause: int, counts: Any
 ) -> None:
     """The event did not come to this broker: who is there to miss it?"""
     required = 0

@@ -15,12 +15,10 @@ change, each rank is a row (oracle_versions.py), and what counts is the better o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from broker.trace.schema import CLIENT
 from sim.experiment.oracle_events import (
@@ -36,10 +34,8 @@ from sim.experiment.oracle_events import (
     TRANSIENT,
     Lives,
 )
-from sim.experiment.oracle_paths import ROUNDING, latencies
+from sim.experiment.oracle_paths import ROUNDING, Columns, Part, latencies
 from sim.experiment.oracle_truth import Floats, Ints, Terms, scores_of
-
-Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -117,9 +113,9 @@ def judge_event(
 def judge_events(
     known: Subscriptions,
     numbers: Ints,
-    hops: tuple[Ints, Columns],
-    said: tuple[Ints, Columns],
-    served: tuple[Ints, Columns],
+    hops: Part,
+    said: Part,
+    served: Part,
     values: Floats,
     weights: Floats,
     happened: Ints,
@@ -128,17 +124,17 @@ def judge_events(
 ) -> tuple[Ints, Ints]:
     """Counts as in COUNTED of events `numbers`, and which rows of `said` are about events that lost no copy.
 
-    `hops`, `said` and `served`: publications, ranked messages and deliveries, each with where those of an event begin.
+    `hops`, `said` and `served`: publications, ranked messages and deliveries.
     """
     counts, sound = np.zeros(len(COUNTED), np.int64), [np.empty(0, np.int64)]
     for place, number in enumerate(numbers.tolist()):
-        of_hops, of_said, of_served = (slice(first[place], first[place + 1]) for first, _ in (hops, said, served))
+        of_hops, of_said, of_served = (slice(*part.first[place : place + 2]) for part in (hops, said, served))
         if of_hops.start == of_hops.stop:
             continue  # never published in this run
-        published = float(hops[1]["published"][of_hops.start])
-        ended = float((said[1]["time"][of_said] + said[1]["service"][of_said]).max(initial=published))
+        published = float(hops.columns["published"][of_hops.start])
+        ended = float((said.columns["time"][of_said] + said.columns["service"][of_said]).max(initial=published))
         under = Under.way(published, ended, int(happened[number]), broken)
-        rows = {name: column[of_served] for name, column in served[1].items()}
+        rows = {name: column[of_served] for name, column in served.columns.items()}
         judge_event(known, values[number], weights[min(number, len(weights) - 1)], under, rows, k, counts)
         if not (under.faulty or under.dropped):
             sound.append(np.arange(of_said.start, of_said.stop))

@@ -11,9 +11,9 @@ brokers' own code is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -21,7 +21,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from broker.trace.schema import CLIENT, CRASH, NOBODY
-from covering.residue import EMPTY, Residue
 from sim.experiment.oracle_events import EXPLAINED, Entries
 from sim.experiment.oracle_truth import Floats, Ints
 from sim.workloads import Workload
@@ -29,6 +28,13 @@ from sim.workloads import Workload
 Columns = Mapping[str, NDArray[Any]]
 NEVER = np.iinfo(np.int64).max
 ROUNDING = 1e-9  # of a time: sums in another order differ in their last bits, a forgotten part by far more
+
+
+class Part(NamedTuple):
+    """The rows of some events in a table of the trace, event by event."""
+
+    first: Ints  # where the rows of each begin
+    columns: Columns
 
 
 def row_of(identity: Ints, subscriptions: int) -> Ints:
@@ -55,57 +61,36 @@ def is_kind(table: pa.Table, name: str, *kinds: str) -> NDArray[np.bool_]:
 # ── explained by an entry ──────────────────────────────────────────────────────────────────────────────
 
 
-def mergers(workload: Workload, decisions: pa.Table) -> Workload:
-    """What brokers invented, as subscriptions: a merger is the hull of what was merged and what it replaced."""
+def with_mergers(workload: Workload, decisions: pa.Table) -> Workload:
+    """The subscriptions, and behind them what brokers invented: the hulls of what was merged and what they replaced."""
     count = len(workload.lo)
     rows = decisions.filter(pa.array(is_kind(decisions, "outcome", "merged", "retracted")))
     subscription, witness = columns(rows, "subscription", "witness")
     of_merger = witness < NOBODY
     members, made = row_of(subscription[of_merger], count), row_of(witness[of_merger], count) - count
     total = int(made.max(initial=-1)) + 1
-    lo, hi = (np.concatenate([side, np.full((total, side.shape[1]), end)]) for side, end in _hulls_of(workload))
-    order = np.argsort(made, kind="stable")
-    residues: dict[int, Residue] = {}
-    for merger, parts in enumerate(np.split(members[order], np.searchsorted(made[order], np.arange(1, total)))):
-        if len(parts):
-            lo[count + merger], hi[count + merger] = lo[parts].min(axis=0), hi[parts].max(axis=0)
-            first = int(parts[0])  # all have the same residue
-            residue = workload.residue(first) if first < count else residues.get(first - count, EMPTY)
-            if residue != EMPTY:
-                residues[merger] = residue
-    lo, hi = lo[count:], hi[count:]
-    mentioned = np.isfinite(lo) | np.isfinite(hi)
-    for merger, residue in residues.items():
-        for attribute, _ in (*residue.excluded, *residue.allowed):
-            mentioned[merger, attribute] = True
-    nothing = np.zeros(lo.shape)
-    return replace(
-        workload,
-        lo=lo,
-        hi=hi,
-        mentioned=mentioned,
-        scores=nothing.sum(axis=1),
-        weights=nothing,
-        residues=residues,
-        near=None,
-    )
-
-
-def _hulls_of(workload: Workload) -> Iterator[tuple[Floats, float]]:
-    return iter(((workload.lo, np.inf), (workload.hi, -np.inf)))
-
-
-def mergers_appended(workload: Workload, invented: Workload) -> Workload:
-    """The subscriptions, and behind them the mergers."""
-    if not len(invented.lo):
+    if not total:
         return workload
-    count = len(workload.lo)
-    names = ("lo", "hi", "mentioned", "scores", "weights")
-    both: Any = {name: np.concatenate([getattr(workload, name), getattr(invented, name)]) for name in names}
-    nowhere = np.full((len(invented.lo), 3), np.nan)
-    near = None if workload.near is None else np.concatenate([workload.near, nowhere])
-    residues = {**workload.residues, **{count + merger: residue for merger, residue in invented.residues.items()}}
-    return replace(workload, **both, near=near, residues=residues)
+
+    def longer(column: NDArray[Any], value: float) -> NDArray[Any]:
+        return np.concatenate([column, np.full((total, *column.shape[1:]), value, column.dtype)])
+
+    lo, hi, mentioned = longer(workload.lo, np.inf), longer(workload.hi, -np.inf), longer(workload.mentioned, False)
+    order = np.argsort(made, kind="stable")
+    residues = dict(workload.residues)
+    for row, parts in enumerate(np.split(members[order], np.searchsorted(made[order], np.arange(1, total))), count):
+        if not len(parts):
+            continue
+        lo[row], hi[row] = lo[parts].min(axis=0), hi[parts].max(axis=0)
+        mentioned[row] = np.isfinite(lo[row]) | np.isfinite(hi[row])
+        if parts[0] in residues:  # all have the same
+            residues[row] = residue = residues[int(parts[0])]
+            mentioned[row, [attribute for attribute, _ in (*residue.excluded, *residue.allowed)]] = True
+    scores, weights = longer(workload.scores, 0.0), longer(workload.weights, 0.0)
+    near = None if workload.near is None else longer(workload.near, np.nan)
+    return replace(
+        workload, lo=lo, hi=hi, mentioned=mentioned, scores=scores, weights=weights, near=near, residues=residues
+    )
 
 
 def _entries(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints) -> tuple[Entries, Ints]:

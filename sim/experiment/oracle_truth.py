@@ -179,25 +179,8 @@ def _scores(terms: Any, values: Any, weights: Any) -> Any:
     return scores
 
 
-class Truth:
-    """The scores of all subscriptions of a workload, event by event."""
-
-    def __init__(
-        self,
-        workload: Workload,
-        semantics: str,
-        kind: str = "boxes",
-        max_distance: float = 1.0,
-        metric: str = "degrees",
-    ) -> None:
-        self._terms = terms_of(workload, semantics, kind, max_distance, metric)
-
-    def scores(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """The score of every subscription for one event; NaN where the event does not reach it."""
-        return scores_of(self._terms, values, np.ones(len(values)) if weights is None else weights)
-
-
-def scores_of(terms: Terms, values: Floats, weights: Floats) -> Floats:
+def scores_of(terms: Terms, values: Floats, weights: Floats | None = None) -> Floats:
     """The score of every row for one event; NaN where the event does not reach it."""
-    found: Floats = _scores(terms, np.array(values), np.array(weights))  # copies: never read-only
+    weights = np.ones(len(values)) if weights is None else np.array(weights)
+    found: Floats = _scores(terms, np.array(values), weights)  # copies: never read-only
     return found

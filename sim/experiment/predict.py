@@ -15,7 +15,7 @@ an extrapolation, and homes count as spread evenly. It says nothing of faults, r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,10 @@ from routing.overlay.trees import Tree, shortest_paths, spanning
 from routing.strategies import make_ledger, strategy
 from sim.experiment.build import overlay_of, settings_of, timeline_of, workload_of
 from sim.experiment.config import Experiment
-from sim.experiment.engines import filter_of, held_share
-from sim.experiment.oracle import Truth, judged_share
+from sim.experiment.engines import engine_for, filter_of, held_share
+from sim.experiment.oracle import judged_share
+from sim.experiment.oracle_truth import scores_of, terms_of
+from sim.experiment.plan import Plan
 from sim.random_streams import Stream, streams
 from sim.workloads import Workload
 from sim.workloads.arrivals import SUBSCRIBE, UNSUBSCRIBE, Timeline
@@ -98,7 +100,7 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     """The size of one run; the overlay and a small part of the workload are built to tell."""
     stream = streams(seed)
     overlay = overlay_of(experiment, stream)
-    workload, subscriptions, events = _sample(experiment, stream)
+    workload, subscriptions, events = sample(experiment, stream)
     timeline = timeline_of(experiment, stream, workload, overlay)
     leaving, live, loaded = _lives(timeline, len(workload.lo), subscriptions)
     stay = live * (1 - leaving) if live == subscriptions else live  # while events are published
@@ -217,12 +219,10 @@ class _Flow:
         self.behind_up = size[self.below] / brokers  # share of the brokers whose subscriptions may go up here
         self.behind_down = 1.0 - self.behind_up
         sends_to = strategy(experiment.routing.strategy).sends_to
-        only_up = sends_to == "root" or experiment.routing.trees == "per-source"
-        self.learns_up = float(sends_to != "nobody")
-        self.learns_down = float(sends_to != "nobody" and not only_up)
-        self.floods = sends_to == "nobody"
-        self.always_up = sends_to == "root"
+        self.floods, self.always_up = sends_to == "nobody", sends_to == "root"
         self.from_root = experiment.routing.trees == "per-source"
+        self.learns_up = float(not self.floods)
+        self.learns_down = float(sends_to == "all" and not self.from_root)
 
     def decisions(self, up: Floats, down: Floats, own: float) -> float:
         """Every broker decides about its own and what each neighbour sent it, for each neighbour it would tell."""
@@ -255,21 +255,15 @@ def _trees(experiment: Experiment, overlay: Overlay) -> tuple[list[Tree], float]
     return [shortest_paths(overlay, source) for source in few], overlay.brokers / len(few)
 
 
-def _sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]:
+def sample(experiment: Experiment, stream: Stream) -> tuple[Workload, int, int]:
     """The first rows of the workload, and how many subscriptions and events there are in all."""
     section = experiment.workload
     if section.from_files:
         whole = workload_of(experiment, stream)
-        subscriptions, events = len(whole.lo), len(whole.events)
-        return _first(whole), subscriptions, events
+        return _first(whole), len(whole.lo), len(whole.events)
     few = {"subscriptions": min(section.subscriptions, SAMPLE), "events": min(section.events, EVENTS)}
     small = experiment.model_copy(update={"workload": section.model_copy(update=few)})
     return workload_of(small, stream), section.subscriptions, section.events
-
-
-def small_workload(experiment: Experiment, stream: Stream) -> Workload:
-    """The first rows of the workload: enough to see of what kind it is."""
-    return _sample(experiment, stream)[0]
 
 
 def _first(whole: Workload) -> Workload:
@@ -297,17 +291,37 @@ def _match_shares(workload: Workload, semantics: str) -> Floats:
     """For each event of the sample, the share of the subscriptions that it matches."""
     if not len(workload.lo):
         return np.zeros(len(workload.events))
-    truth = Truth(workload, semantics)
-    return np.array([float(np.mean(~np.isnan(truth.scores(e)))) for e in workload.events])
+    terms = terms_of(workload, semantics)
+    return np.array([float(np.mean(~np.isnan(scores_of(terms, e)))) for e in workload.events])
 
 
 def _width(table: str) -> float:
     """Bytes of a row in memory."""
-    return sum(_bits(field.type) for field in ALL[table]) / 8
+    kinds = [field.type for field in ALL[table]]
+    return sum(kind.index_type.bit_width if pa.types.is_dictionary(kind) else kind.bit_width for kind in kinds) / 8
 
 
-def _bits(kind: Any) -> int:
-    return int(kind.index_type.bit_width if pa.types.is_dictionary(kind) else kind.bit_width)
+# ── in words ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def coming(plan: Plan, jobs: int) -> Iterator[str]:
+    """Sentences about a plan. Sizes are those of its first run: most sweeps change how, not how much."""
+    first, count = plan.runs[0], len(plan.runs)
+    many = f"{count} runs, {min(jobs, count)} at a time" if count > 1 else "one run"
+    asked = sorted({run.experiment.run.engine for run in plan.runs})
+    size = predict(first.experiment, first.seed)
+    if len(asked) > 1:
+        yield f"{many}, with the engines {', '.join(asked)}"
+    else:
+        small, _, _ = sample(first.experiment, streams(first.seed))
+        chosen, why = engine_for(first.experiment, small, np.inf, lambda: size)
+        yield f"{many}, {'the first ' if count > 1 else ''}with the {chosen} engine ({why})"
+    yield f"{'the first' if count > 1 else 'it'} is predicted to take {size}"
+    if len(asked) == 1:
+        swept = any(run.point != first.point for run in plan.runs)
+        whose = " of the first, others may take longer" if swept else " of each" if count > 1 else ""
+        each = about(size.seconds(chosen))
+        yield f"predicted time{whose}: {each} to simulate and judge, compiling and Spark apart"
 
 
 def _round(count: float) -> str:

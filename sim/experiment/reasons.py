@@ -1,11 +1,12 @@
 """Why a setting has no effect: what `sim/experiment/config*.py` declare with its keys.
 
-Each function looks at a whole experiment and answers with a clause, or None where the setting counts there.
+A reason looks at a whole experiment and answers with a clause, or None where the setting counts there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import covering
 from routing.strategies import STRATEGIES
@@ -16,63 +17,40 @@ from sim.workloads.tables import gives
 if TYPE_CHECKING:
     from sim.experiment.config import Experiment
 
-
-def overlay_from_file(e: Experiment) -> str | None:
-    return "overlay.file gives the overlay" if e.overlay.file is not None else None
+    Reason = Callable[[Experiment], str | None]
 
 
-def overlay_generated(e: Experiment) -> str | None:
-    return "it is for overlay.file" if e.overlay.file is None else None
+def _if(holds: Callable[[Experiment], Any], clause: str) -> Reason:
+    """The clause, in which {e} is the experiment, where something holds."""
+    return lambda e: clause.format(e=e) if holds(e) else None
 
 
-def workload_from_files(e: Experiment) -> str | None:
-    return "the workload comes from files" if e.workload.from_files else None
+def _first(*reasons: Reason) -> Reason:
+    """The first of these reasons that there is."""
+    return lambda e: next(filter(None, (reason(e) for reason in reasons)), None)
 
 
-def workload_generated(e: Experiment) -> str | None:
-    return None if e.workload.from_files else f"workload.kind = {e.workload.kind!r} brings its own schema"
+def _in_file(file: str, column: str) -> Reason:
+    """A file of the user has this column."""
+    return lambda e: gives(getattr(e.workload, file), column)
 
 
-def nothing_lost(e: Experiment) -> str | None:
-    return None if e.links.loss > 0 else "links.loss is 0"
+overlay_from_file = _if(lambda e: e.overlay.file is not None, "overlay.file gives the overlay")
+overlay_generated = _if(lambda e: e.overlay.file is None, "it is for overlay.file")
+workload_from_files = _if(lambda e: e.workload.from_files, "the workload comes from files")
+workload_generated = _if(
+    lambda e: not e.workload.from_files, "workload.kind = {e.workload.kind!r} brings its own schema"
+)
+nothing_lost = _if(lambda e: e.links.loss == 0, "links.loss is 0")
+no_service_time = _if(lambda e: e.broker.immediate, "without a broker.service that takes time nothing ever queues")
+no_limited_queue = _first(no_service_time, _if(lambda e: e.broker.queue is None, "broker.queue has no limit"))
 
-
-def no_service_time(e: Experiment) -> str | None:
-    return "without a broker.service that takes time nothing ever queues" if e.broker.immediate else None
-
-
-def no_limited_queue(e: Experiment) -> str | None:
-    return no_service_time(e) or ("broker.queue has no limit" if e.broker.queue is None else None)
-
-
-def no_search(e: Experiment) -> str | None:
-    if STRATEGIES[e.routing.strategy].searches:
-        return None
-    return f"routing.strategy = {e.routing.strategy!r} looks for no covers"
-
-
-def no_method(e: Experiment) -> str | None:
-    if e.network_wide and e.routing.rank == "skyband":
-        return no_search(e) or "routing.rank = 'skyband' counts who holds a subscription back by an exact scan"
-    return no_search(e)
-
-
-def no_k(e: Experiment) -> str | None:
-    return "without matching.k all matches are served" if e.matching.k is None else None
-
-
-def ranked_by_broker(e: Experiment) -> str | None:
-    return None if e.network_wide else (no_k(e) or "matching.scope = 'broker' ranks at each broker alone")
-
-
-def nothing_asked(e: Experiment) -> str | None:
-    if e.routing.rank == "skyband":
-        return ranked_by_broker(e) or "routing.rank = 'skyband' knows all winners without asking"
-    return ranked_by_broker(e) or (None if e.routing.rank == "cover" else "routing.rank = 'none' knows no bounds")
-
-
-def no_waves(e: Experiment) -> str | None:
-    return nothing_asked(e) or (None if e.routing.visit == "waves" else f"routing.visit = {e.routing.visit!r}")
+_STRATEGY = "routing.strategy = {e.routing.strategy!r}"
+_SKYBAND = "routing.rank = 'skyband'"
+_skyband_scans = f"{_SKYBAND} counts who holds a subscription back by an exact scan"
+no_search = _if(lambda e: not STRATEGIES[e.routing.strategy].searches, f"{_STRATEGY} looks for no covers")
+no_method = _first(no_search, _if(lambda e: e.network_wide and e.routing.rank == "skyband", _skyband_scans))
+no_merging = _if(lambda e: e.routing.strategy != "merging", f"{_STRATEGY} merges nothing")
 
 
 def exact_search(e: Experiment) -> str | None:
@@ -82,21 +60,14 @@ def exact_search(e: Experiment) -> str | None:
     return f"covering.method = {e.covering.method!r} is exact; ε is for: {approximate}"
 
 
-def epsilon_by_level(e: Experiment) -> str | None:
-    return exact_search(e) or ("covering.epsilon_per_level sets all links" if e.covering.epsilon_per_level else None)
+_by_level = _if(lambda e: e.covering.epsilon_per_level, "covering.epsilon_per_level sets all links")
+epsilon_by_level = _first(exact_search, _by_level)
+nothing_missed = _first(no_method, _if(lambda e: not e.covering.approximate, "the search is exact"))
 
 
 def nothing_to_finish(e: Experiment) -> str | None:
     given = (*(e.covering.epsilon_per_level or [e.covering.epsilon]), *e.covering.epsilon_per_link.values())
     return no_method(e) or ("ε is above 0: what the cap leaves open may be missed" if min(given) > 0 else None)
-
-
-def nothing_missed(e: Experiment) -> str | None:
-    return no_method(e) or (None if e.covering.approximate else "the search is exact")
-
-
-def no_merging(e: Experiment) -> str | None:
-    return None if e.routing.strategy == "merging" else f"routing.strategy = {e.routing.strategy!r} merges nothing"
 
 
 def no_root(e: Experiment) -> str | None:
@@ -107,59 +78,40 @@ def no_root(e: Experiment) -> str | None:
     return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level ask for the root"
 
 
-def no_places(e: Experiment) -> str | None:
-    return None if e.matching.kind == "places" else f"matching.kind = {e.matching.kind!r} knows no distances"
+no_k = _if(lambda e: e.matching.k is None, "without matching.k all matches are served")
+_alone = _if(lambda e: not e.network_wide, "matching.scope = 'broker' ranks at each broker alone")
+ranked_by_broker = _first(no_k, _alone)
+nothing_asked = _first(
+    ranked_by_broker,
+    _if(lambda e: e.routing.rank == "skyband", f"{_SKYBAND} knows all winners without asking"),
+    _if(lambda e: e.routing.rank == "none", "routing.rank = 'none' knows no bounds"),
+)
+no_waves = _first(nothing_asked, _if(lambda e: e.routing.visit != "waves", "routing.visit = {e.routing.visit!r}"))
+no_places = _if(lambda e: e.matching.kind != "places", "matching.kind = {e.matching.kind!r} knows no distances")
 
+faults_from_file = _if(lambda e: e.faults.file is not None, "faults.file gives the faults")
+no_drawn_crashes = _first(faults_from_file, _if(lambda e: not e.faults.crash_fraction, "faults.crash_fraction is 0"))
+_nothing_drawn = "faults.crash_fraction and faults.cut_fraction are 0"
+no_drawn_faults = _first(
+    faults_from_file, _if(lambda e: not (e.faults.crash_fraction or e.faults.cut_fraction), _nothing_drawn)
+)
 
-def faults_from_file(e: Experiment) -> str | None:
-    return "faults.file gives the faults" if e.faults.file is not None else None
-
-
-def no_drawn_faults(e: Experiment) -> str | None:
-    drawn = e.faults.crash_fraction or e.faults.cut_fraction
-    return faults_from_file(e) or (None if drawn else "faults.crash_fraction and faults.cut_fraction are 0")
-
-
-def no_drawn_crashes(e: Experiment) -> str | None:
-    return faults_from_file(e) or (None if e.faults.crash_fraction else "faults.crash_fraction is 0")
-
-
-def homes_in_file(e: Experiment) -> str | None:
-    return gives(e.workload.subscriptions_file, "broker")
-
-
-def publishers_in_file(e: Experiment) -> str | None:
-    return gives(e.workload.events_file, "broker")
+_homes_in_file, _publishers_in_file = _in_file("subscriptions_file", "broker"), _in_file("events_file", "broker")
+_everywhere = f'arrivals.attach = "{INTEREST}" says where every client is'
+_by_interest = _if(lambda e: e.arrivals.options.get("attach") == INTEREST, _everywhere)
+homes_not_drawn = _first(_homes_in_file, _by_interest)
+publishers_not_drawn = _first(_publishers_in_file, _by_interest)
+subscriptions_timed = _in_file("subscriptions_file", "time")
+no_bursts = _if(lambda e: e.arrivals.publishing != BURSTY, f'it is for arrivals.publishing = "{BURSTY}"')
 
 
 def clients_in_files(e: Experiment) -> str | None:
-    return (publishers_in_file(e) if e.workload.events_file else "nothing is published") and homes_in_file(e)
-
-
-def homes_not_drawn(e: Experiment) -> str | None:
-    return homes_in_file(e) or _by_interest(e)
-
-
-def publishers_not_drawn(e: Experiment) -> str | None:
-    return publishers_in_file(e) or _by_interest(e)
-
-
-def _by_interest(e: Experiment) -> str | None:
-    by_interest = e.arrivals.options.get("attach") == INTEREST
-    return f'arrivals.attach = "{INTEREST}" says where every client is' if by_interest else None
+    return (_publishers_in_file(e) if e.workload.events_file else "nothing is published") and _homes_in_file(e)
 
 
 def times_in_file(e: Experiment) -> str | None:
     """Recorded times are kept, unless something else is asked for."""
     return gives(e.workload.events_file, "time") if e.arrivals.publishing is None else None
-
-
-def no_bursts(e: Experiment) -> str | None:
-    return None if e.arrivals.publishing == BURSTY else f'it is for arrivals.publishing = "{BURSTY}"'
-
-
-def subscriptions_timed(e: Experiment) -> str | None:
-    return gives(e.workload.subscriptions_file, "time")
 
 
 def all_timed(e: Experiment) -> str | None:

@@ -125,7 +125,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
-    return tables, notes_of(ready, engine, ran.finished, verdict)
+    return tables, tuple(notes_of(ready, ran.finished, verdict))
 
 
 def _over_links(messages: pa.Table) -> int:
@@ -138,10 +138,14 @@ def _sent_before(tables: Mapping[str, pa.Table]) -> int:
     return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 
 
+def run_folder(out: Path, run: PlannedRun) -> Path:
+    return out / "runs" / f"run={run.run_id}"
+
+
 def execute(run: PlannedRun, out: Path, tell: Tell = nobody) -> Outcome:
     """Simulate a run and write its folder, atomically. `tell` hears how much of the simulated time has passed."""
     tables, warnings = simulate(run, tell)
-    folder = out / "runs" / f"run={run.run_id}"
+    folder = run_folder(out, run)
     with writing(folder, RUNS_KEPT):
         trace.write_run(folder, tables)
     return Outcome(run.run_id, tables["run"].to_pylist()[0], warnings)

@@ -7,7 +7,7 @@ included, before anything is written: the file runs as it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def commented(data: Mapping[str, Any], experiment: Experiment, out: Path) -> str
     for section, rows in by_section(shown).items():
         if section != TOP:
             lines += ["", f"[{section}]"]
-        lines += [line for setting in rows for line in _lines(setting, data, section)]
+        lines += [_line(setting, data) for setting in rows if setting.key != "schema"]
     if "schema" in data:
         lines += ["", "[schema]" + " " * (COLUMN - 8) + "# as your files have it: check kinds and bounds"]
         lines += [f"{name} = {toml_value(entry)}" for name, entry in data["schema"].items()]
@@ -126,20 +126,15 @@ def commented(data: Mapping[str, Any], experiment: Experiment, out: Path) -> str
     return "\n".join(lines) + "\n" + (to_toml(rest) if rest else SWEEP)
 
 
-def _lines(setting: Setting, data: Mapping[str, Any], section: str) -> Iterator[str]:
-    name = setting.key if section == TOP else setting.key.partition(".")[2]
-    if setting.key == "schema":
-        return
-    value = lookup(dict(data), setting.key)
+def _line(setting: Setting, data: Mapping[str, Any]) -> str:
+    name = setting.key.removeprefix(f"{setting.section}.")
+    value = lookup(data, setting.key)
     if value is not MISSING:
-        yield _line(f"{name} = {toml_value(value)}", setting)
+        text = f"{name} = {toml_value(value)}"
     elif setting.key in SHOWN:
-        yield _line(f"{name} = {setting.default}", setting)
+        text = f"{name} = {setting.default}"
     else:
-        yield _line(f"# {name} = {'…' if setting.default == ABSENT else setting.default}", setting)
-
-
-def _line(text: str, setting: Setting) -> str:
+        text = f"# {name} = {'…' if setting.default == ABSENT else setting.default}"
     unit = "" if setting.unit == ABSENT else f" [{setting.unit}]"
     return f"{text.ljust(COLUMN - 1)} # {setting.meaning}{unit}"
 

@@ -31,14 +31,12 @@ from coverlay import CoverlayError
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
-from sim.experiment.runner import RUNS_KEPT, Outcome, execute
+from sim.experiment.runner import RUNS_KEPT, Outcome, execute, run_folder
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
 TICK = 0.25  # seconds between two looks at how far runs are
 ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
 DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
-
-
 SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed says as much as several"
 
 _shares: Any = None  # in a worker: how far each run of the sweep is
@@ -95,14 +93,6 @@ class SweepResult:
 Attempt = Outcome | Failure
 
 
-def silent(done: float, total: int) -> None:
-    """Progress that nobody looks at."""
-
-
-def _nobody_waits() -> None:
-    """For the first runs."""
-
-
 @dataclass(frozen=True)
 class SweepOptions:
     """Where runs are run and who hears of it.
@@ -114,8 +104,8 @@ class SweepOptions:
     jobs: int = 1  # runs at a time, in processes of this machine
     spark_master: str | None = None  # the cluster to run on instead
     resume: bool = False  # keep what is complete
-    progress: Callable[[float, int], None] = silent
-    begun: Callable[[], None] = _nobody_waits  # called once, when the first runs are under way
+    progress: Callable[[float, int], None] = nobody
+    begun: Callable[[], None] = nobody  # called once, when the first runs are under way
 
 
 ONE_BY_ONE = SweepOptions()  # in this process, and nobody hears of it
@@ -309,10 +299,6 @@ def left_of(out: Path) -> tuple[str, ...]:
     missing = {seed: sum(run.seed == seed for run in left) for seed in seeds}
     words = [f"{missing[seed]:,} of {seeds[seed]:,} of seed {seed}" for seed in seeds if missing[seed]]
     return (f"{len(left):,} of {len(runs):,} runs of this experiment were not run: {', '.join(words)}",)
-
-
-def run_folder(out: Path, run: PlannedRun) -> Path:
-    return out / "runs" / f"run={run.run_id}"
 
 
 def _is_complete(folder: Path) -> bool:

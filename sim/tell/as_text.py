@@ -7,6 +7,7 @@ bound was compiled to the next number inside; it is recognised by its neighbour 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def subscription_of(workload: Workload, row: int, semantics: str | None = None) 
     `semantics` leaves out what does not count there: weights under exact matching, the score under relaxed.
     """
     predicates: list[Predicate] = []
-    excluded, allowed = (dict(part) for part in (workload.residue(row).excluded, workload.residue(row).allowed))
+    excluded, allowed = dict(workload.residue(row).excluded), dict(workload.residue(row).allowed)
     for column, attribute in enumerate(workload.schema.attributes):
         if workload.mentioned[row, column]:
             bounds = float(workload.lo[row, column]), float(workload.hi[row, column])
@@ -34,7 +35,7 @@ def subscription_of(workload: Workload, row: int, semantics: str | None = None) 
             ]
     score = float(workload.scores[row]) if semantics != "relaxed" else 1.0
     nearest = workload.nearest(row)
-    near = Near(*nearest) if nearest is not None else None
+    near = None if nearest is None else Near(*nearest)
     return Subscription(tuple(predicates), id=row, score=score, near=near)
 
 
@@ -54,31 +55,27 @@ def _shares(weight: float, count: int, semantics: str | None) -> list[float]:
     return [weight, *([0.0] * (count - 1))]
 
 
+Numbers = tuple[float, ...]
 Said = list[tuple[Operator, tuple[Value, ...]]]
 
 
-def _said(
-    attribute: Attribute,
-    bounds: tuple[float, float],
-    excluded: tuple[float, ...],
-    allowed: tuple[float, ...] | None,
-) -> Said:
+def _said(attribute: Attribute, bounds: tuple[float, float], excluded: Numbers, allowed: Numbers | None) -> Said:
     if attribute.kind == "categorical":
-        return [_categories(attribute, bounds, excluded, allowed)]
+        return _categories(attribute, bounds, excluded, allowed)
     if attribute.kind == "text" and allowed is None:
-        return _texts(attribute, bounds, excluded)
+        return _texts(attribute, *bounds, excluded)
     if allowed is not None:
         return [(Operator.IN, tuple(_value(attribute, value) for value in allowed))]
-    said = _bounds(attribute, *bounds)
-    if excluded:
-        values = tuple(_value(attribute, value) for value in excluded)
-        said.append((Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, values))
-    return said
+    return [*_bounds(attribute, *bounds), *_different([_value(attribute, value) for value in excluded])]
 
 
-def _texts(attribute: Attribute, bounds: tuple[float, float], excluded: tuple[float, ...]) -> Said:
+def _different(values: Sequence[Value]) -> Said:
+    """None of these values."""
+    return [(Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, tuple(values))] if values else []
+
+
+def _texts(attribute: Attribute, low: float, high: float, excluded: Numbers) -> Said:
     """One text, or a prefix; a prefix that was itself left out has a bound one higher."""
-    low, high = bounds
     if low == high and len(str(attribute.decode(low)).encode()) < ONE.longest:
         return [(Operator.EQUAL, (attribute.decode(low),))]
     said: Said = []
@@ -87,25 +84,17 @@ def _texts(attribute: Attribute, bounds: tuple[float, float], excluded: tuple[fl
         said.append((Operator.PREFIX, (start,)))
         if low > attribute.number(start):
             excluded = (attribute.number(start), *excluded)
-    if excluded:
-        values = tuple(attribute.decode(value) for value in excluded)
-        said.append((Operator.DIFFERENT if len(values) == 1 else Operator.NOT_IN, values))
-    return said
+    return [*said, *_different([attribute.decode(value) for value in excluded])]
 
 
-def _categories(
-    attribute: Attribute,
-    bounds: tuple[float, float],
-    excluded: tuple[float, ...],
-    allowed: tuple[float, ...] | None,
-) -> tuple[Operator, tuple[Value, ...]]:
+def _categories(attribute: Attribute, bounds: tuple[float, float], excluded: Numbers, allowed: Numbers | None) -> Said:
     """As the shorter of what is in and what is out."""
     codes = np.arange(bounds[0], bounds[1] + 1) if allowed is None else np.array(allowed)
     inside = [attribute.categories[int(code)] for code in codes if code not in excluded]
     outside = [category for category in attribute.categories if category not in inside]
     if outside and len(outside) < len(inside):
-        return Operator.DIFFERENT if len(outside) == 1 else Operator.NOT_IN, tuple(outside)
-    return Operator.EQUAL if len(inside) == 1 else Operator.IN, tuple(inside)
+        return _different(outside)
+    return [(Operator.EQUAL if len(inside) == 1 else Operator.IN, tuple(inside))]
 
 
 def _bounds(attribute: Attribute, low: float, high: float) -> Said:

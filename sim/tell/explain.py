@@ -34,44 +34,40 @@ def explain(folder: Path, event: int, called: str | int | None, run_id: str | No
     if event < 0:  # the trace has -1 where a message is about none
         raise CoverlayError(f"--event is {event}; events are numbered from 0")
     trace = RunTrace(folder, run_id)
-    hops = trace.read("publications")
-    hops = hops[hops["event"] == event]
+    hops = trace.about(event, "publications")
     if hops.empty:
-        faults = _faults(trace, event)
+        faults = trace.about(event, "faults")
         why = f": {_lost(trace, faults.iloc[0])}" if len(faults) else ""
         raise CoverlayError(f"event {event} was not published in run {trace.run_id}{why}")
     trace.refuse_left_out("deliveries", event)
     subscription = None if called is None else trace.subscription_called(called, float(hops.iloc[0].published))
     if subscription is not None:
         trace.refuse_left_out("decisions", subscription)
-    deliveries = trace.read("deliveries")
-    deliveries = deliveries[deliveries["event"] == event]
+    deliveries, k = trace.about(event, "deliveries"), trace.network_wide
     yield trace.which
-    k = trace.network_wide
-    ranked = trace.read("ranked")
-    ranked = ranked[ranked["event"] == event]
-    if k is not None and subscription is None:
+    if subscription is None:
         yield f"event {event} published at {trace.names[hops.iloc[0].target]} at {hops.iloc[0].published:.3f} ms"
-        yield from explain_ranked.conversation(trace.names, ranked)
-        yield from _losses(trace, event)
-        yield from explain_ranked.winners(trace, deliveries, k)
-    elif k is not None and subscription is not None:
+        if k is None:
+            yield from _walk_event(trace, hops, deliveries)
+        else:
+            yield from explain_ranked.conversation(trace.names, trace.about(event, "ranked"))
+        rows: list[Any] = list(trace.about(event, "faults").itertuples())
+        for fault in rows:
+            yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: {_lost(trace, fault)}"
+        if k is None:
+            yield from _unserved(trace, event, hops, deliveries)
+        else:
+            yield from explain_ranked.winners(trace, deliveries, k)
+    elif k is None:
+        yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
+    else:
         home = int(_requests(trace, subscription).iloc[0].broker)
         yield f"subscription {trace.subscription(subscription)} lives at {trace.names[home]}"
-        place, why_not = _place(trace, event, subscription)
-        asked = bool(((ranked["target"] == home) & (ranked["kind"] == "query")).any())
+        run, said = trace.planned(), trace.about(event, "ranked")
+        place, why_not = RankedStory(run, trace).place(event, subscription), NEED_NOT_ASK[run.experiment.routing.rank]
+        asked = bool(((said["target"] == home) & (said["kind"] == "query")).any())
         words = "its broker was asked and named none better" if asked else f"its broker was not asked: {why_not}"
         yield f"  {explain_ranked.verdict(trace, subscription, deliveries, k, place, words)}"
-    elif subscription is None:
-        yield from _walk_event(trace, event, hops, deliveries)
-    else:
-        yield from _walk_to_subscriber(trace, event, subscription, hops, deliveries)
-
-
-def _place(trace: RunTrace, event: int, subscription: int) -> tuple[explain_ranked.Place, str]:
-    """Where a subscription is among those that match an event, and why its broker need not be asked."""
-    run = trace.planned()
-    return RankedStory(run, trace).place(event, subscription), NEED_NOT_ASK[run.experiment.routing.rank]
 
 
 def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
@@ -100,9 +96,7 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
         yield "  --subscription with one of these follows the event towards it"
 
 
-def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
-    start = hops.iloc[0]
-    yield f"event {event} published at {trace.names[start.target]} at {start.published:.3f} ms"
+def _walk_event(trace: RunTrace, hops: pd.DataFrame, deliveries: pd.DataFrame) -> Iterator[str]:
     for hop in hops.itertuples():
         came = "from its publisher" if hop.source == CLIENT else f"from {trace.names[hop.source]}"
         served = deliveries[deliveries["broker"] == hop.target].sort_values("rank")
@@ -112,14 +106,6 @@ def _walk_event(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.
             f"  {hop.time:10.3f} ms  {trace.names[hop.target]} {came}{_spent(hop)}: "
             f"delivered to {to or 'nobody'}; sent on to {hop.forwarded} neighbour{'s' * (hop.forwarded != 1)}"
         )
-    yield from _losses(trace, event)
-    yield from _unserved(trace, event, hops, deliveries)
-
-
-def _losses(trace: RunTrace, event: int) -> Iterator[str]:
-    faults: list[Any] = list(_faults(trace, event).itertuples())
-    for fault in faults:
-        yield f"  {fault.time:10.3f} ms  {trace.names[fault.broker]}: {_lost(trace, fault)}"
 
 
 def _lost(trace: RunTrace, fault: Any) -> str:
@@ -145,13 +131,13 @@ def _walk_to_subscriber(
     trace: RunTrace, event: int, subscription: int, hops: pd.DataFrame, deliveries: pd.DataFrame
 ) -> Iterator[str]:
     mine = _requests(trace, subscription)
-    home, published = int(mine.iloc[0].broker), float(hops.iloc[0].published)
+    home, start = int(mine.iloc[0].broker), hops.iloc[0]
     called, since = trace.subscription(subscription), f"since {mine.iloc[0].time:.3f} ms"
     yield f"subscription {called} lives at {trace.names[home]}, {since}"
     for left in mine.loc[mine["kind"] == "unsubscribe", "time"]:
         yield f"  it left at {left:.3f} ms"
-    yield f"event {event} was published at {published:.3f} ms at {trace.names[int(hops.iloc[0].target)]}"
-    path = trace.path(int(hops.iloc[0].target), home)
+    yield f"event {event} was published at {start.published:.3f} ms at {trace.names[start.target]}"
+    path = trace.path(int(start.target), home)
     untraced = _untraced(trace, subscription, mine)
     rows: list[Any] = list(hops.itertuples())
     reached = {int(hop.target): hop for hop in rows}
@@ -164,12 +150,13 @@ def _walk_to_subscriber(
         if following is None:
             yield from _at_home(trace, subscription, home, hop, deliveries)
             continue
-        decision = _standing(decisions, following, here, subscription, hop.time)
+        decided = decisions[(decisions["broker"] == following) & (decisions["neighbour"] == here)]
+        decided = decided[(decided["subscription"] == subscription) & (decided["time"] <= hop.time)]
+        sent, not_sent = untraced if decided.empty else _why(trace, decided.iloc[-1])
         if following in reached and reached[following].source == here:
-            arrow, why = "→", f"sent on, {_representative(trace, decision, untraced)}"
+            arrow, why = "→", f"sent on, {sent}"
         else:
-            arrow, why = "✗", _lost_between(trace, here, following, event)
-            why = why or f"not sent on, {_why_not(trace, decision, untraced)}"
+            arrow, why = "✗", _lost_between(trace, here, following, event) or f"not sent on, {not_sent}"
         yield f"  {hop.time:10.3f} ms  {trace.names[here]} {arrow} {trace.names[following]}: {why}"
 
 
@@ -198,47 +185,20 @@ def _at_home(trace: RunTrace, subscription: int, home: int, hop: Any, deliveries
     )
 
 
-def _standing(decisions: pd.DataFrame, broker: int, neighbour: int, subscription: int, time: float) -> Any | None:
-    """The last decision about `subscription` on the link broker → neighbour up to `time`."""
-    rows = decisions[
-        (decisions["broker"] == broker)
-        & (decisions["neighbour"] == neighbour)
-        & (decisions["subscription"] == subscription)
-        & (decisions["time"] <= time)
-    ]
-    return None if rows.empty else rows.iloc[-1]
-
-
-def _representative(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
-    if decision is None:
-        return untraced[0]
+def _why(trace: RunTrace, decision: Any) -> tuple[str, str]:
+    """Why an event was sent on over a link where this was decided about a subscription, and why it was not."""
+    sent, not_sent = f"for the subscription itself ({decision.outcome})", "the subscription does not match the event"
     if decision.witness != NOBODY:
-        return f"for subscription {trace.subscription(decision.witness)}, which{_with_others(decision)} covers it"
-    return f"for the subscription itself ({decision.outcome})"
-
-
-def _with_others(decision: Any) -> str:
-    return " with others" if decision.outcome == "united" else ""
+        who = f"{trace.subscription(decision.witness)}, which{' with others' * (decision.outcome == 'united')}"
+        sent = f"for subscription {who} covers it"
+        not_sent = f"neither it nor {who} represents it here, matches the event"
+    if decision.outcome == "dormant":
+        not_sent = "the subscription was dormant: nothing advertised behind the link overlapped it"
+    return sent, not_sent
 
 
 def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str:
     """What befell the event on this link, or in a queue at either end; empty if nothing did."""
-    faults, ends = _faults(trace, event), [here, following]
+    faults, ends = trace.about(event, "faults"), [here, following]
     dropped = faults[faults["broker"].isin(ends) & faults["neighbour"].isin([*ends, CLIENT])]
     return f"{_lost(trace, dropped.iloc[0])}, at {dropped.iloc[0].time:.3f} ms" if len(dropped) else ""
-
-
-def _why_not(trace: RunTrace, decision: Any | None, untraced: tuple[str, str]) -> str:
-    if decision is None:
-        return untraced[1]
-    if decision.outcome == "dormant":
-        return "the subscription was dormant: nothing advertised behind the link overlapped it"
-    if decision.witness != NOBODY:
-        stands = f"{trace.subscription(decision.witness)}, which{_with_others(decision)} represents it here"
-        return f"neither it nor {stands}, matches the event"
-    return "the subscription does not match the event"
-
-
-def _faults(trace: RunTrace, event: int) -> pd.DataFrame:
-    faults = trace.read("faults")
-    return faults[faults["event"] == event]

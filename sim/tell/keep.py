@@ -22,7 +22,7 @@ from analysis.report.told import FILE, Held, read_told
 from broker.trace.disk import replaced_file, writing
 from broker.trace.schema import FAILURES, LOSSES, REPAIRS
 from sim.experiment.plan import Plan, PlannedRun
-from sim.experiment.runner import RUNS_KEPT
+from sim.experiment.runner import RUNS_KEPT, run_folder
 from sim.experiment.sweep import SweepResult
 from sim.reproduce.theory_bounds import write_bounds
 from sim.tell.run_trace import RunTrace
@@ -51,7 +51,7 @@ def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
     """Of the first seed of each point that lost something and kept all its deliveries."""
     first: dict[str, PlannedRun] = {}
     for run in sorted(plan.runs, key=lambda run: run.seed):
-        if (out / "runs" / f"run={run.run_id}").is_dir():
+        if run_folder(out, run).is_dir():
             first.setdefault(json.dumps(run.point, sort_keys=True), run)
     told = 0
     for run in first.values():

@@ -5,7 +5,6 @@ subscriptions, ways of events.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from analysis.spark.traces import open_run
 from broker.trace.sampling import SAMPLED, is_kept
@@ -28,7 +26,7 @@ from sim.workloads.files import ids_in
 
 
 class RunTrace:
-    """The tables of one run that an explanation needs, as pandas frames."""
+    """One run on disk: its record, parameters and tables, these as pandas frames or `arrow` tables."""
 
     def __init__(self, folder: Path, run_id: str | None) -> None:
         runs = sorted(path.name.removeprefix("run=") for path in (folder / "runs").glob("run=*"))
@@ -38,30 +36,24 @@ class RunTrace:
             raise CoverlayError(f"there is no run {quoted(run_id)} in {folder}; there are: {', '.join(runs)}")
         self.folder, self.run_id = folder, run_id or runs[0]
         self.others = len(runs) - 1
-        self._run = open_run(folder / "runs" / f"run={self.run_id}")
+        run = open_run(folder / "runs" / f"run={self.run_id}")
+        self.arrow, self.record, self.parameters = run.read, run.record, run.parameters
         self.names = dict(zip(*[self.read("brokers")[c] for c in ("broker", "name")], strict=True))
-        self._trees = self._run.parameters.get("routing", {}).get("trees", "spanning")
 
     def read(self, table: str) -> pd.DataFrame:
-        return self._run.read(table).to_pandas()
+        return self.arrow(table).to_pandas()
 
-    def arrow(self, *tables: str) -> list[pa.Table]:
-        return [self._run.read(table) for table in tables]
+    def about(self, event: int, table: str) -> pd.DataFrame:
+        """The rows of a table that are about an event."""
+        rows = self.read(table)
+        return rows[rows["event"] == event]
 
     @property
     def network_wide(self) -> int | None:
         """k, where the k best of the whole network were served."""
-        matching = self._run.parameters.get("matching", {})
+        matching = self.parameters.get("matching", {})
         k: int | None = matching.get("k") if matching.get("scope") == "network" else None
         return k
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        return self._run.record
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return self._run.parameters
 
     def called(self, given: str) -> int:
         """The broker of that name or number."""
@@ -102,7 +94,7 @@ class RunTrace:
     def refuse_left_out(self, table: str, number: int) -> None:
         """Where a table was sampled, the rows of this subscription or event may be missing."""
         by, _ = SAMPLED[table]
-        share = self._run.parameters.get("run", {}).get(f"sample_{table}", 1.0)
+        share = self.parameters.get("run", {}).get(f"sample_{table}", 1.0)
         if not is_kept(np.array([number]), share)[0]:
             raise CoverlayError(
                 f"run {self.run_id} kept the {table} of {100 * share:g} % of the {by}s in its trace, and {by} {number} "
@@ -122,7 +114,7 @@ class RunTrace:
     def path(self, publisher: int, home: int) -> list[int]:
         """The brokers that an event passes from its publisher to a subscriber's broker."""
         graph = self.routed
-        if self._trees == "per-source":
+        if self.parameters.get("routing", {}).get("trees") == "per-source":
             graph = shortest_paths(Overlay(graph, graph, "trace"), publisher).graph
         found: list[int] = nx.shortest_path(graph, publisher, home)
         return found

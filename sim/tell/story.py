@@ -17,7 +17,7 @@ import pandas as pd
 
 from broker.trace.schema import NOBODY
 from sim.experiment.build import workload_of
-from sim.experiment.oracle import Truth
+from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.plan import Plan, PlannedRun
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
@@ -54,11 +54,11 @@ class Story:
     """One run: its trace, and what its clients said."""
 
     def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
-        self.run, self.trace = run, trace
+        self.run, self.trace, self._called = run, trace, trace.subscription
         self.workload: Workload = workload_of(run.experiment, streams(run.seed))
         matching = run.experiment.matching
         self.k = matching.k
-        self.truth = Truth(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
+        self.terms = terms_of(self.workload, matching.semantics)  # who is reached; ranks and scores are in the trace
         # Under exact matching of boxes the score counts; everywhere else the weights do.
         self.counts = "exact" if (matching.kind, matching.semantics) == ("boxes", "exact") else "relaxed"
         self.hops, self.deliveries = trace.read("publications"), trace.read("deliveries")
@@ -71,14 +71,11 @@ class Story:
         if not told:
             yield "No event reached anybody in this run."
             return
-        yield self._title(told)
+        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
+        yield f"{many} in words (seed {self.run.seed}, {self._how()}):"
         for event in told:
             yield ""
             yield from self._event(event)
-
-    def _title(self, told: list[int]) -> str:
-        many = f"{len(told)} of {len(self.workload.events):,} events" if len(told) > 1 else "One event"
-        return f"{many} in words (seed {self.run.seed}, {self._how()}):"
 
     def _how(self) -> str:
         return f"{self.run.experiment.routing.strategy} routing"
@@ -106,7 +103,7 @@ class Story:
         asked = self.operations[self.operations["time"] <= published]
         made = asked.loc[asked["kind"].isin(["subscribe", "preload"]), "subscription"]
         left = asked.loc[asked["kind"] == "unsubscribe", "subscription"]
-        scores = self.truth.scores(self.workload.events[event])
+        scores = scores_of(self.terms, self.workload.events[event])
         in_force = np.setdiff1d(made, left)
         return in_force[~np.isnan(scores[in_force])]
 
@@ -127,8 +124,7 @@ class Story:
         limit = "" if self.k is None else f"; each broker serves its {self.k} best"
         if self.run.experiment.network_wide:
             limit = f"; the {self.k} best of the whole network are"
-        was = "was" if len(served) == 1 else "were"
-        asked = len(self.workload.lo)
+        was, asked = "was" if len(served) == 1 else "were", len(self.workload.lo)
         yield (
             f"  {len(matching):,} of {asked:,} subscriptions match, {len(served):,} {was} served{limit}. "
             f"{len(hops):,} of {len(names):,} brokers saw it."
@@ -171,14 +167,9 @@ class Story:
         if self.k is None or not len(beaten):
             return
         first = int(beaten[0])
-        yield (
-            f"  Matched but beaten: {len(beaten):,}, such as subscription {self._called(first)} at "
-            f"{self.trace.names[self.homes[first]]}, "
-            f"{self._words(first)}"
-        )
-
-    def _called(self, subscription: int) -> str:
-        return self.trace.subscription(subscription)
+        where = self.trace.names[self.homes[first]]
+        who = f"subscription {self._called(first)} at {where}, {self._words(first)}"
+        yield f"  Matched but beaten: {len(beaten):,}, such as {who}"
 
     def _words(self, subscription: int) -> str:
         asked = subscription_of(self.workload, subscription, self.counts)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sim.experiment.build import settings_of
-from sim.experiment.oracle import Truth
+from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.experiment.plan import PlannedRun
 from sim.tell.explain_ranked import Place
@@ -43,20 +42,16 @@ class RankedStory(Story):
         super().__init__(run, trace)
         matching, ranking = run.experiment.matching, settings_of(run.experiment, self.workload).ranking
         far, metric = ranking.max_distance, ranking.metric
-        self.truth = Truth(self.workload, matching.semantics, matching.kind, far, metric)
+        self.terms = terms_of(self.workload, matching.semantics, matching.kind, far, metric)
         self.ranked = trace.read("ranked")
-        self.versions = Versions.of(self.workload, trace.arrow("operations")[0])
+        self.versions = Versions.of(self.workload, trace.arrow("operations"))
 
     def _how(self) -> str:
         return f"{super()._how()}, rank {self.run.experiment.routing.rank}; those that most subscriptions match"
 
     def _choose(self, count: int) -> list[int]:
-        wanted = {event: len(self.matching(event)) for event in self._published}
+        wanted = {event: len(self.matching(event)) for event in self.deliveries["event"].unique().tolist()}
         return sorted(wanted, key=lambda event: (-wanted[event], event))[:count]
-
-    @cached_property
-    def _published(self) -> list[int]:
-        return sorted(set(self.deliveries["event"].tolist()))
 
     def place(self, event: int, subscription: int) -> Place:
         """Where a subscription is among those that match an event."""
@@ -111,4 +106,4 @@ class RankedStory(Story):
         """As they ranked when the event was published."""
         weights = None if self.workload.event_weights is None else self.workload.event_weights[event]
         rows = self.versions.at(subscriptions, np.full(len(subscriptions), self._time_of(event)))
-        return self.truth.scores(self.workload.events[event], weights)[rows]
+        return scores_of(self.terms, self.workload.events[event], weights)[rows]

@@ -230,12 +230,7 @@ class Found:
     down: tuple[int, ...]  # brokers that are down at that time; their tables are what they had
 
 
-def find(
-    trace: RunTrace,
-    at: float | None,
-    note: Callable[[str], None] = lambda _: None,
-    tell: Tell = nobody,
-) -> Found:
+def find(trace: RunTrace, at: float | None, note: Callable[[str], None] = nobody, tell: Tell = nobody) -> Found:
     """The tables of a run at a time (None: at the end), from its trace or, where that lacks some, simulated again."""
     finished = float(trace.record["finished"])
     if at is not None and not 0 <= at <= finished:
@@ -244,8 +239,8 @@ def find(
     faults = trace.read("faults")
     reason = missing(trace.parameters, bool((faults["kind"] == CRASH).any()))
     if reason is None:
-        control, decisions = trace.arrow("control", "decisions")
-        return Found(trace, when, of_trace(control, decisions, when), "from its trace", _down(faults, when))
+        told = of_trace(trace.arrow("control"), trace.arrow("decisions"), when)
+        return Found(trace, when, told, "from its trace", _down(faults, when))
     seconds = (int(trace.record["control_messages"]) + int(trace.record["event_messages"])) / A_SECOND
     if seconds > PATIENCE:
         note(f"{reason}; simulating the run again takes about {seconds:.0f} s")
@@ -256,13 +251,9 @@ def find(
 
 def _down(faults: pd.DataFrame, at: float) -> tuple[int, ...]:
     """The brokers that have crashed and not restarted."""
-    down: dict[int, None] = {}
-    for time, kind, broker in zip(faults["time"], faults["kind"], faults["broker"], strict=True):
-        if time <= at and kind == CRASH:
-            down[int(broker)] = None
-        elif time <= at and kind == RESTART:
-            down.pop(int(broker), None)
-    return tuple(down)
+    faults = faults[(faults["time"] <= at) & faults["kind"].isin([CRASH, RESTART])]
+    last = faults.drop_duplicates("broker", keep="last")
+    return tuple(sorted(last.loc[last["kind"] == CRASH, "broker"].tolist()))
 
 
 def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:

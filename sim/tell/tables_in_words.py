@@ -31,7 +31,7 @@ def shown(found: Found) -> Iterator[str]:
     end = ", its end" if found.at == found.trace.record["finished"] else ""
     yield f"{found.trace.which}, at {found.at:.3f} ms{end}, {found.said}"
     if found.down:
-        names = ", ".join(found.trace.names[broker] for broker in sorted(found.down))
+        names = ", ".join(found.trace.names[broker] for broker in found.down)
         yield f"down then: {names}; shown is what they had before"
 
 
@@ -43,15 +43,11 @@ def frame_of(found: Found, broker: int | None = None, subscription: int | None =
     told = [row for row in found.tables.rows() if broker in (None, row[0]) and subscription in (None, row[3])]
     if broker is None and subscription is not None:
         told += _behind(found, subscription, {row[0] for row in told})
-    rows = [
-        (names[here], names[source], trees[tree], number, _id(ids, number), state, "+".join(map(str, because)))
-        for here, source, tree, number, state, because in told
-    ]
+    rows = []
+    for here, source, tree, number, state, because in told:
+        called = ids[number] if 0 <= number < len(ids) else ""
+        rows.append((names[here], names[source], trees[tree], number, called, state, "+".join(map(str, because))))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _id(ids: tuple[str, ...], subscription: int) -> str:
-    return ids[subscription] if 0 <= subscription < len(ids) else ""
 
 
 Row = tuple[int, int, int, int, str, tuple[int, ...]]
@@ -59,9 +55,11 @@ Row = tuple[int, int, int, int, str, tuple[int, ...]]
 
 def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
     """A row for each broker whose neighbours do not know a subscription either; `told`: those that have a row."""
-    home = home_of(found, subscription)
-    if home is None or found.trace.parameters["routing"]["trees"] == "per-source":
+    mine = _made(found, subscription)
+    gone = mine.empty or mine.iloc[-1].kind == "unsubscribe"
+    if gone or found.trace.parameters["routing"]["trees"] == "per-source":
         return []
+    home = int(mine.iloc[0].broker)
     ways = nx.bfs_edges(found.trace.routed, home, sort_neighbors=sorted)
     standing: dict[int, tuple[int, ...]] = {home: (subscription,)}
     rows: list[Row] = []
@@ -134,26 +132,19 @@ def _made(found: Found, subscription: int) -> pd.DataFrame:
     return mine[mine["kind"].isin(["preload", "subscribe", "resubscribe", "unsubscribe"])]
 
 
-def home_of(found: Found, subscription: int) -> int | None:
-    """The broker whose client has a subscription; None if nobody has it then."""
-    mine = _made(found, subscription)
-    return None if mine.empty or mine.iloc[-1].kind == "unsubscribe" else int(mine.iloc[0].broker)
-
-
 def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
     """From its home to a broker: who stands for it on each link."""
     routing = found.trace.parameters["routing"]
     if routing["trees"] == "per-source":
         return  # a way for each tree: the rows say it
     names, standing, called = found.trace.names, subscription, partial(_called, found)
-    way = found.trace.path(home, to)
-    for here, there in pairwise(way):
+    for here, there in pairwise(found.trace.path(home, to)):
         state, because = _state(found, here, there, standing)
         link = f"  {names[here]} → {names[there]}:"
         if state == SUPPRESSED:
+            was, covers = ("were", "cover") if len(because) > 1 else ("was", "covers")
             by = " and ".join(map(called, because))
-            why = f"{by}, which {'were' if len(because) > 1 else 'was'} sent, cover{'' if len(because) > 1 else 's'} it"
-            yield f"{link} {called(standing)} is not sent, because {why}"
+            yield f"{link} {called(standing)} is not sent, because {by}, which {was} sent, {covers} it"
             standing = because[0]
         elif state not in (HELD, PRUNED, LEAVING):
             untold = f"routing.strategy = {routing['strategy']!r} tells nothing over this link"

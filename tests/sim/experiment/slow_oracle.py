@@ -13,7 +13,7 @@ import numpy as np
 
 from broker.trace.schema import CRASHED, LINK_DOWN, QUEUE_FULL
 from sim.experiment import oracle
-from sim.experiment.oracle_paths import mergers
+from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.oracle_versions import Versions
 from tests.topk.oracles import great_circle
 
@@ -52,9 +52,9 @@ def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rule
 def judge(workload: Any, tables: Any, rules: oracle.Rules) -> Counter[str]:
     """missed, duplicates, spurious, missed_transient, missed_dropped, missed_fault."""
     brokers, events = tables["brokers"].num_rows, len(workload.events)
-    invented = len(mergers(workload, tables["decisions"]).lo)
+    total = len(with_mergers(workload, tables["decisions"]).lo)
     versions = Versions.of(workload, tables["operations"])
-    lives, _ = oracle._lives(tables, brokers, workload.scores, invented, ranked=False, versions=versions)
+    lives, _ = oracle._lives(tables, brokers, workload.scores, total, ranked=False, versions=versions)
     home = np.searchsorted(lives.first, np.arange(len(lives.number)), side="right") - 1
     faults = tables["faults"].to_pandas()
     hops, served = (tables[name].to_pandas() for name in ("publications", "deliveries"))

@@ -19,7 +19,7 @@ from sim.experiment import oracle
 from sim.experiment.build import workload_of
 from sim.experiment.engines import ENGINES, Ready
 from sim.experiment.oracle import Rules
-from sim.experiment.oracle_paths import mergers
+from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
@@ -365,9 +365,10 @@ def test_a_merger_is_the_hull_of_its_parts():
         network.subscribe(number % 4, number, filter)
         network.run()
     network.finish()
-    found = mergers(workload, network.recorder.tables()["decisions"])
+    found = with_mergers(workload, network.recorder.tables()["decisions"])
     ledgers = [ledger for broker in network.brokers for ledger in broker.parts[-1].ledgers.values()]
     sent = [(merger, ledger.sent[merger].box) for ledger in ledgers for merger in ledger.invented()]
     assert len(sent) > 4
     for merger, box in sent:
-        assert np.array_equal(np.column_stack([found.lo[-2 - merger], found.hi[-2 - merger]]), box)
+        row = len(filters) - 2 - merger
+        assert np.array_equal(np.column_stack([found.lo[row], found.hi[row]]), box)

@@ -79,7 +79,7 @@ def test_sampling_is_predicted():
 def test_a_million_subscriptions_are_predicted_from_a_few_thousand(monkeypatch):
     """Simple routing on 1,000 brokers: 999 million messages, known without generating the workload."""
     largest = 0
-    generate = predicting._sample
+    generate = predicting.sample
 
     def watched(experiment, stream):
         nonlocal largest
@@ -87,7 +87,7 @@ def test_a_million_subscriptions_are_predicted_from_a_few_thousand(monkeypatch):
         largest = len(found[0].lo)
         return found
 
-    monkeypatch.setattr(predicting, "_sample", watched)
+    monkeypatch.setattr(predicting, "sample", watched)
     settings = ["overlay.brokers=1000", "workload.subscriptions=1000000", "seeds=[1]", 'routing.strategy="simple"']
     huge = predict(plan({**load("demo", settings).data, "sweep": {}, "case": [{}]}).runs[0].experiment)
     assert largest <= predicting.SAMPLE

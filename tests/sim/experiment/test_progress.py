@@ -8,8 +8,8 @@ import pytest
 
 from sim.cli import terminal
 from sim.experiment import sweep
-from sim.experiment.coming import coming
 from sim.experiment.plan import plan
+from sim.experiment.predict import coming
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, run_sweep
 

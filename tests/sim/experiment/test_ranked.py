@@ -13,6 +13,7 @@ from sim.experiment import oracle
 from sim.experiment.build import workload_of
 from sim.experiment.config import parse
 from sim.experiment.effects import idle
+from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
@@ -194,7 +195,7 @@ def test_explain_tells_who_was_asked_who_won_and_why_another_did_not(tmp_path, f
     deliveries = tables["deliveries"].to_pandas()
     winner = deliveries[(deliveries["event"] == event) & (deliveries["rank"] == 2)].iloc[0]
     assert "number 2 of the 4 best" in list(explain(tmp_path, event, int(winner.subscription)))[-1]
-    scores = oracle.Truth(finished[0], "exact").scores(finished[0].events[event])
+    scores = scores_of(terms_of(finished[0], "exact"), finished[0].events[event])
     order = np.lexsort((np.arange(300), -scores))  # NaN, who does not match, last
     fifth, others = int(order[4]), int(order[-1])
     assert list(explain(tmp_path, event, others))[-1].strip() == "it does not match the event"
