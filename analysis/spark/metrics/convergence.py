@@ -83,72 +83,32 @@ def repair(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    convergence,
-    (
-        Metric(
-            "subscribe_requests",
-            "subscriptions that came",
-            "subscriptions",
-            "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
-            "count of subscribe operations",
-            empty=0,
-        ),
-        Metric(
-            "convergence_mean",
-            "convergence of a subscription, mean",
-            "ms",
-            "Time from a client's subscribe until its last message has been processed.",
-            "mean of finished − time over subscribe operations",
-        ),
-        Metric(
-            "convergence_p95",
-            "convergence of a subscription, 95th percentile",
-            "ms",
-            "Time within which 95 % of the subscriptions have converged.",
-            f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %",
-        ),
-        Metric(
-            "unsubscribe_mean",
-            "convergence of an unsubscription, mean",
-            "ms",
-            "Time from a client's unsubscribe until its last message, exposures included, is processed.",
-            "mean of finished − time over unsubscribe operations",
-        ),
-        Metric(
-            "messages_per_subscribe",
-            "messages per subscription",
-            "messages",
-            "Link messages that an average subscribe causes.",
-            "mean of messages over subscribe and preload operations",
-        ),
-    ),
-)
+JOB = Job(convergence, (
+    Metric("subscribe_requests", "subscriptions that came", "subscriptions",
+           "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
+           "count of subscribe operations", empty=0),
+    Metric("convergence_mean", "convergence of a subscription, mean", "ms",
+           "Time from a client's subscribe until its last message has been processed.",
+           "mean of finished − time over subscribe operations"),
+    Metric("convergence_p95", "convergence of a subscription, 95th percentile", "ms",
+           "Time within which 95 % of the subscriptions have converged.",
+           f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %"),
+    Metric("unsubscribe_mean", "convergence of an unsubscription, mean", "ms",
+           "Time from a client's unsubscribe until its last message, exposures included, is processed.",
+           "mean of finished − time over unsubscribe operations"),
+    Metric("messages_per_subscribe", "messages per subscription", "messages",
+           "Link messages that an average subscribe causes.",
+           "mean of messages over subscribe and preload operations"),
+))  # fmt: skip
 
-REPAIR_JOB = Job(
-    repair,
-    (
-        Metric(
-            "failures",
-            "failures",
-            "failures",
-            "Brokers that crashed and links that were cut.",
-            "count of faults of kind crash or cut",
-            empty=0,
-        ),
-        Metric(
-            "outage_mean",
-            "outage, mean",
-            "ms",
-            "Time from a failure until everything is whole again.",
-            "mean over crash and cut of time of the next converged − time",
-        ),
-        Metric(
-            "repair_mean",
-            "repair, mean",
-            "ms",
-            "Time from a restart or a healed link until everything is whole again.",
-            "mean over restart and heal of time of the next converged − time",
-        ),
-    ),
-)
+REPAIR_JOB = Job(repair, (
+    Metric("failures", "failures", "failures",
+           "Brokers that crashed and links that were cut.",
+           "count of faults of kind crash or cut", empty=0),
+    Metric("outage_mean", "outage, mean", "ms",
+           "Time from a failure until everything is whole again.",
+           "mean over crash and cut of time of the next converged − time"),
+    Metric("repair_mean", "repair, mean", "ms",
+           "Time from a restart or a healed link until everything is whole again.",
+           "mean over restart and heal of time of the next converged − time"),
+))  # fmt: skip

@@ -97,74 +97,36 @@ def waiting(run: Counted) -> Values:
     }
 
 
-DELIVERY_JOB = Job(
-    deliveries,
-    (
-        Metric(
-            "deliveries",
-            "deliveries",
-            "deliveries",
-            "Events handed to subscribers.",
-            "count of deliveries, those that sampling added up included",
-            empty=0,
-        ),
-        Metric(
-            "hops",
-            "hops",
-            "links",
-            "Links that a delivered event crossed, on average.",
-            "mean of hops over deliveries",
-        ),
-        Metric(
-            "latency_mean",
-            "latency, mean",
-            "ms",
-            "Time from publication to delivery, on average.",
-            "mean of latency over deliveries",
-        ),
-        *(
-            Metric(
-                f"latency_p{percent}",
-                f"latency, {'median' if percent == 50 else f'{percent}th percentile'}",
-                "ms",
-                f"Time from publication to delivery that {percent} % of the deliveries stay within.",
-                f"{percent}th percentile of latency over deliveries{WITHIN}",
-            )
-            for percent in PERCENTS
-        ),
+DELIVERY_JOB = Job(deliveries, (
+    Metric("deliveries", "deliveries", "deliveries",
+           "Events handed to subscribers.",
+           "count of deliveries, those that sampling added up included", empty=0),
+    Metric("hops", "hops", "links",
+           "Links that a delivered event crossed, on average.",
+           "mean of hops over deliveries"),
+    Metric("latency_mean", "latency, mean", "ms",
+           "Time from publication to delivery, on average.",
+           "mean of latency over deliveries"),
+    *(
+        Metric(f"latency_p{percent}", f"latency, {'median' if percent == 50 else f'{percent}th percentile'}", "ms",
+               f"Time from publication to delivery that {percent} % of the deliveries stay within.",
+               f"{percent}th percentile of latency over deliveries{WITHIN}")
+        for percent in PERCENTS
     ),
-)
+))  # fmt: skip
 
-WAITING_JOB = Job(
-    waiting,
-    (
-        Metric(
-            "waiting_mean",
-            "waiting per hop, mean",
-            "ms",
-            "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
-            "mean of waited over publications whose source is a broker",
-        ),
-        Metric(
-            "waiting_p95",
-            "waiting per hop, 95th percentile",
-            "ms",
-            "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
-            f"95th percentile of waited over publications whose source is a broker{WITHIN}",
-        ),
-    ),
-)
+WAITING_JOB = Job(waiting, (
+    Metric("waiting_mean", "waiting per hop, mean", "ms",
+           "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
+           "mean of waited over publications whose source is a broker"),
+    Metric("waiting_p95", "waiting per hop, 95th percentile", "ms",
+           "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
+           f"95th percentile of waited over publications whose source is a broker{WITHIN}"),
+))  # fmt: skip
 
-TOP_K_JOB = Job(
-    top_k,
-    (
-        Metric(
-            "topk_overlap",
-            "overlap with the global top k",
-            "share",
-            "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
-            "whole network; this is the part of the deliveries that a network-wide top k would have made.",
-            "Σ min(k, deliveries of the event) ÷ deliveries",
-        ),
-    ),
-)
+TOP_K_JOB = Job(top_k, (
+    Metric("topk_overlap", "overlap with the global top k", "share",
+           "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
+           "whole network; this is the part of the deliveries that a network-wide top k would have made.",
+           "Σ min(k, deliveries of the event) ÷ deliveries"),
+))  # fmt: skip

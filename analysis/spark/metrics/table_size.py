@@ -53,58 +53,26 @@ def table_size(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    table_size,
-    (
-        Metric(
-            "entries",
-            "routing-table entries",
-            "entries",
-            "Entries that brokers keep for their neighbours, all brokers together, at the end.",
-            "Σ entries over brokers and neighbours, clients left out, final sample",
-            empty=0,
-        ),
-        Metric(
-            "entries_per_broker",
-            "entries per broker",
-            "entries",
-            "Routing-table entries of an average broker.",
-            "entries ÷ brokers",
-            empty=0,
-        ),
-        Metric(
-            "entries_max",
-            "largest table",
-            "entries",
-            "Routing-table entries of the broker that has most.",
-            "max over brokers of Σ entries over its neighbours",
-            empty=0,
-        ),
-        Metric(
-            "reduction",
-            "reduction against simple routing",
-            "share",
-            "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
-            "every active subscription at every other broker, in a tree per source at each broker on its way there.",
-            "1 − entries ÷ entries of simple routing",
-            signed=True,
-        ),
-        Metric(
-            "pruned",
-            "pruned entries",
-            "entries",
-            "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
-            "neighbour covers them.",
-            "Σ pruned over brokers and neighbours, final sample",
-            empty=0,
-        ),
-        Metric(
-            "memory_per_broker",
-            "memory per broker",
-            "bytes",
-            "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
-            "ids, without any index over them.",
-            f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
-        ),
-    ),
-)
+JOB = Job(table_size, (
+    Metric("entries", "routing-table entries", "entries",
+           "Entries that brokers keep for their neighbours, all brokers together, at the end.",
+           "Σ entries over brokers and neighbours, clients left out, final sample", empty=0),
+    Metric("entries_per_broker", "entries per broker", "entries",
+           "Routing-table entries of an average broker.",
+           "entries ÷ brokers", empty=0),
+    Metric("entries_max", "largest table", "entries",
+           "Routing-table entries of the broker that has most.",
+           "max over brokers of Σ entries over its neighbours", empty=0),
+    Metric("reduction", "reduction against simple routing", "share",
+           "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
+           "every active subscription at every other broker, in a tree per source at each broker on its way there.",
+           "1 − entries ÷ entries of simple routing", signed=True),
+    Metric("pruned", "pruned entries", "entries",
+           "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
+           "neighbour covers them.",
+           "Σ pruned over brokers and neighbours, final sample", empty=0),
+    Metric("memory_per_broker", "memory per broker", "bytes",
+           "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
+           "ids, without any index over them.",
+           f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers"),
+))  # fmt: skip
