@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from analysis.report.numbers import value_text
 from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
-from analysis.spark.t_quantile import MOST_DEGREES, quantile
+from analysis.spark.statistics import quantile
 from coverlay import CoverlayError
 
 BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
@@ -113,7 +113,7 @@ class Interval:
         if not len(known):
             return cls(math.nan, math.nan, math.nan)
         mean, n = float(known.mean()), len(known)
-        half = quantile(min(n - 1, MOST_DEGREES)) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+        half = quantile(n - 1) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
         return cls(mean, mean - half, mean + half)
 
 

@@ -41,15 +41,9 @@ class Part:
     group: int | None = None  # one row group; None: all
 
     def count(self) -> Tables:
-        found: dict[str, list[pa.Table]] = {}
         with pq.ParquetFile(self.run.path(self.table), page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups) if self.group is None else [self.group]:
-                rows = Rows(self, file, group)
-                for count in TABLES[self.table] if len(rows) else ():
-                    counted = count.of[self.table](rows)
-                    if counted is not None:
-                        found.setdefault(count.name, []).append(count.fold(counted))
-        return {name: COUNTS[name].together(tables) for name, tables in found.items()}
+            groups = range(file.num_row_groups) if self.group is None else [self.group]
+            return together(Rows(self, file, group).count() for group in groups)
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,11 @@ class Rows:
     file: pq.ParquetFile
     group: int
     columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def count(self) -> Tables:
+        table = self.part.table
+        found = [(count, count.of[table](self)) for count in TABLES[table]] if len(self) else []
+        return {count.name: count.fold(rows) for count, rows in found if rows is not None}
 
     @property
     def run(self) -> Run:

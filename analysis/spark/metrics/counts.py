@@ -107,8 +107,8 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def each(rows: Rows) -> pa.Array:
-    """A row counts as one."""
-    return pa.array(np.ones(len(rows), np.int64))
+    """How many a row counts for: one, or what sampling added up in it."""
+    return rows["count"] if rows.part.table.endswith("_rest") else pa.array(np.ones(len(rows), np.int64))
 
 
 def in_units(column: pa.Array, unit: float) -> pa.Array:

@@ -30,22 +30,15 @@ _WORK = ("probes", "cubes", "runs", "pages", "round_trips")
 
 
 def _decisions(rows: Rows) -> pa.Table:
-    return _amounts(rows, each(rows))
-
-
-def _rest(rows: Rows) -> pa.Table:
-    return _amounts(rows, rows["count"])
-
-
-def _amounts(rows: Rows, count: pa.Array) -> pa.Table:
     # Emulated searches count trillions of probes: their sum may not fit in 64 bits.
     work = {name: rows[name].cast(pa.float64(), safe=False) for name in _WORK}
     volume, took = in_units(rows["volume"], SHARE_UNIT), in_units(rows["took"], WORK_UNIT)
-    return pa.table({**{name: rows[name] for name in _KEYS}, "count": count, **work, "volume": volume, "took": took})
+    keys = {name: rows[name] for name in _KEYS}
+    return pa.table({**keys, "count": each(rows), **work, "volume": volume, "took": took})
 
 
 DECISIONS = Count(
-    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _rest}
+    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _decisions}
 )
 
 

@@ -35,14 +35,8 @@ WITHIN = f", within {100 * RELATIVE_ERROR:.1f} %"
 
 
 def _deliveries(rows: Rows) -> pa.Table:
-    return _latencies(rows, each(rows), rows["hops"].cast(pa.int64()))
-
-
-def _rest(rows: Rows) -> pa.Table:
-    return _latencies(rows, rows["count"], pc.multiply(rows["hops"].cast(pa.int64()), rows["count"]))
-
-
-def _latencies(rows: Rows, count: pa.Array, hops: pa.Array) -> pa.Table:
+    count = each(rows)
+    hops = pc.multiply(rows["hops"].cast(pa.int64()), count)
     latency = in_units(rows["latency"], TIME_UNIT)
     return pa.table({"bucket": rows["latency_bucket"], "count": count, "hops": hops, "latency": latency})
 
@@ -62,7 +56,7 @@ DELIVERIES = Count(
     "deliveries",
     ("bucket",),
     ("count", "hops", "latency"),
-    {"deliveries": _deliveries, "deliveries_rest": _rest},
+    {"deliveries": _deliveries, "deliveries_rest": _deliveries},
 )
 SERVED = Count("served", ("event",), ("served",), {"publications": _served})
 WAITS = Count("waits", ("bucket",), ("count",), {"publications": _waits})

@@ -38,18 +38,6 @@ def _width(run: Run) -> float:
     return float(run.record["finished"] / BINS)
 
 
-def _control(rows: Rows) -> pa.Table | None:
-    return _messages(rows, False, processed)
-
-
-def _events(rows: Rows) -> pa.Table | None:
-    return _messages(rows, True)
-
-
-def _replies(rows: Rows) -> pa.Table | None:
-    return _messages(rows, False, without_event)
-
-
 def _messages(rows: Rows, events: bool, chosen: Callable[[Rows], pa.Array] | None = None) -> pa.Table | None:
     if not (rows.drawn and takes_time(rows.run)):
         return None
@@ -97,7 +85,11 @@ TIMES = Count(
     "over_time",
     ("broker", "bin"),
     ("messages", "events", "waited", "queued", "queued_filling", "busy", "busy_filling"),
-    {"control": _control, "publications": _events, "ranked": _replies},
+    {
+        "control": lambda rows: _messages(rows, False, processed),
+        "publications": lambda rows: _messages(rows, True),
+        "ranked": lambda rows: _messages(rows, False, without_event),
+    },
 )
 
 
