@@ -30,15 +30,7 @@ from analysis.report.findings import (
 from analysis.report.load_answers import of_capacity, of_load, of_matchers
 from analysis.report.numbers import number_text, value_text
 from analysis.report.ranks import of_ranks
-from analysis.report.sentences import (
-    about_latency,
-    about_search,
-    about_settling,
-    about_tables,
-    about_traffic,
-    extremes,
-    said,
-)
+from analysis.report.sentences import about_routing, extremes, said
 from analysis.report.study_words import by_size, called, overall, sensitivity_sentence, trade_rows
 from analysis.report.summary import is_covering
 from analysis.spark.metrics import CATALOGUE
@@ -97,15 +89,12 @@ def _lost(findings: Findings) -> str:
     known = {point: 1 - made for point, made in findings.summary.means("delivery_ratio").items()}
     if not known:
         return ""
-    least, most = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
-    if number_text(known[least], "share") == number_text(known[most], "share"):
-        where = ", in every setting" if len(known) > 1 else ""
-        return f"{number_text(known[most], 'share')} of the deliveries were lost{where}."
-    low, high = number_text(known[least], "share"), number_text(known[most], "share")
-    return (
-        f"{low} of the deliveries were lost with {said(findings.summary, least)}, {high} with "
-        f"{said(findings.summary, most)}."
-    )
+    ends = [choose(known, key=lambda point: known[point]) for choose in (min, max)]
+    low, high = (number_text(known[point], "share") for point in ends)
+    least, most = (said(findings.summary, point) for point in ends)
+    if low == high:
+        return f"{high} of the deliveries were lost{', in every setting' if len(known) > 1 else ''}."
+    return f"{low} of the deliveries were lost with {least}, {high} with {most}."
 
 
 def of_epsilon(findings: Findings) -> Answer | None:
@@ -200,17 +189,13 @@ def of_topology(findings: Findings) -> Answer | None:
     ends = extremes(summary, "reduction", covering)
     words = []
     if ends is not None:
-        low, high = (number_text(findings.mean(point, "reduction"), "share") for point in ends)
-        words.append(
-            f"Covering saves most entries on {_overlay(ends[1])} ({high}) and least on {_overlay(ends[0])} ({low})."
-        )
+        least, most = (f"{_overlay(p)} ({number_text(findings.mean(p, 'reduction'), 'share')})" for p in ends)
+        words.append(f"Covering saves most entries on {most} and least on {least}.")
     ends = extremes(summary, "hops", findings.points)
     if ends is not None:
         low, high = (number_text(findings.mean(point, "hops"), "links") for point in ends)
-        words.append(
-            f"On average a delivered event crosses {low} links on {_overlay(ends[0])} and {high} on "
-            f"{_overlay(ends[1])}."
-        )
+        near, far = (_overlay(point) for point in ends)
+        words.append(f"On average a delivered event crosses {low} links on {near} and {high} on {far}.")
     metrics = differing(summary, ("reduction", "entries", "latency_p99", "hops"))
     key = "overlay.kind" if findings.sweeps("overlay.kind") else "overlay.file"
     return Answer(sentences(*words), metrics, drawn(findings, metrics[:MOST_PANELS], key))
@@ -230,8 +215,7 @@ def of_growth(findings: Findings) -> Answer | None:
     if not keys or not metrics:
         return None
     words = (_growth(findings, keys[0], metric) for metric in metrics)
-    alike = same_everywhere(findings.summary, USUAL)
-    return Answer((*sentences(*words), *sentences(alike)), metrics, against(keys[0], metrics))
+    return Answer(sentences(*words, same_everywhere(findings.summary, USUAL)), metrics, against(keys[0], metrics))
 
 
 def _growth(findings: Findings, key: str, metric: str) -> str:
@@ -244,11 +228,10 @@ def _growth(findings: Findings, key: str, metric: str) -> str:
     first, final = line[0], line[-1]
     name = key.rpartition(".")[2].replace("_", " ")
     ends = [value_text(json.loads(point)[key]) for point in (first, final)]
-    grown = (
-        findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
-    )
-    much = "long" if CATALOGUE[metric].unit in {"ms", "µs"} else "many"
-    times = f" ({number_text(grown, 'ratio')} times as {much})" if grown == grown else ""
+    times, start = "", findings.mean(first, metric)
+    if start > 0:
+        much = "long" if CATALOGUE[metric].unit in {"ms", "µs"} else "many"
+        times = f" ({number_text(findings.mean(final, metric) / start, 'ratio')} times as {much})"
     beside = findings.beside(key, final)
     title = f"{CATALOGUE[metric].title.capitalize()}{f' (with {beside})' if beside else ''}"
     low, high = (findings.after_title(point, metric) for point in (first, final))
@@ -261,8 +244,7 @@ def of_routing(findings: Findings) -> Answer | None:
         return None
     summary = findings.summary
     metrics = differing(summary, USUAL, len(USUAL))
-    about = (about_tables, about_search, about_traffic, about_settling, about_latency)
-    return Answer(sentences(*(part(summary) for part in about)), metrics, drawn(findings, metrics[:MOST_PANELS]))
+    return Answer(tuple(about_routing(summary)), metrics, drawn(findings, metrics[:MOST_PANELS]))
 
 
 def in_general(findings: Findings) -> Answer:

@@ -17,7 +17,7 @@ from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
 from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
-from analysis.report.study_words import bound_rows, columns, row_texts, sentence, shape
+from analysis.report.study_words import bound_rows
 from analysis.report.summary import Summary, is_covering
 from analysis.report.table import label_text, metric_text
 from analysis.spark.metrics import CATALOGUE
@@ -131,7 +131,10 @@ def plot_data(
         "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
         "defaultKey": dimensions[0]["name"],
         "points": points,
-        "metrics": {name: _describe(name) for name in shown},
+        "metrics": {
+            name: {key: getattr(CATALOGUE[name], key) for key in ("title", "unit", "definition", "formula")}
+            for name in shown
+        },
         "answer": answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
@@ -144,22 +147,14 @@ def plot_data(
     }
 
 
-def study_data(cases: Sequence[Case]) -> dict[str, Any]:
+def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The workloads of a large study, to be shown one at a time, the first one where approximation pays first."""
-    words = (PAYS, MAYBE)
-    named = [n for what in words for n, case in enumerate(cases) if any(v.what == what for v in case.verdicts)]
+    verdicts = [{verdict["what"] for verdict in table["verdicts"]} for table in tables]
+    named = [number for what in (PAYS, MAYBE) for number, found in enumerate(verdicts) if what in found]
+    keys = ("kind", "title", "sentence", "shape", "rows")
     return {
-        "cases": [
-            {
-                "kind": case.kind,
-                "title": case.title,
-                "sentence": sentence(case),
-                "shape": shape(case),
-                "rows": [row_texts(case, row) for row in case.rows],
-            }
-            for case in cases
-        ],
-        "caseColumns": [title for title, _ in columns(cases[0])],
+        "cases": [{key: table[key] for key in keys} for table in tables],
+        "caseColumns": [column["title"] for column in tables[0]["columns"]],
         "defaultCase": named[0] if named else 0,
     }
 
@@ -168,17 +163,9 @@ def answer_charts(answer: Answer) -> list[dict[str, Any]]:
     """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
     for picture in answer.pictures:
-        found = places.setdefault(
-            picture["title"], {"id": f"answer-{len(places)}", "title": picture["title"], "of": []}
-        )
-        found["of"].append(picture)
+        title = picture["title"]
+        places.setdefault(title, {"id": f"answer-{len(places)}", "title": title, "of": []})["of"].append(picture)
     return list(places.values())
-
-
-def _describe(name: str) -> dict[str, str]:
-    metric = CATALOGUE[name]
-    keys = ("title", "unit", "definition", "formula")
-    return {key: getattr(metric, key) for key in keys}
 
 
 def _advice_data(advice: Advice) -> dict[str, Any]:

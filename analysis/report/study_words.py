@@ -173,54 +173,36 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
     )
 
 
-def columns(case: Case) -> list[tuple[str, str]]:
-    """Titles and notes of the table of a case."""
-    costs = [
-        (f"{called(profile)}, {case.unit}/subscription", "All searches for its covers, at all brokers that it reaches.")
-        for profile in case.profiles
-    ]
-    ratios = [(f"× exact {called(p)}", "Cost as a multiple of the cheapest exact search, 95 %.") for p in case.profiles]
-    return [
-        ("search", "Exact, or the parameter that says what may be missed."),
-        ("saving kept", "Of the messages (or entries) that exact covering saves against simple routing, 95 %."),
-        *(pair for both in zip(costs, ratios, strict=True) for pair in both),
-        ("µs/check", "What a check takes by the profile of the runs."),
-        ("probes/check", "Key ranges looked up (curve methods), words or boxes compared (others)."),
-        (
-            "bound",
-            "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods.",
-        ),
-        ("recall", "Covers found, of those that exact covering finds, per check. " + WHY_RECALL),
-        ("first hop", "The same at the subscriber's own broker."),
-        ("capped", "Part of the checks that a probe cap or a budget ended."),
-        ("table entries", "Of all brokers together, at the end."),
-        ("messages", "Control messages over links."),
-        ("settled p95 ms", "Time within which 95 % of the subscriptions are known wherever they must be."),
-        ("event p95 ms", "Time within which 95 % of the deliveries arrive."),
-    ]
-
-
-def row_texts(case: Case, row: Row) -> list[str]:
-    """A row as text, in the order of `columns`."""
-    value = row.values
+def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
+    """One search in the table of a case: the titles of the columns, their notes, and what it has there."""
     costs = []
     for profile in case.profiles:
-        costs += [number_text(row.cost[profile].mean, ""), _times(row.ratio[profile])]
+        place, note = called(profile), "All searches for its covers, at all brokers that it reaches."
+        costs.append((f"{place}, {case.unit}/subscription", note, number_text(row.cost[profile].mean, "")))
+        note = "Cost as a multiple of the cheapest exact search, 95 %."
+        costs.append((f"× exact {place}", note, _times(row.ratio[profile])))
+    saving = "Of the messages (or entries) that exact covering saves against simple routing, 95 %."
+    probes = "Key ranges looked up (curve methods), words or boxes compared (others)."
+    upper = "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods."
+    recall = f"Covers found, of those that exact covering finds, per check. {WHY_RECALL}"
+    settled = "Time within which 95 % of the subscriptions are known wherever they must be."
+    count = {name: number_text(value, "") for name, value in row.values.items()}
+    share = {name: number_text(value, "share") for name, value in row.values.items()}
     late = "cannot keep up" if row.saturated else ""
     return [
-        row.name,
-        with_half(row.kept),
+        ("search", "Exact, or the parameter that says what may be missed.", row.name),
+        ("saving kept", saving, with_half(row.kept)),
         *costs,
-        number_text(value["check_time"], ""),
-        number_text(value["probes_per_check"], ""),
-        number_text(bound(case, row), ""),
-        number_text(value["recall"], "share"),
-        number_text(value["recall_first_hop"], "share"),
-        number_text(value["capped"], "share"),
-        number_text(value["entries"], ""),
-        number_text(value["control_messages"], ""),
-        late or number_text(value["convergence_p95"], ""),
-        late or number_text(value["latency_p95"], ""),
+        ("µs/check", "What a check takes by the profile of the runs.", count["check_time"]),
+        ("probes/check", probes, count["probes_per_check"]),
+        ("bound", upper, number_text(bound(case, row), "")),
+        ("recall", recall, share["recall"]),
+        ("first hop", "The same at the subscriber's own broker.", share["recall_first_hop"]),
+        ("capped", "Part of the checks that a probe cap or a budget ended.", share["capped"]),
+        ("table entries", "Of all brokers together, at the end.", count["entries"]),
+        ("messages", "Control messages over links.", count["control_messages"]),
+        ("settled p95 ms", settled, late or count["convergence_p95"]),
+        ("event p95 ms", "Time within which 95 % of the deliveries arrive.", late or count["latency_p95"]),
     ]
 
 

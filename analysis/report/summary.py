@@ -93,15 +93,13 @@ class Summary:
         Lacking a key that others of the same strategy have is a value too: the rows would look alike without it.
         """
         points = [(self.labels(point)["strategy"], json.loads(point)) for point in self.order]
-        keys = dict.fromkeys(key for _, values in points for key in values)
-        return [key for key in keys if self._varies(key, points)]
-
-    @staticmethod
-    def _varies(key: str, points: list[tuple[str, dict[str, Any]]]) -> bool:
-        given = {json.dumps(values[key]) for _, values in points if key in values}
-        having = {strategy for strategy, values in points if key in values}
-        lacking = {strategy for strategy, values in points if key not in values}
-        return len(given) > 1 or bool(having & lacking)
+        found = []
+        for key in dict.fromkeys(key for _, values in points for key in values):
+            given = {json.dumps(values[key]) for _, values in points if key in values}
+            having, lacking = ({s for s, values in points if (key in values) == has} for has in (True, False))
+            if len(given) > 1 or having & lacking:
+                found.append(key)
+        return found
 
     @cached_property
     def epsilon_methods(self) -> set[str]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.spark.metrics import COUNTS, JOBS, Count, ledger, load, over_time, table_size, traffic
-from analysis.spark.metrics.counts import Columns, Counted, totals
+from analysis.spark.metrics.counts import totals
+from analysis.spark.metrics.definition import Columns, Counted, Rows
 from analysis.spark.traces import Run
 from broker.trace.schema import ALL
 
@@ -43,48 +43,12 @@ class Part:
     def count(self) -> Tables:
         with pq.ParquetFile(self.run.path(self.table), page_checksum_verification=True) as file:
             groups = range(file.num_row_groups) if self.group is None else [self.group]
-            return together(Rows(self, file, group).count() for group in groups)
+            return together(_counted(Rows(self.run, self.drawn, self.table, file, group)) for group in groups)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a row group; a column is read when it is first asked for."""
-
-    part: Part
-    file: pq.ParquetFile
-    group: int
-    columns: dict[str, pa.Array] = field(default_factory=dict)
-
-    def count(self) -> Tables:
-        table = self.part.table
-        found = [(count, count.of[table](self)) for count in TABLES[table]] if len(self) else []
-        return {count.name: count.fold(rows) for count, rows in found if rows is not None}
-
-    @property
-    def run(self) -> Run:
-        return self.part.run
-
-    @property
-    def drawn(self) -> bool:
-        return self.part.drawn
-
-    def __len__(self) -> int:
-        return int(self.file.metadata.row_group(self.group).num_rows)
-
-    def __getitem__(self, name: str) -> pa.Array:
-        if name not in self.columns:
-            self.columns[name] = self._read(name)
-        return self.columns[name]
-
-    def _read(self, name: str) -> pa.Array:
-        if name not in self._names:  # an earlier version did not write it
-            return pa.nulls(len(self), ALL[self.part.table].field(name).type)
-        table = self.file.read_row_group(self.group, columns=[name], use_threads=False)
-        return table.column(0).combine_chunks()
-
-    @cached_property
-    def _names(self) -> set[str]:
-        return set(self.file.schema_arrow.names)
+def _counted(rows: Rows) -> Tables:
+    found = [(count, count.of[rows.table](rows)) for count in TABLES[rows.table]] if len(rows) else []
+    return {count.name: count.fold(table) for count, table in found if table is not None}
 
 
 @dataclass(frozen=True)

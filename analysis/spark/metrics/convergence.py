@@ -7,19 +7,16 @@ may miss the subscription. One that needs no message at all took no time.
 from __future__ import annotations
 
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, each, in_units, percentile, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import each, in_units, percentile, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CONVERGED, FAILURES, LOST, REPAIRS
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 
 def _operations(rows: Rows) -> pa.Table:

@@ -11,17 +11,14 @@ A search that found a cover knows that there is one, whether or not anybody aske
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from analysis.spark.metrics.counts import Count, Counted, each, in_units, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import each, in_units, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 MICROSECONDS = 1000.0  # in a millisecond
 CHECKS = ("forwarded", "exposed", "suppressed")

@@ -6,29 +6,14 @@ neither sorted nor collected on one machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import (
-    PUBLICATIONS,
-    Count,
-    Counted,
-    each,
-    from_broker,
-    in_units,
-    parameter,
-    percentile,
-    ratio,
-)
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import PUBLICATIONS, each, from_broker, in_units, parameter, percentile, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 PERCENTS = (50, 95, 99)
 WITHIN = f", within {100 * RELATIVE_ERROR:.1f} %"

@@ -10,16 +10,12 @@ the costliest of the sample.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, each, totals
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
+from analysis.spark.metrics.counts import each, totals
+from analysis.spark.metrics.definition import Columns, Count, Counted, Rows
 
 MOST = 10  # subscriptions per run, the costliest first
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, REPLIES, Columns, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, REPLIES, ratio, totals
+from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Values
 
 
 def per_broker(run: Counted) -> Columns:

@@ -9,18 +9,16 @@ bins. Each has what lies within it: a queue that is worked off falls, though the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, parameter, processed, without_event
+from analysis.spark.metrics.counts import parameter, processed, without_event
+from analysis.spark.metrics.definition import Columns, Count, Counted, Rows
+from analysis.spark.traces import Run
 from broker.trace.buckets import TIME_UNIT, in_units
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
-    from analysis.spark.traces import Run
 
 BINS = 40
 COLUMNS = frozenset(("broker", "start", "width", "messages", "events", "waited", "queued", "busy"))  # of `per_broker`

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from math import fsum
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, from_broker, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
+from analysis.spark.metrics.counts import from_broker, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 
 
 def _ranked(rows: Rows) -> pa.Table:

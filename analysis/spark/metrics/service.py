@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, REPLIES, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, REPLIES, ratio, totals
+from analysis.spark.metrics.definition import Counted, Job, Metric, Values
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
 

@@ -8,18 +8,12 @@ each broker on its way to each source.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
-
 
 BYTES_PER_BOUND = 16  # a lower and an upper bound of eight bytes each, per attribute
 BYTES_PER_ID = 8

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.spark.metrics.convergence import OPERATIONS
-from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, Columns, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, ratio, totals
+from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Values
 from broker.trace.schema import CLIENT
 
 _BEFORE = " + Σ messages over preload operations"  # in formulas: what spread before time 0

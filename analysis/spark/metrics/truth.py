@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.spark.metrics.convergence import FAULTS
-from analysis.spark.metrics.counts import Counted, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import ratio
+from analysis.spark.metrics.definition import Counted, Job, Metric, Values
 from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
 
 
