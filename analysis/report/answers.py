@@ -19,10 +19,9 @@ from analysis.report.findings import (
     USUAL,
     Answer,
     Findings,
-    against,
     differing,
     drawn,
-    rows_of_settings,
+    pictures,
     same_everywhere,
     sentences,
     span,
@@ -49,22 +48,23 @@ def after_failures(findings: Findings) -> Answer | None:
         return None
     metrics = ("delivery_ratio", "missed_fault", "outage_mean", "repair_mean")
     told = findings.told.losses
+    titles = [said(findings.summary, findings.summary.point_of[loss.run]) for loss in told]
     words = sentences(
         _lost(findings),
         span(findings, "outage_mean", "From a failure until everything is whole again it takes, on average"),
         span(findings, "repair_mean", "Repair itself, from the restart or the mended link on, takes"),
-        *(loss.where(_title(findings, loss.run) if len(told) > 1 else "") for loss in told[:1]),
+        *(loss.where(titles[0] if len(told) > 1 else "") for loss in told[:1]),
     )
     over_time = {
         "kind": "times",
         "title": "Share of the deliveries lost, by time of publication",
         "y": "share lost",
         "unit": "share",
-        "rows": _alike_as_one([loss.rows(_title(findings, loss.run)) for loss in told]),
+        "rows": _alike_as_one([loss.rows(title) for loss, title in zip(told, titles, strict=True)]),
         "marks": [mark for loss in told[:1] for mark in loss.marks],
     }
-    pictures = (over_time,) if over_time["rows"] else rows_of_settings(differing(findings.summary, metrics))
-    return Answer(words, metrics, pictures)
+    drawings = (over_time,) if over_time["rows"] else pictures(differing(findings.summary, metrics))
+    return Answer(words, metrics, drawings)
 
 
 def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -78,11 +78,6 @@ def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
         if same[0]
         for row in same[0]
     ]
-
-
-def _title(findings: Findings, run: str) -> str:
-    runs = findings.summary.runs
-    return said(findings.summary, str(runs.loc[runs["run"] == run, "point"].iloc[0]))
 
 
 def _lost(findings: Findings) -> str:
@@ -103,15 +98,9 @@ def of_epsilon(findings: Findings) -> Answer | None:
     if not cases:
         return None
     metrics = (
-        "reduction",
-        "control_messages",
-        "entries",
-        "check_time",
-        "probes_per_check",
-        "convergence_p95",
-        "recall",
-    )
-    pictures = [
+        "reduction", "control_messages", "entries", "check_time", "probes_per_check", "convergence_p95", "recall",
+    )  # fmt: skip
+    trades = [
         {
             "kind": "trade",
             "title": f"Saving kept against the cost of searching, {called(profile)}",
@@ -123,7 +112,7 @@ def of_epsilon(findings: Findings) -> Answer | None:
         for profile in cases[0].profiles
         for case in cases
     ]
-    return Answer((overall(cases), *by_size(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
+    return Answer((overall(cases), *by_size(cases), sensitivity_sentence(cases)), metrics, tuple(trades))
 
 
 def of_churn(findings: Findings) -> Answer | None:
@@ -215,7 +204,7 @@ def of_growth(findings: Findings) -> Answer | None:
     if not keys or not metrics:
         return None
     words = (_growth(findings, keys[0], metric) for metric in metrics)
-    return Answer(sentences(*words, same_everywhere(findings.summary, USUAL)), metrics, against(keys[0], metrics))
+    return Answer(sentences(*words, same_everywhere(findings.summary, USUAL)), metrics, pictures(metrics, keys[0]))
 
 
 def _growth(findings: Findings, key: str, metric: str) -> str:

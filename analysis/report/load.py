@@ -18,11 +18,11 @@ FULL = 0.95  # busy for this share of a bin, a broker has no time left for more
 LONG = 3  # bins in a row without time left from which on a broker is called overloaded
 MOST_BROKERS = 6  # lines in the picture
 
-# What can be drawn over time: title, unit.
+# What can be drawn over time.
 MEASURES = {
-    "utilisation": ("busy, share of the time", "share"),
-    "queue": ("messages waiting, on average", "messages"),
-    "waiting": ("wait of a message, mean", "ms"),
+    "utilisation": {"title": "busy, share of the time", "unit": "share"},
+    "queue": {"title": "messages waiting, on average", "unit": "messages"},
+    "waiting": {"title": "wait of a message, mean", "unit": "ms"},
 }
 
 
@@ -47,12 +47,11 @@ def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[
 
     In the order of the table; `names` by run and broker.
     """
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    wanted = {run for run in _runs(summary) if points[run] in shown} | may_be_overloaded(summary)
+    wanted = {run for run in _runs(summary) if summary.point_of[run] in shown} | may_be_overloaded(summary)
     found = {}
     for run, times in summary.times.groupby("run") if wanted else ():
         if run in wanted:
-            point = points[str(run)]
+            point = summary.point_of[str(run)]
             load = _load(said(summary, point), measured(times), names.get(str(run), {}))
             if load.overloaded or point in shown:
                 found[point] = load
@@ -146,9 +145,9 @@ def _lines(frame: pd.DataFrame, shown: list[int], names: dict[int, str]) -> dict
     of = {broker: frame[frame["broker"] == broker] for broker in shown}
     return {
         measure: [
-            row(broker, float(start), float(value), unit)
+            row(broker, float(start), float(value), words["unit"])
             for broker, mine in of.items()
             for start, value in zip(mine["start"], mine[measure], strict=True)
         ]
-        for measure, (_, unit) in MEASURES.items()
+        for measure, words in MEASURES.items()
     }

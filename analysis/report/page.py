@@ -84,7 +84,8 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     studied = study_tables(cases)
     data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
     data |= study_data(studied) if many else {}
-    data |= _load_data(drawn) | _overlay_data(runs, nets, data["defaultOverlay"])
+    data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
+    data |= _overlay_data(runs, nets, data["defaultOverlay"])
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
         "question": question,
@@ -132,13 +133,6 @@ def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
     if len(busy) <= shown_settings.MOST_PICTURES:
         return busy
     return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]
-
-
-def _load_data(drawn: Sequence[Load]) -> dict[str, Any]:
-    return {
-        "loads": [{"title": load.title, "lines": load.lines} for load in drawn],
-        "loadMeasures": {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()},
-    }
 
 
 def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen_first: int) -> dict[str, Any]:
@@ -237,8 +231,7 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
 
     Without their traces a report has everything else.
     """
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    drawn = {points[name]: name for name in dict.fromkeys(summary.brokers["run"])}
+    drawn = {summary.point_of[name]: name for name in dict.fromkeys(summary.brokers["run"])}
     wanted = [drawn[point] for point in pictured if point in drawn] + sorted(may_be_overloaded(summary))
     try:
         folders = {run_name(folder): folder for folder in run_folders(summary.out)}

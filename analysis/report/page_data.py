@@ -19,16 +19,12 @@ from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
 from analysis.report.study_words import bound_rows
 from analysis.report.summary import Summary, is_covering
-from analysis.report.table import label_text, metric_text
+from analysis.report.table import epsilon_text, metric_text
 from analysis.spark.metrics import CATALOGUE
 
 # The pictures every report has, in this order: heading, metrics, what to look for.
 CHARTS = (
-    (
-        "Table size",
-        ("entries",),
-        "Routing-table entries of all brokers together, at the end. Less is better.",
-    ),
+    ("Table size", ("entries",), "Routing-table entries of all brokers together, at the end. Less is better."),
     ("Recall of covering", ("recall",), "Covers found, of those that exact covering finds."),
     ("Search cost", ("check_time",), "What a covering check takes, in µs, by the profile of broker.service."),
     (
@@ -86,7 +82,7 @@ def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
             found.append({"name": name, "title": title, "values": values, "numeric": numeric, "of": texts})
 
     labels = {point: summary.labels(point) for point in summary.order}
-    covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
+    covering = {p: epsilon_text(have) if is_covering(have) else None for p, have in labels.items()}
     in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
     add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
     for key in summary.other_swept:

@@ -15,14 +15,8 @@ from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import MUST_BE_ZERO
 
 DIFFERENCE_METRICS = (
-    "entries",
-    "control_messages",
-    "check_time",
-    "probes_per_check",
-    "convergence_p95",
-    "event_messages",
-    "latency_p95",
-)
+    "entries", "control_messages", "check_time", "probes_per_check", "convergence_p95", "event_messages", "latency_p95",
+)  # fmt: skip
 MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
 
 
@@ -90,9 +84,9 @@ def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
 
 def missed_covers(summary: Summary) -> list[dict[str, Any]]:
     """The missed covers that cost most, over all settings."""
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
     frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
-    return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
+    rows = _records(frame.head(MOST_MISSES))
+    return [{**row, "title": point_title(summary, summary.point_of[row["run"]])} for row in rows]
 
 
 def trace_hashes(summary: Summary) -> list[dict[str, Any]]:

@@ -53,11 +53,9 @@ def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str
 
 
 def about_tables(summary: Summary) -> str:
-    # Flooding keeps no tables at all: that is no achievement.
-    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
-    if not points:
+    if not summary.routed:
         return ""
-    least = min(points, key=lambda point: summary.mean(point, "entries"))
+    least = min(summary.routed, key=lambda point: summary.mean(point, "entries"))
     entries, title = _entries(summary, least), said(summary, least)
     simple = _simple_beside(summary, least)
     if simple is not None and simple != least:
@@ -69,7 +67,7 @@ def about_tables(summary: Summary) -> str:
         )
     saved = summary.mean(least, "reduction")
     than = f", {number_text(saved, 'share')} fewer than simple routing would need" if saved > 0 else ""
-    ends = extremes(summary, "entries", points)
+    ends = extremes(summary, "entries", summary.routed)
     if ends is None:
         return f"The brokers keep {entries} routing entries in all{than}."
     most = ends[1]
@@ -129,9 +127,7 @@ def about_traffic(summary: Summary) -> str:
 
 def about_settling(summary: Summary) -> str:
     """How long a subscription takes to be known, where searching for covers takes time."""
-    # Flooding tells nobody of a subscription: to be the fastest is no achievement.
-    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
-    ends = extremes(summary, "convergence_p95", points)
+    ends = extremes(summary, "convergence_p95", summary.routed)
     if ends is None or without_processing(summary):
         return ""
     return f"95 % of the subscriptions are known wherever they must be {_from_to(summary, 'convergence_p95', ends)}."

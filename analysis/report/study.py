@@ -204,11 +204,8 @@ def study(
     for point in summary.order:
         if summary.labels(point)["strategy"] == "covering":
             groups.setdefault(family(json.loads(point)), []).append(point)
-    chosen = {}
-    for name, points in groups.items():
-        rough = [point for point in points if not is_exact(summary.labels(point))]
-        if len(rough) >= LEAST and len(rough) < len(points):
-            chosen[name] = points
+    rough = {point for points in groups.values() for point in points if not is_exact(summary.labels(point))}
+    chosen = {name: points for name, points in groups.items() if LEAST <= len(rough & {*points}) < len(points)}
     if not chosen:
         return []
     thresholds = thresholds or Thresholds()
@@ -244,7 +241,7 @@ def _case(
     exact = [point for point in numbers if is_exact(summary.labels(point))]
     timed = all(_in_time(mine) for mine in numbers.values())
     profiles = [key for key in numbers[exact[0]] if key not in _COUNTS and (key != IN_PROBES) == timed]
-    cheapest = {profile: min(exact, key=lambda point: _mean(numbers[point][profile])) for profile in profiles}
+    cheapest = {p: min(exact, key=lambda point: Interval.of(numbers[point][p]).mean) for p in profiles}
     base = numbers[exact[0]]
     saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
     rows = []
@@ -265,7 +262,7 @@ def _case(
             )
         )
     shares = (base["none"] - base["messages"]) / base["none"]
-    away = _mean(np.where(np.isnan(shares), base["reduction"], shares))
+    away = Interval.of(np.where(np.isnan(shares), base["reduction"], shares)).mean
     by_point = {row.point: row for row in rows}
     verdicts = tuple(_verdict(p, by_point[cheapest[p]], rows, away, thresholds) for p in profiles)
     seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
@@ -277,28 +274,11 @@ def _positive(values: Floats) -> Floats:
     return np.where(values > 0, values, np.nan)
 
 
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
-
-
 # Metrics whose means are shown beside what is kept and what it costs.
 SHOWN = (
-    "recall",
-    "recall_first_hop",
-    "capped",
-    "check_time",
-    "probes_per_check",
-    "pages_per_check",
-    "round_trips_per_check",
-    "volume",
-    "entries",
-    "control_messages",
-    "convergence_p95",
-    "latency_p95",
-)
-
-
+    "recall", "recall_first_hop", "capped", "check_time", "probes_per_check", "entries", "control_messages",
+    "convergence_p95", "latency_p95",
+)  # fmt: skip
 _COUNTS = ("messages", "reduction", "none", "time")  # by seed, beside a cost per profile
 
 

@@ -11,6 +11,7 @@ from analysis.report.study import (
     ATTRIBUTES,
     CURVE_METHODS,
     EXACT,
+    IN_PROBES,
     MAYBE,
     NOTHING,
     PAYS,
@@ -24,7 +25,8 @@ from analysis.report.study import (
 
 MANY = 12  # workloads; for more, a grid says more than a sentence each
 MOST_NAMES = 3  # of searches in a sentence
-CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
+# Where an index is under these profiles; under others it is in memory.
+CALLED = {"disk": "on disk", "remote": "on another machine", IN_PROBES: "in probes"}
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
     "kept of the saving is what counts."
@@ -32,7 +34,7 @@ WHY_RECALL = (
 
 
 def called(profile: str) -> str:
-    return CALLED.get(profile, "in probes" if profile == "in probes" else "in memory")
+    return CALLED.get(profile, "in memory")
 
 
 def sentence(case: Case) -> str:
@@ -45,17 +47,19 @@ def sentence(case: Case) -> str:
 
 def _of_profile(case: Case, verdict: Verdict) -> str:
     exact, best, profile = verdict.exact, verdict.best, verdict.profile
+    place = called(profile).capitalize()
     takes = f"{exact.method} takes {cost_text(case, exact, profile)} per subscription"
     if best is None:
-        return f"{_capital(called(profile))}: {takes}."
+        return f"{place}: {takes}."
     numbers = (
         f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[profile].mean)} of that "
         f"({cost_text(case, best, profile)})"
     )
     if verdict.what in {PAYS, MAYBE}:
-        unsure = "" if verdict.what == PAYS else f", which {_seeds(case)} not make sure"
-        return f"{_capital(called(profile))} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
-    return f"{_capital(called(profile))}, use exact covering: {takes}; what comes closest, {numbers}."
+        seeds = "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
+        unsure = "" if verdict.what == PAYS else f", which {seeds} not make sure"
+        return f"{place} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
+    return f"{place}, use exact covering: {takes}; what comes closest, {numbers}."
 
 
 def _greedy(case: Case) -> list[str]:
@@ -70,10 +74,6 @@ def _greedy(case: Case) -> list[str]:
         f"The slides’ greedy search keeps {share_text(best.kept.mean)} at best ({best.name}), for "
         f"{number_text(best.ratio[profile].mean, '')} times the cost of exact search."
     ]
-
-
-def _seeds(case: Case) -> str:
-    return "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
 
 
 def overall(cases: Sequence[Case]) -> str:
@@ -95,9 +95,7 @@ def overall(cases: Sequence[Case]) -> str:
 
 def _overall(cases: Sequence[Case], number: int) -> str:
     profile = cases[0].profiles[number]
-    place = {"in memory": "With the index in memory", "in probes": "Counted in probes"}.get(
-        called(profile), f"With the index {called(profile)}"
-    )
+    place = "Counted in probes" if profile == IN_PROBES else f"With the index {called(profile)}"
     verdicts = [case.verdicts[number] for case in cases]
     paying = [verdict for verdict in verdicts if verdict.what == PAYS]
     may = sum(verdict.what == MAYBE for verdict in verdicts)
@@ -221,33 +219,23 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
         if row.kept.mean > best:
             best = row.kept.mean
             front.add(row.point)
-    return [
-        {
-            "series": "exact" if row.exact else _kind(row),
-            "name": row.name,
-            "label": _label(row),
-            "x": _digits(row.cost[profile].mean),
-            "y": _digits(row.kept.mean),
-            "low": _digits(_ends(row.kept)[0]),
-            "high": _digits(_ends(row.kept)[1]),
-            "xlow": _digits(max(_ends(row.cost[profile])[0], row.cost[profile].mean / 10)),
-            "xhigh": _digits(_ends(row.cost[profile])[1]),
-            "front": row.point in front,
-            "text": f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving",
-        }
-        for row in known
-    ]
+    found = []
+    for row in known:
+        y, x = row.kept.mean, row.cost[profile].mean
+        (low, high), (xlow, xhigh) = _ends(row.kept), _ends(row.cost[profile])
+        place = {"x": x, "y": y, "low": low, "high": high, "xlow": max(xlow, x / 10), "xhigh": xhigh}
+        text = f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving"
+        words = {"series": "exact" if row.exact else _kind(row), "name": row.name, "label": _label(row)}
+        # Four digits are more than a picture shows, and a study has thousands of dots.
+        rounded = {name: float(f"{number:.4g}") for name, number in place.items()}
+        found.append({**words, **rounded, "front": row.point in front, "text": text})
+    return found
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
     """Of the line through a dot, which one seed has not."""
     known = interval.low == interval.low
     return (interval.low, interval.high) if known else (interval.mean, interval.mean)
-
-
-def _digits(number: float) -> float:
-    """Four are more than a picture shows, and a study has thousands of dots."""
-    return float(f"{number:.4g}")
 
 
 def _label(row: Row) -> str:
@@ -262,28 +250,24 @@ def _kind(row: Row) -> str:
 
 def bound_rows(case: Case) -> list[dict[str, Any]]:
     """Measured probes of the curve methods and the bounds per ε, for the picture: series, x, y, text, kind."""
-    found: list[dict[str, Any]] = []
-
-    def add(series: str, epsilon: float, count: float, kind: str) -> None:
-        if count == count and count > 0:
-            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
-            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
-
-    theory = case.bounds
+    theory, cubes = case.bounds, "cubes of the greedy, closed form"
     if not theory:
         return []
-    add("lower bound on exact search", 0, theory["exact_lower"], "theory")
-    add("runs of an exact search, closed form", 0, theory["exact_runs"], "theory")
-    add("cubes of the greedy, closed form", 0, theory["exact_cubes"], "theory")
-    for epsilon, count in theory["greedy"].items():
-        add("cubes of the greedy, closed form", float(epsilon), count, "theory")
-    for epsilon, count in theory["upper"].items():
-        add("upper bound on approximate search", float(epsilon), count, "theory")
-    for row in case.rows:
-        if row.method in CURVE_METHODS:
-            add(f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured")
-    order = sorted({row["x"] for row in found}, key=lambda x: float(x.partition(" ")[0]))
-    return sorted(found, key=lambda row: order.index(row["x"]))
+    curves = [row for row in case.rows if row.method in CURVE_METHODS]
+    counts = [
+        ("lower bound on exact search", 0.0, theory["exact_lower"], "theory"),
+        ("runs of an exact search, closed form", 0.0, theory["exact_runs"], "theory"),
+        (cubes, 0.0, theory["exact_cubes"], "theory"),
+        *((cubes, float(epsilon), count, "theory") for epsilon, count in theory["greedy"].items()),
+        *(("upper bound on approximate search", float(e), count, "theory") for e, count in theory["upper"].items()),
+        *((f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured") for row in curves),
+    ]
+    found = []
+    for series, epsilon, count, kind in sorted(counts, key=lambda count: count[1]):
+        if count > 0:
+            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
+            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
+    return found
 
 
 def shape(case: Case) -> str:
@@ -322,7 +306,3 @@ def _times(interval: Interval) -> str:
 def _range(ratios: Sequence[float]) -> str:
     low, high = share_text(min(ratios)), share_text(max(ratios))
     return low if low == high else f"{low} to {high}"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

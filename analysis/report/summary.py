@@ -57,6 +57,16 @@ class Summary:
         return sorted(self._labels, key=lambda point: _sort_key(json.loads(point), self._labels[point]))
 
     @cached_property
+    def routed(self) -> list[str]:
+        """The points but those of flooding: it keeps no tables and spreads nothing, so the least is no achievement."""
+        return [point for point in self.order if self.labels(point)["strategy"] != "flooding"]
+
+    @cached_property
+    def point_of(self) -> dict[str, str]:
+        """The point of each run."""
+        return dict(zip(self.runs["run"], self.runs["point"], strict=True))
+
+    @cached_property
     def _labels(self) -> dict[str, dict[str, Any]]:
         first = self.runs.drop_duplicates("point")
         return {row["point"]: {name: row[name] for name in LABELS} for row in first.to_dict("records")}

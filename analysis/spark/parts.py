@@ -3,7 +3,7 @@
 A part is a file, or some row groups of a large one. It is read column by column as counts ask for them, row group by
 row group, and every page's checksum is verified. Nothing here uses Spark; aggregate.py makes a Spark job of it.
 
-Cost: what is read, plus one grouping per count (see metrics/counts.py); memory: the columns of one row group.
+Cost: what is read, plus one grouping per count (see metrics/definition.py); memory: the columns of one row group.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def together(tables: Iterable[Tables]) -> Tables:
         for name, table in part.items():
             found.setdefault(name, []).append(table)
     return {
-        name: several[0] if len(several) == 1 else COUNTS[name].together(several) for name, several in found.items()
+        name: several[0] if len(several) == 1 else COUNTS[name].fold(pa.concat_tables(several))
+        for name, several in found.items()
     }
 
 

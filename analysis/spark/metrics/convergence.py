@@ -73,11 +73,7 @@ def repair(run: Counted) -> Values:
         lasted = (whole[place[ended]] - times[ended]) * counts[ended]
         return ratio(fsum(lasted), counts[ended].sum())
 
-    return {
-        "failures": rows["count"][failed].sum(),
-        "outage_mean": mean(failed),
-        "repair_mean": mean(repaired),
-    }
+    return {"failures": rows["count"][failed].sum(), "outage_mean": mean(failed), "repair_mean": mean(repaired)}
 
 
 JOB = Job(convergence, (

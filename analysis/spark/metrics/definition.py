@@ -13,7 +13,7 @@ come from the same counts share a job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -93,10 +93,6 @@ class Count:
         columns = {name: found.column(name) for name in self.keys}
         columns |= {name: words[name].take(_whole(columns[name])) for name in words}
         return pa.table({**columns, **{name: found.column(f"{name}_{way}") for name, way in asked}})
-
-    def together(self, parts: Iterable[pa.Table]) -> pa.Table:
-        """The count of a whole from the counts of its parts."""
-        return self.fold(pa.concat_tables(parts))
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,7 @@ def event_traffic(run: Counted) -> Values:
     rows = run[PUBLICATIONS]
     over_links = rows["source"] != CLIENT
     messages, needless = rows["count"][over_links].sum(), rows["needless"][over_links].sum()
-    return {
-        "event_messages": messages,
-        "false_positives": needless,
-        "false_positive_share": ratio(needless, messages),
-    }
+    return {"event_messages": messages, "false_positives": needless, "false_positive_share": ratio(needless, messages)}
 
 
 def per_link(run: Counted) -> Columns:
