@@ -75,7 +75,6 @@ def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [
         {**row, "series": " = ".join(other[0]["series"] for other in same)}
         for same in found.values()
-        if same[0]
         for row in same[0]
     ]
 
@@ -117,10 +116,15 @@ def of_epsilon(findings: Findings) -> Answer | None:
 
 def of_churn(findings: Findings) -> Answer | None:
     """What arrivals and departures cost, and how soon the network has settled."""
+
+    def met_on_their_way(point: str) -> bool:
+        """Whether events met subscriptions on their way, more than once in a while."""
+        return findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
+
     runs = findings.summary.runs
     most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
     leaving = findings.summary.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
-    if not leaving and not _met_on_their_way(findings):
+    if not leaving and not any(met_on_their_way(point) for point in findings.points):
         return None
     metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
     words = sentences(
@@ -129,14 +133,6 @@ def of_churn(findings: Findings) -> Answer | None:
         span(findings, "unsubscribe_mean", "A departure has settled after, on average"),
     )
     return Answer(words, metrics, drawn(findings, differing(findings.summary, metrics)))
-
-
-def _met_on_their_way(findings: Findings) -> bool:
-    """Whether events met subscriptions on their way, more than once in a while."""
-    return any(
-        findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
-        for point in findings.points
-    )
 
 
 def of_trees(findings: Findings) -> Answer | None:

@@ -192,13 +192,13 @@ def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
 def _baselines(sweep: Sweep) -> dict[str, str]:
     """The point that each point is compared with: exact covering in its family, else simple routing, else
     the first; a point in a family of its own is compared with nothing but itself."""
-    families: dict[str, list[tuple[bool, bool, str]]] = {}  # the best baseline is the least
+    best: dict[str, tuple[bool, bool, str]] = {}  # of each family the least
     for run in sweep.runs:
-        have = labels(run)
+        name, have = family(run.point), labels(run)
         exact = have["strategy"] == "covering" and have["epsilon"] == 0
-        preference = not exact, have["strategy"] != "simple", canonical(run.point)
-        families.setdefault(family(run.point), []).append(preference)
-    return {point: min(members)[2] for members in families.values() for _, _, point in members}
+        mine = not exact, have["strategy"] != "simple", canonical(run.point)
+        best[name] = min(best.get(name, mine), mine)
+    return {canonical(run.point): best[family(run.point)][2] for run in sweep.runs}
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:
