@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,7 +104,7 @@ def _overall(cases: Sequence[Case], number: int) -> str:
     if paying:
         best = [verdict.best for verdict in paying if verdict.best is not None]
         ratios = [row.ratio[profile].mean for row in best]
-        names = sorted({row.name for row in best}, key=lambda name: -sum(row.name == name for row in best))
+        names = [name for name, _ in Counter(row.name for row in best).most_common()]
         others = f" and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
         return (
             f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "

@@ -111,6 +111,15 @@ def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:
     assert "pays in 1 of 1, at 20 % of exact search's cost, by budget 16" in overall([case])
 
 
+def test_searches_that_pay_equally_often_are_named_in_the_order_of_their_workloads() -> None:
+    points = []
+    for attributes, cheapest in enumerate((64, 16, 256)):
+        for keys, metrics in sweep(0.2, 100.0):
+            cost = 0.1 if keys.get("covering.budget") == cheapest else metrics["check_time"]
+            points.append(({**keys, "workload.attributes": attributes}, {**metrics, "check_time": cost}))
+    assert "by budget 64, budget 16, budget 256." in overall(study(made(points)))
+
+
 def test_simple_routing_sends_what_the_record_says_not_everything_everywhere() -> None:
     (case,) = study(made(sweep(0.2, 100.0), simple_entries=450))  # as where each source has a tree of its own
     assert case.away == pytest.approx(1 - 90 / 450)
