@@ -170,6 +170,11 @@ class Case:
         """The same without the number of attributes too."""
         return self._said(SIZE, ATTRIBUTES)
 
+    @property
+    def size(self) -> int:
+        """The number of subscriptions; 0 where it was not swept."""
+        return int(self.fixed.get(SIZE, 0))
+
     def _said(self, *without: str) -> str:
         fixed = sorted((key, value) for key, value in self.fixed.items() if key not in without)
         words = " ".join(value for _, value in reversed(fixed) if isinstance(value, str))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.report.numbers import number_text
-from analysis.report.study import MAYBE, NOTHING, PAYS, SIZE, Case
+from analysis.report.study import MAYBE, NOTHING, PAYS, Case
 from analysis.report.study_words import called, cost_text, share_text, with_half
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
@@ -36,11 +36,11 @@ class Grid:
 
 
 def grid(cases: Sequence[Case]) -> Grid:
-    sizes = sorted({size_of(case) for case in cases})
+    sizes = sorted({case.size for case in cases})
     profiles = cases[0].profiles if cases else ()
     numbered: dict[str, dict[int, tuple[int, Case]]] = {}
     for number, case in enumerate(cases):
-        numbered.setdefault(case.workload, {})[size_of(case)] = number, case
+        numbered.setdefault(case.workload, {})[case.size] = number, case
     rows = []
     for workload, by_size in numbered.items():
         away = [share_text(by_size[size][1].away) for size in sizes if size in by_size]
@@ -51,10 +51,6 @@ def grid(cases: Sequence[Case]) -> Grid:
         ]
         rows.append((workload, away[0] if len(set(away)) == 1 else f"{away[0]} → {away[-1]}", tuple(cells)))
     return Grid(tuple(called(profile) for profile in profiles), tuple(sizes), tuple(rows))
-
-
-def size_of(case: Case) -> int:
-    return int(case.fixed.get(SIZE, 0))
 
 
 def _cell(number: int, case: Case, place: int) -> Cell:

@@ -16,7 +16,6 @@ from analysis.report.study import (
     MAYBE,
     NOTHING,
     PAYS,
-    SIZE,
     Case,
     Interval,
     Row,
@@ -120,7 +119,7 @@ def by_size(cases: Sequence[Case]) -> list[str]:
     """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and which."""
     sizes: dict[int, list[Case]] = {}
     for case in cases:
-        sizes.setdefault(case.fixed.get(SIZE, 0), []).append(case)
+        sizes.setdefault(case.size, []).append(case)
     if len(sizes) < 2:
         return []
     found = []
