@@ -110,6 +110,6 @@ def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int
     # A broker that a sample leaves out has what it had before, and nothing before its first.
     wide = wide.reindex(columns=brokers).ffill().fillna(0).astype(int)
     last = len(wide) - 1
-    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)}) if last else [0]
+    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)})
     chosen = wide.iloc[stops]
     return [float(time) for time in chosen.index], chosen.to_numpy().tolist()

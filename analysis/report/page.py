@@ -29,7 +29,7 @@ from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
-from analysis.report.page_data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
+from analysis.report.page_data import charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
 from analysis.report.sentences import about_truth, brief
@@ -95,7 +95,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "cards": [truth_card(summary)] if many else cards(summary),
         "brief": [words for words in in_short if words not in answered.sentences],
         "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
-        "answer_charts": answer_charts(answered),
+        "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
         "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),

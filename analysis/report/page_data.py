@@ -131,7 +131,7 @@ def plot_data(
             name: {key: getattr(CATALOGUE[name], key) for key in ("title", "unit", "definition", "formula")}
             for name in shown
         },
-        "answer": answer_charts(answer),
+        "answer": _answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
         "study": [{"title": case.title, "rows": rows} for case in cases if (rows := bound_rows(case))],
@@ -155,7 +155,7 @@ def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def answer_charts(answer: Answer) -> list[dict[str, Any]]:
+def _answer_charts(answer: Answer) -> list[dict[str, Any]]:
     """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
     for picture in answer.pictures:
