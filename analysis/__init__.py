@@ -5,8 +5,8 @@ For notebooks (analysis/notebook.py; loaded on first use, so that `import analys
     analysis.load(out), analysis.table(results), analysis.differences(results), analysis.advice(results)  → pandas
     analysis.trace(out, table), analysis.metric(out, name)                                                → Spark
 
-Behind them: aggregate.analyze (traces → results), summary (the small frames), advisor, report.write_report,
-claims.write_claims, and metrics.CATALOGUE, every metric with its definition and formula.
+Behind them: spark.aggregate.analyze (traces → results), report.summary (the small frames), report.advisor,
+report.page.write_report, report.claims_page.write_claims, and spark.metrics.CATALOGUE, every metric with its formula.
 """
 
 from __future__ import annotations

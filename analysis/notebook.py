@@ -69,8 +69,7 @@ def advice(results: Results) -> pd.DataFrame:
     for item in advisor.advise(_results(results)):
         best = item.advised
         time = best.cost if best.in_time else float("nan")
-        found = (item.title, best.name, best.epsilon, time, best.probes, best.entries, best.recall, item.sentence)
-        rows.append(dict(zip(columns, found, strict=True)))
+        rows.append((item.title, best.name, best.epsilon, time, best.probes, best.entries, best.recall, item.sentence))
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -14,7 +14,6 @@ are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from analysis.report.numbers import duration_text, number_text
@@ -79,9 +78,7 @@ def advise(summary: Summary) -> list[Advice]:
             groups.setdefault(_held_fixed(summary, point), []).append(option)
     found = []
     for (title, _), options in groups.items():
-        options.sort(
-            key=lambda option: (not option.exact, option.epsilon != option.epsilon, option.epsilon, option.cost)
-        )
+        options.sort(key=lambda o: (not o.exact, o.epsilon != o.epsilon, o.epsilon, o.cost))
         if options[0].exact and not options[-1].exact:
             found.append(_advice(title, _different(options)))
     return found
@@ -160,7 +157,7 @@ def _advice(title: str, options: list[Option]) -> Advice:
 
 def _use_exact(exact: Option, front: list[Option], rough: list[Option]) -> str:
     cheapest = min(rough, key=lambda option: option.cost)
-    if [option for option in front if not option.exact]:
+    if not all(option.exact for option in front):
         why = f"nothing saves at least {number_text(WORTH, 'share')} more of the search than it adds to the entries"
     else:
         why = "no approximation searches faster here" if exact.in_time else "no approximation searches less here"
@@ -185,10 +182,8 @@ def _use_other(exact: Option, advised: Option) -> str:
 
 def _fewer_probes(exact: Option, rough: list[Option]) -> str:
     """Where fewer probes are no less time."""
-    found = [
-        option for option in rough if option.in_time and option.probes < exact.probes and option.cost >= exact.cost
-    ]
-    if not found:
+    found = [option for option in rough if option.probes < exact.probes and option.cost >= exact.cost]
+    if not found or not exact.in_time:
         return ""
     least = min(found, key=lambda option: option.probes)
     return (
@@ -201,19 +196,14 @@ def _fewer_probes(exact: Option, rough: list[Option]) -> str:
 def _slow(exact: Option, rough: list[Option]) -> str:
     """What the dearest search does to subscriptions and to events."""
     dearest = max(rough, key=lambda option: option.cost)
-    parts = []
-
-    def compare(mine: Callable[[Option], float], words: str) -> None:
-        if mine(dearest) > SLOWER * mine(exact):
-            parts.append(f"{words} {duration_text(mine(dearest))} instead of {duration_text(mine(exact))}")
-
-    compare(lambda option: option.settled, "95 % of the subscriptions have settled within")
-    compare(lambda option: option.latency, "95 % of the deliveries arrive within")
-    return (
-        f"With {dearest.name}, {duration_text(dearest.cost / 1000)} per check, {', and '.join(parts)}."
-        if parts and exact.in_time
-        else ""
+    compared = (
+        ("95 % of the subscriptions have settled within", dearest.settled, exact.settled),
+        ("95 % of the deliveries arrive within", dearest.latency, exact.latency),
     )
+    parts = [f"{w} {duration_text(slow)} instead of {duration_text(t)}" for w, slow, t in compared if slow > SLOWER * t]
+    if not parts or not exact.in_time:
+        return ""
+    return f"With {dearest.name}, {duration_text(dearest.cost / 1000)} per check, {', and '.join(parts)}."
 
 
 def _recall(exact: Option, rough: list[Option]) -> str:

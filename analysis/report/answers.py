@@ -19,10 +19,9 @@ from analysis.report.findings import (
     USUAL,
     Answer,
     Findings,
-    against,
     differing,
     drawn,
-    rows_of_settings,
+    pictures,
     same_everywhere,
     sentences,
     span,
@@ -30,15 +29,7 @@ from analysis.report.findings import (
 from analysis.report.load_answers import of_capacity, of_load, of_matchers
 from analysis.report.numbers import number_text, value_text
 from analysis.report.ranks import of_ranks
-from analysis.report.sentences import (
-    about_latency,
-    about_search,
-    about_settling,
-    about_tables,
-    about_traffic,
-    extremes,
-    said,
-)
+from analysis.report.sentences import about_routing, extremes, said
 from analysis.report.study_words import by_size, called, overall, sensitivity_sentence, trade_rows
 from analysis.report.summary import is_covering
 from analysis.spark.metrics import CATALOGUE
@@ -57,22 +48,23 @@ def after_failures(findings: Findings) -> Answer | None:
         return None
     metrics = ("delivery_ratio", "missed_fault", "outage_mean", "repair_mean")
     told = findings.told.losses
+    titles = [said(findings.summary, findings.summary.point_of[loss.run]) for loss in told]
     words = sentences(
         _lost(findings),
         span(findings, "outage_mean", "From a failure until everything is whole again it takes, on average"),
         span(findings, "repair_mean", "Repair itself, from the restart or the mended link on, takes"),
-        *(loss.where(_title(findings, loss.run) if len(told) > 1 else "") for loss in told[:1]),
+        *(loss.where(titles[0] if len(told) > 1 else "") for loss in told[:1]),
     )
     over_time = {
         "kind": "times",
         "title": "Share of the deliveries lost, by time of publication",
         "y": "share lost",
         "unit": "share",
-        "rows": _alike_as_one([loss.rows(_title(findings, loss.run)) for loss in told]),
+        "rows": _alike_as_one([loss.rows(title) for loss, title in zip(told, titles, strict=True)]),
         "marks": [mark for loss in told[:1] for mark in loss.marks],
     }
-    pictures = (over_time,) if over_time["rows"] else rows_of_settings(differing(findings.summary, metrics))
-    return Answer(words, metrics, pictures)
+    drawings = (over_time,) if over_time["rows"] else pictures(differing(findings.summary, metrics))
+    return Answer(words, metrics, drawings)
 
 
 def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -83,29 +75,20 @@ def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [
         {**row, "series": " = ".join(other[0]["series"] for other in same)}
         for same in found.values()
-        if same[0]
         for row in same[0]
     ]
-
-
-def _title(findings: Findings, run: str) -> str:
-    runs = findings.summary.runs
-    return said(findings.summary, str(runs.loc[runs["run"] == run, "point"].iloc[0]))
 
 
 def _lost(findings: Findings) -> str:
     known = {point: 1 - made for point, made in findings.summary.means("delivery_ratio").items()}
     if not known:
         return ""
-    least, most = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
-    if number_text(known[least], "share") == number_text(known[most], "share"):
-        where = ", in every setting" if len(known) > 1 else ""
-        return f"{number_text(known[most], 'share')} of the deliveries were lost{where}."
-    low, high = number_text(known[least], "share"), number_text(known[most], "share")
-    return (
-        f"{low} of the deliveries were lost with {said(findings.summary, least)}, {high} with "
-        f"{said(findings.summary, most)}."
-    )
+    ends = [choose(known, key=lambda point: known[point]) for choose in (min, max)]
+    low, high = (number_text(known[point], "share") for point in ends)
+    least, most = (said(findings.summary, point) for point in ends)
+    if low == high:
+        return f"{high} of the deliveries were lost{', in every setting' if len(known) > 1 else ''}."
+    return f"{low} of the deliveries were lost with {least}, {high} with {most}."
 
 
 def of_epsilon(findings: Findings) -> Answer | None:
@@ -114,15 +97,9 @@ def of_epsilon(findings: Findings) -> Answer | None:
     if not cases:
         return None
     metrics = (
-        "reduction",
-        "control_messages",
-        "entries",
-        "check_time",
-        "probes_per_check",
-        "convergence_p95",
-        "recall",
-    )
-    pictures = [
+        "reduction", "control_messages", "entries", "check_time", "probes_per_check", "convergence_p95", "recall",
+    )  # fmt: skip
+    trades = [
         {
             "kind": "trade",
             "title": f"Saving kept against the cost of searching, {called(profile)}",
@@ -134,15 +111,20 @@ def of_epsilon(findings: Findings) -> Answer | None:
         for profile in cases[0].profiles
         for case in cases
     ]
-    return Answer((overall(cases), *by_size(cases), sensitivity_sentence(cases)), metrics, tuple(pictures))
+    return Answer((overall(cases), *by_size(cases), sensitivity_sentence(cases)), metrics, tuple(trades))
 
 
 def of_churn(findings: Findings) -> Answer | None:
     """What arrivals and departures cost, and how soon the network has settled."""
+
+    def met_on_their_way(point: str) -> bool:
+        """Whether events met subscriptions on their way, more than once in a while."""
+        return findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
+
     runs = findings.summary.runs
     most_left = bool((2 * runs["active"] < runs["subscriptions"]).all())
     leaving = findings.summary.happened("unsubscribe_messages") and (most_left or findings.sweeps("arrivals."))
-    if not leaving and not _met_on_their_way(findings):
+    if not leaving and not any(met_on_their_way(point) for point in findings.points):
         return None
     metrics = ("convergence_p95", "control_per_event", "unsubscribe_mean")
     words = sentences(
@@ -151,14 +133,6 @@ def of_churn(findings: Findings) -> Answer | None:
         span(findings, "unsubscribe_mean", "A departure has settled after, on average"),
     )
     return Answer(words, metrics, drawn(findings, differing(findings.summary, metrics)))
-
-
-def _met_on_their_way(findings: Findings) -> bool:
-    """Whether events met subscriptions on their way, more than once in a while."""
-    return any(
-        findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
-        for point in findings.points
-    )
 
 
 def of_trees(findings: Findings) -> Answer | None:
@@ -200,17 +174,13 @@ def of_topology(findings: Findings) -> Answer | None:
     ends = extremes(summary, "reduction", covering)
     words = []
     if ends is not None:
-        low, high = (number_text(findings.mean(point, "reduction"), "share") for point in ends)
-        words.append(
-            f"Covering saves most entries on {_overlay(ends[1])} ({high}) and least on {_overlay(ends[0])} ({low})."
-        )
+        least, most = (f"{_overlay(p)} ({number_text(findings.mean(p, 'reduction'), 'share')})" for p in ends)
+        words.append(f"Covering saves most entries on {most} and least on {least}.")
     ends = extremes(summary, "hops", findings.points)
     if ends is not None:
         low, high = (number_text(findings.mean(point, "hops"), "links") for point in ends)
-        words.append(
-            f"On average a delivered event crosses {low} links on {_overlay(ends[0])} and {high} on "
-            f"{_overlay(ends[1])}."
-        )
+        near, far = (_overlay(point) for point in ends)
+        words.append(f"On average a delivered event crosses {low} links on {near} and {high} on {far}.")
     metrics = differing(summary, ("reduction", "entries", "latency_p99", "hops"))
     key = "overlay.kind" if findings.sweeps("overlay.kind") else "overlay.file"
     return Answer(sentences(*words), metrics, drawn(findings, metrics[:MOST_PANELS], key))
@@ -230,8 +200,7 @@ def of_growth(findings: Findings) -> Answer | None:
     if not keys or not metrics:
         return None
     words = (_growth(findings, keys[0], metric) for metric in metrics)
-    alike = same_everywhere(findings.summary, USUAL)
-    return Answer((*sentences(*words), *sentences(alike)), metrics, against(keys[0], metrics))
+    return Answer(sentences(*words, same_everywhere(findings.summary, USUAL)), metrics, pictures(metrics, keys[0]))
 
 
 def _growth(findings: Findings, key: str, metric: str) -> str:
@@ -244,11 +213,10 @@ def _growth(findings: Findings, key: str, metric: str) -> str:
     first, final = line[0], line[-1]
     name = key.rpartition(".")[2].replace("_", " ")
     ends = [value_text(json.loads(point)[key]) for point in (first, final)]
-    grown = (
-        findings.mean(final, metric) / findings.mean(first, metric) if findings.mean(first, metric) > 0 else math.nan
-    )
-    much = "long" if CATALOGUE[metric].unit in {"ms", "µs"} else "many"
-    times = f" ({number_text(grown, 'ratio')} times as {much})" if grown == grown else ""
+    times, start = "", findings.mean(first, metric)
+    if start > 0:
+        much = "long" if CATALOGUE[metric].unit in {"ms", "µs"} else "many"
+        times = f" ({number_text(findings.mean(final, metric) / start, 'ratio')} times as {much})"
     beside = findings.beside(key, final)
     title = f"{CATALOGUE[metric].title.capitalize()}{f' (with {beside})' if beside else ''}"
     low, high = (findings.after_title(point, metric) for point in (first, final))
@@ -261,8 +229,7 @@ def of_routing(findings: Findings) -> Answer | None:
         return None
     summary = findings.summary
     metrics = differing(summary, USUAL, len(USUAL))
-    about = (about_tables, about_search, about_traffic, about_settling, about_latency)
-    return Answer(sentences(*(part(summary) for part in about)), metrics, drawn(findings, metrics[:MOST_PANELS]))
+    return Answer(tuple(about_routing(summary)), metrics, drawn(findings, metrics[:MOST_PANELS]))
 
 
 def in_general(findings: Findings) -> Answer:

@@ -8,8 +8,6 @@ from analysis.report.numbers import duration_text
 from analysis.report.sentences import NO_PROCESSING, without_processing
 from analysis.report.summary import Summary
 
-DATE = "%Y-%m-%d"
-
 
 def facts(summary: Summary) -> str:
     """Sizes, settings, seeds."""
@@ -34,15 +32,13 @@ def made(summary: Summary) -> str:
     runs = summary.runs
     if "made" not in runs or not (runs["made"] != "").all():
         return ""
-    days = sorted({_day(text) for text in runs["made"]}, key=lambda day: time.strptime(day, _WORDS))
+    days = [_day(text) for text in sorted({text[:10] for text in runs["made"]})]
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     where = "; ".join(sorted(set(runs["machine"])))
     took = duration_text(1000 * float(runs["wall_seconds"].sum()))
     return f"Run on {when} (UTC) on {where}: {took} of simulating and judging, the sum over all runs"
 
 
-_WORDS = "%d %B %Y"
-
-
 def _day(text: str) -> str:
-    return time.strftime(_WORDS, time.strptime(text[:10], DATE)).lstrip("0")
+    """17 November 2026, from 2026-11-17."""
+    return time.strftime("%d %B %Y", time.strptime(text, "%Y-%m-%d")).lstrip("0")

@@ -21,14 +21,8 @@ GROWS = 3  # values of a number; with fewer there is no curve
 ALIKE_SHARE = 0.005  # shares that differ by no more are the same
 # What people ask about first; a picture takes from these what differs.
 USUAL = (
-    "entries",
-    "latency_p99",
-    "check_time",
-    "convergence_p95",
-    "event_messages",
-    "control_messages",
-    "probes_per_check",
-)
+    "entries", "latency_p99", "check_time", "convergence_p95", "event_messages", "control_messages", "probes_per_check",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,21 +127,16 @@ def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
 # ── pictures ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rows_of_settings(metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """One small picture per metric with a row per setting."""
-    return tuple({"kind": "rows", "metrics": [metric], "title": CATALOGUE[metric].title} for metric in metrics)
-
-
-def against(key: str, metrics: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """One picture per metric with the key on its horizontal axis."""
-    return tuple({"kind": "lines", "metrics": [m], "key": key, "title": CATALOGUE[m].title} for m in metrics)
+def pictures(metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
+    """One picture per metric: lines with the key on the horizontal axis, or without one a row per setting."""
+    kind, against = ("rows", {}) if key is None else ("lines", {"key": key})
+    return tuple({"kind": kind, "metrics": [m], **against, "title": CATALOGUE[m].title} for m in metrics)
 
 
 def drawn(findings: Findings, metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
     """Rows where there are few settings and nothing to follow along an axis, lines elsewhere."""
-    if key is None and len(findings.points) <= MOST_ROWS:
-        return rows_of_settings(metrics)
-    return against(key or _longest(findings.summary), metrics)
+    few = len(findings.points) <= MOST_ROWS
+    return pictures(metrics, key or (None if few else _longest(findings.summary)))
 
 
 def _longest(summary: Summary) -> str:
@@ -160,11 +149,9 @@ def _longest(summary: Summary) -> str:
 
 def span(findings: Findings, metric: str, what: str) -> str:
     """`what` from the least to the most, each with its setting; once where all are alike."""
-    # Flooding spreads nothing and keeps nothing: to be the least is no achievement.
-    points = [point for point in findings.points if findings.summary.labels(point)["strategy"] != "flooding"]
-    ends = extremes(findings.summary, metric, points)
+    ends = extremes(findings.summary, metric, findings.summary.routed)
     if ends is None:
-        known = list(findings.summary.means(metric, points))
+        known = list(findings.summary.means(metric, findings.summary.routed))
         where = ", in every setting" if len(known) == len(findings.points) > 1 else ""
         return f"{what}: {findings.text(known[0], metric)}{where}." if known else ""
     low, high = (findings.text(point, metric) for point in ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -17,11 +18,11 @@ FULL = 0.95  # busy for this share of a bin, a broker has no time left for more
 LONG = 3  # bins in a row without time left from which on a broker is called overloaded
 MOST_BROKERS = 6  # lines in the picture
 
-# What can be drawn over time: title, unit.
+# What can be drawn over time.
 MEASURES = {
-    "utilisation": ("busy, share of the time", "share"),
-    "queue": ("messages waiting, on average", "messages"),
-    "waiting": ("wait of a message, mean", "ms"),
+    "utilisation": {"title": "busy, share of the time", "unit": "share"},
+    "queue": {"title": "messages waiting, on average", "unit": "messages"},
+    "waiting": {"title": "wait of a message, mean", "unit": "ms"},
 }
 
 
@@ -46,16 +47,15 @@ def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[
 
     In the order of the table; `names` by run and broker.
     """
-    found = []
-    order = {point: number for number, point in enumerate(summary.order)}
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    wanted = {run for run in _runs(summary) if points[run] in shown} | may_be_overloaded(summary)
+    wanted = {run for run in _runs(summary) if summary.point_of[run] in shown} | may_be_overloaded(summary)
+    found = {}
     for run, times in summary.times.groupby("run") if wanted else ():
         if run in wanted:
-            load = _load(said(summary, points[str(run)]), measured(times), names.get(str(run), {}))
-            if load.overloaded or points[str(run)] in shown:
-                found.append((order[points[str(run)]], load))
-    return [load for _, load in sorted(found, key=lambda pair: pair[0])]
+            point = summary.point_of[str(run)]
+            load = _load(said(summary, point), measured(times), names.get(str(run), {}))
+            if load.overloaded or point in shown:
+                found[point] = load
+    return [found[point] for point in summary.order if point in found]
 
 
 def may_be_overloaded(summary: Summary) -> set[str]:
@@ -84,10 +84,8 @@ def measured(times: pd.DataFrame) -> pd.DataFrame:
     """The frame with utilisation, queue and waiting, and rows of 0 where a broker began no message."""
     width = float(times["width"].iloc[0])
     bins = (times["start"] / width).round().astype(int)
-    every = pd.DataFrame(
-        [(broker, number) for broker in sorted(set(times["broker"])) for number in range(int(bins.max()) + 1)],
-        columns=["broker", "bin"],
-    )
+    pairs = product(sorted(set(times["broker"])), range(int(bins.max()) + 1))
+    every = pd.DataFrame(pairs, columns=["broker", "bin"])
     known = times[["broker", "messages", "events", "waited", "queued", "busy"]].assign(bin=bins)
     frame = every.merge(known, "left", ["broker", "bin"]).fillna(0)
     frame["start"], frame["width"] = frame["bin"] * width, width
@@ -98,8 +96,8 @@ def measured(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
-    worst = frame.groupby("broker")["utilisation"].max().sort_values(ascending=False, kind="stable")
-    by_queue = frame.groupby("broker")["queue"].max().sort_values(ascending=False, kind="stable")
+    most = frame.groupby("broker")[["utilisation", "queue"]].max()
+    worst, by_queue = (most[name].sort_values(ascending=False, kind="stable") for name in most)
     shown = [int(b) for b in dict.fromkeys([*by_queue.index[: MOST_BROKERS // 2], *worst.index])][:MOST_BROKERS]
     full: dict[str, list[tuple[int, pd.DataFrame]]] = {}  # what was going on → brokers, and when
     for broker in shown:
@@ -140,15 +138,16 @@ def _overloaded(doing: str, brokers: list[tuple[int, pd.DataFrame]], names: dict
 
 
 def _lines(frame: pd.DataFrame, shown: list[int], names: dict[int, str]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for measure, (_, unit) in MEASURES.items():
-        rows = []
-        for broker in shown:
-            mine = frame[frame["broker"] == broker]
-            for start, value in zip(mine["start"], mine[measure], strict=True):
-                text = number_text(float(value), unit) + ("" if unit == "share" else f" {unit}")
-                rows.append(
-                    {"x": float(start), "y": float(f"{value:.5g}"), "series": _called(broker, names), "text": text}
-                )
-        found[measure] = rows
-    return found
+    def row(broker: int, start: float, value: float, unit: str) -> dict[str, Any]:
+        text = number_text(value, unit) + ("" if unit == "share" else f" {unit}")
+        return {"x": start, "y": float(f"{value:.5g}"), "series": _called(broker, names), "text": text}
+
+    of = {broker: frame[frame["broker"] == broker] for broker in shown}
+    return {
+        measure: [
+            row(broker, float(start), float(value), words["unit"])
+            for broker, mine in of.items()
+            for start, value in zip(mine["start"], mine[measure], strict=True)
+        ]
+        for measure, words in MEASURES.items()
+    }

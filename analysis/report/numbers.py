@@ -37,14 +37,9 @@ def duration_text(milliseconds: Any) -> str:
     """In the unit one says it in: 0.27 µs, 91.5 ms, 2.1 hours."""
     if not known(milliseconds):
         return UNKNOWN
-    largest_first = ((3.6e6, "hours"), (6e4, "minutes"), (1e3, "s"), (1.0, "ms"))
-    for size, unit in largest_first:
+    for size, unit in ((3.6e6, "hours"), (6e4, "minutes"), (1e3, "s"), (1.0, "ms")):  # the largest first
         if milliseconds >= size:
-            return (
-                f"{milliseconds / size:,.3g} {unit}"
-                if milliseconds < 1000 * size
-                else f"{milliseconds / size:,.0f} {unit}"
-            )
+            return f"{milliseconds / size:{',.3g' if milliseconds < 1000 * size else ',.0f'}} {unit}"
     return f"{1000 * milliseconds:.3g} µs"
 
 

@@ -41,11 +41,11 @@ def overlays(summary: Summary, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _overlay(summary: Summary, run: Run) -> dict[str, Any]:
-    brokers = _read(run, "brokers").merge(_of(summary.brokers, run), "left", "broker")
+    brokers = run.read("brokers").to_pandas().merge(_of(summary.brokers, run), "left", "broker")
     if len(summary.times):
         brokers = brokers.merge(_busy(_of(summary.times, run), float(run.record["finished"])), "left", "broker")
     brokers = brokers.fillna(0)
-    links = _read(run, "links").merge(_of(summary.links, run), "left", ["broker", "neighbour"])
+    links = _links(run).merge(_of(summary.links, run), "left", ["broker", "neighbour"])
     times, samples = _over_time(run, brokers["broker"].tolist())
     brokers["x"], brokers["y"], moved = spread(brokers["x"].to_numpy(), brokers["y"].to_numpy())
     point = canonical(run.point)
@@ -88,14 +88,12 @@ def _busy(times: pd.DataFrame, finished: float) -> pd.DataFrame:
     return sums[["broker", "utilisation", "waiting"]]
 
 
-def _read(run: Run, table: str) -> pd.DataFrame:
-    frame = run.read(table).to_pandas()
-    if table == "links":
-        # One spelling per link, as the traffic has it: the smaller broker first.
-        ends = frame[["broker", "neighbour"]]
-        frame["broker"], frame["neighbour"] = ends.min(axis=1), ends.max(axis=1)
-        frame = frame.drop_duplicates(["broker", "neighbour"])
-    return frame
+def _links(run: Run) -> pd.DataFrame:
+    """Each link once, as the traffic has it: the smaller broker first."""
+    frame = run.read("links").to_pandas()
+    ends = frame[["broker", "neighbour"]]
+    frame["broker"], frame["neighbour"] = ends.min(axis=1), ends.max(axis=1)
+    return frame.drop_duplicates(["broker", "neighbour"])
 
 
 def _of(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
@@ -112,6 +110,6 @@ def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int
     # A broker that a sample leaves out has what it had before, and nothing before its first.
     wide = wide.reindex(columns=brokers).ffill().fillna(0).astype(int)
     last = len(wide) - 1
-    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)}) if last else [0]
+    stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)})
     chosen = wide.iloc[stops]
     return [float(time) for time in chosen.index], chosen.to_numpy().tolist()

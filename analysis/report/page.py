@@ -29,7 +29,7 @@ from analysis.report.facts import facts, made
 from analysis.report.findings import Answer, Findings
 from analysis.report.load import LONG, MEASURES, Load, in_words, loads, may_be_overloaded, names_of
 from analysis.report.overlay_data import overlays
-from analysis.report.page_data import answer_charts, charts_that_differ, dimensions_of, plot_data, study_data
+from analysis.report.page_data import charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
 from analysis.report.sentences import about_truth, brief
@@ -72,25 +72,30 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     listed = shown_settings.rows(summary, cases)
     pictured = shown_settings.pictures(listed)
     runs, warnings = _runs(summary, pictured)
-    toml = _toml(summary.out)
-    notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *_said(toml, "notes", [])]
+    toml, experiment = _experiment(summary.out)
+    notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *experiment.get("notes", ())]
+    question = told.held.question if told.held is not None else experiment.get("question") or _question(summary)
     advice = [] if large and cases else advise(summary)  # the study says more, workload by workload
     shown, alike = charts_that_differ(summary)
     nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
     busy = loads(summary, names_of(runs), pictured)
     drawn = _loads_drawn(busy)
+    in_short = [about_truth(summary)] if many else brief(summary)
+    studied = study_tables(cases)
     data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
-    data |= (study_data(cases) if many else {}) | _load_data(drawn) | _overlay_data(runs, nets, data["defaultOverlay"])
+    data |= study_data(studied) if many else {}
+    data |= {"loads": [{"title": load.title, "lines": load.lines} for load in drawn], "loadMeasures": MEASURES}
+    data |= _overlay_data(runs, nets, data["defaultOverlay"])
     content = {
         "title": str(summary.runs["experiment"].iloc[0]) or "Experiment",
-        "question": told.held.question if told.held is not None else _question(summary, _said(toml, "question", "")),
+        "question": question,
         "facts": facts(summary),
         "made": made(summary),
         # The smallest and the largest of many workloads say nothing about any of them.
         "cards": [truth_card(summary)] if many else cards(summary),
-        "brief": [words for words in _in_short(summary, many) if words not in answered.sentences],
+        "brief": [words for words in in_short if words not in answered.sentences],
         "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
-        "answer_charts": answer_charts(answered),
+        "answer_charts": data["answer"],
         "alike": alike,
         "loads": drawn,
         "loads_left_out": shown_settings.left_out(summary, drawn, "settings, those with an overloaded broker first"),
@@ -114,6 +119,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "misses": missed_covers(summary),
         "metrics": list(CATALOGUE.values()),
         "data": embed(data),
+        "study": studied,
         **_study_section(cases, many),
         **_repeating_section(summary, toml, runs[0] if runs else None),
         **_machinery(),
@@ -129,13 +135,6 @@ def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
     return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]
 
 
-def _load_data(drawn: Sequence[Load]) -> dict[str, Any]:
-    return {
-        "loads": [{"title": load.title, "lines": load.lines} for load in drawn],
-        "loadMeasures": {name: {"title": title, "unit": unit} for name, (title, unit) in MEASURES.items()},
-    }
-
-
 def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen_first: int) -> dict[str, Any]:
     """What can be replayed on the overlay that is shown first, and the coastline where places are on a map."""
     found: dict[str, Any] = {}
@@ -149,7 +148,6 @@ def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen
 def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
     """When approximation pays, workload by workload."""
     return {
-        "study": study_tables(cases),
         "study_overall": " ".join([overall(cases), *by_size(cases)]),
         "grid": grid(cases) if many else None,
         "grid_legend": LEGEND,
@@ -163,10 +161,11 @@ def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
 
 def _repeating_section(summary: Summary, toml: str, sample: Run | None) -> dict[str, Any]:
     """What it takes to repeat the experiment, and to see that the same came out."""
+    parameters, versions = (sample.parameters, json.loads(sample.record["versions"])) if sample else ({}, {})
     return {
         "toml": toml,
-        "parameters": _pretty(sample.parameters if sample else {}),
-        "versions": _pretty(_json(sample.record["versions"]) if sample else {}),
+        "parameters": json.dumps(parameters, indent=2, ensure_ascii=False),
+        "versions": json.dumps(versions, indent=2, ensure_ascii=False),
         "runs": len(summary.runs),
         "hashes": trace_hashes(summary) if len(summary.runs) <= shown_settings.MOST_RUNS else [],
         "version": __version__,
@@ -232,8 +231,7 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
 
     Without their traces a report has everything else.
     """
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
-    drawn = {points[name]: name for name in dict.fromkeys(summary.brokers["run"])}
+    drawn = {summary.point_of[name]: name for name in dict.fromkeys(summary.brokers["run"])}
     wanted = [drawn[point] for point in pictured if point in drawn] + sorted(may_be_overloaded(summary))
     try:
         folders = {run_name(folder): folder for folder in run_folders(summary.out)}
@@ -244,9 +242,7 @@ def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[st
     return list(found.values()), notes
 
 
-def _question(summary: Summary, asked: str) -> str:
-    if asked:
-        return asked
+def _question(summary: Summary) -> str:
     names = [dimension["title"] for dimension in dimensions_of(summary)]
     if len(summary.order) == 1:
         return "How large do the routing tables get, and what do messages and deliveries cost?"
@@ -254,32 +250,13 @@ def _question(summary: Summary, asked: str) -> str:
     return f"How {verb} {' and '.join(names)} change routing tables, search cost, traffic and latency?"
 
 
-def _in_short(summary: Summary, many: bool) -> list[str]:
-    return [about_truth(summary)] if many else brief(summary)
-
-
-def _toml(out: Path) -> str:
+def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
+    """The file of the experiment, as text and as what it says; empty where there is none, or none that can be read."""
     try:
-        return (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
+        text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
-
-
-def _said(toml: str, key: str, otherwise: Any) -> Any:
-    """What an experiment's file says in its own words: its question, its notes."""
+        return "", {}
     try:
-        found = tomllib.loads(toml).get(key, otherwise)
+        return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return otherwise
-    return found if isinstance(found, type(otherwise)) else otherwise
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+        return text, {}

@@ -17,18 +17,14 @@ from analysis.report.overlay_data import MEASURES
 from analysis.report.sentences import said
 from analysis.report.shown_settings import is_large
 from analysis.report.study import MAYBE, PAYS, Case
-from analysis.report.study_words import bound_rows, columns, row_texts, sentence, shape
+from analysis.report.study_words import bound_rows
 from analysis.report.summary import Summary, is_covering
-from analysis.report.table import label_text, metric_text
+from analysis.report.table import epsilon_text, metric_text
 from analysis.spark.metrics import CATALOGUE
 
 # The pictures every report has, in this order: heading, metrics, what to look for.
 CHARTS = (
-    (
-        "Table size",
-        ("entries",),
-        "Routing-table entries of all brokers together, at the end. Less is better.",
-    ),
+    ("Table size", ("entries",), "Routing-table entries of all brokers together, at the end. Less is better."),
     ("Recall of covering", ("recall",), "Covers found, of those that exact covering finds."),
     ("Search cost", ("check_time",), "What a covering check takes, in µs, by the profile of broker.service."),
     (
@@ -86,7 +82,7 @@ def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
             found.append({"name": name, "title": title, "values": values, "numeric": numeric, "of": texts})
 
     labels = {point: summary.labels(point) for point in summary.order}
-    covering = {p: label_text(have, "epsilon") if is_covering(have) else None for p, have in labels.items()}
+    covering = {p: epsilon_text(have) if is_covering(have) else None for p, have in labels.items()}
     in_order = sorted(covering, key=lambda point: _number(labels[point]["epsilon"]))
     add("epsilon", {point: covering[point] for point in in_order}, True, "ε")
     for key in summary.other_swept:
@@ -131,8 +127,11 @@ def plot_data(
         "dimensions": [{k: v for k, v in d.items() if k != "of"} for d in dimensions],
         "defaultKey": dimensions[0]["name"],
         "points": points,
-        "metrics": {name: _describe(name) for name in shown},
-        "answer": answer_charts(answer),
+        "metrics": {
+            name: {key: getattr(CATALOGUE[name], key) for key in ("title", "unit", "definition", "formula")}
+            for name in shown
+        },
+        "answer": _answer_charts(answer),
         "charts": charts,
         "advice": [_advice_data(item) for item in advice],
         "study": [{"title": case.title, "rows": rows} for case in cases if (rows := bound_rows(case))],
@@ -144,41 +143,25 @@ def plot_data(
     }
 
 
-def study_data(cases: Sequence[Case]) -> dict[str, Any]:
+def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The workloads of a large study, to be shown one at a time, the first one where approximation pays first."""
-    words = (PAYS, MAYBE)
-    named = [n for what in words for n, case in enumerate(cases) if any(v.what == what for v in case.verdicts)]
+    verdicts = [{verdict["what"] for verdict in table["verdicts"]} for table in tables]
+    named = [number for what in (PAYS, MAYBE) for number, found in enumerate(verdicts) if what in found]
+    keys = ("kind", "title", "sentence", "shape", "rows")
     return {
-        "cases": [
-            {
-                "kind": case.kind,
-                "title": case.title,
-                "sentence": sentence(case),
-                "shape": shape(case),
-                "rows": [row_texts(case, row) for row in case.rows],
-            }
-            for case in cases
-        ],
-        "caseColumns": [title for title, _ in columns(cases[0])],
+        "cases": [{key: table[key] for key in keys} for table in tables],
+        "caseColumns": [column["title"] for column in tables[0]["columns"]],
         "defaultCase": named[0] if named else 0,
     }
 
 
-def answer_charts(answer: Answer) -> list[dict[str, Any]]:
+def _answer_charts(answer: Answer) -> list[dict[str, Any]]:
     """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
     for picture in answer.pictures:
-        found = places.setdefault(
-            picture["title"], {"id": f"answer-{len(places)}", "title": picture["title"], "of": []}
-        )
-        found["of"].append(picture)
+        title = picture["title"]
+        places.setdefault(title, {"id": f"answer-{len(places)}", "title": title, "of": []})["of"].append(picture)
     return list(places.values())
-
-
-def _describe(name: str) -> dict[str, str]:
-    metric = CATALOGUE[name]
-    keys = ("title", "unit", "definition", "formula")
-    return {key: getattr(metric, key) for key in keys}
 
 
 def _advice_data(advice: Advice) -> dict[str, Any]:

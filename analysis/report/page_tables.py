@@ -8,30 +8,24 @@ from typing import Any
 from analysis.report.findings import Answer
 from analysis.report.numbers import number_text
 from analysis.report.study import Case
-from analysis.report.study_words import called, columns, row_texts, sentence, shape
+from analysis.report.study_words import called, row_cells, sentence, shape
 from analysis.report.summary import Summary, point_title
 from analysis.report.table import Table, metric_text, table, table_metrics
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import MUST_BE_ZERO
 
 DIFFERENCE_METRICS = (
-    "entries",
-    "control_messages",
-    "check_time",
-    "probes_per_check",
-    "convergence_p95",
-    "event_messages",
-    "latency_p95",
-)
+    "entries", "control_messages", "check_time", "probes_per_check", "convergence_p95", "event_messages", "latency_p95",
+)  # fmt: skip
 MOST_MISSES = 15  # rows of the ledger on the page; the file has the rest
 
 
 def summary_table(summary: Summary, answered: Answer, points: Sequence[str]) -> dict[str, Any]:
     plain: Table = table(summary, table_metrics(summary, answered.metrics), points=points)
     rows = []
-    for point, cells in zip(plain.points, plain.rows, strict=True):
+    for point, texts in zip(plain.points, plain.rows, strict=True):
         row = []
-        for column, text in zip(plain.columns, cells, strict=True):
+        for column, text in zip(plain.columns, texts, strict=True):
             half, alarm = "", False
             if column.metric:
                 value = summary.value(point, column.metric)
@@ -51,11 +45,12 @@ def study_tables(cases: list[Case]) -> list[dict[str, Any]]:
     return [
         {
             "title": case.title,
+            "kind": case.kind,
             "verdicts": [{"where": called(verdict.profile), "what": verdict.what} for verdict in case.verdicts],
             "sentence": sentence(case),
             "shape": shape(case),
-            "columns": [{"title": title, "note": note} for title, note in columns(case)],
-            "rows": [row_texts(case, row) for row in case.rows],
+            "columns": [{"title": title, "note": note} for title, note, _ in row_cells(case, case.rows[0])],
+            "rows": [[text for _, _, text in row_cells(case, row)] for row in case.rows],
         }
         for case in cases
     ]
@@ -69,8 +64,8 @@ def difference_table(summary: Summary, points: Sequence[str]) -> dict[str, Any]:
     baselines = list(dict.fromkeys(frame["baseline"]))
     for point in points:
         if mine := by_point.get(point):
-            cells = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
-            rows.append({"title": point_title(summary, point), "cells": cells})
+            texts = [_difference_text(mine.get(name), name) for name in DIFFERENCE_METRICS]
+            rows.append({"title": point_title(summary, point), "cells": texts})
     baseline = point_title(summary, baselines[0]) if len(baselines) == 1 else "the baseline of its family"
     titles = [CATALOGUE[name].title for name in DIFFERENCE_METRICS]
     return {"rows": rows, "baseline": baseline, "titles": titles}
@@ -89,9 +84,9 @@ def _difference_text(row: Mapping[str, Any] | None, name: str) -> str:
 
 def missed_covers(summary: Summary) -> list[dict[str, Any]]:
     """The missed covers that cost most, over all settings."""
-    points = dict(zip(summary.runs["run"], summary.runs["point"], strict=True))
     frame = summary.misses.sort_values(["messages", "run", "subscription"], ascending=[False, True, True])
-    return [{**row, "title": point_title(summary, points[row["run"]])} for row in _records(frame.head(MOST_MISSES))]
+    rows = _records(frame.head(MOST_MISSES))
+    return [{**row, "title": point_title(summary, summary.point_of[row["run"]])} for row in rows]
 
 
 def trace_hashes(summary: Summary) -> list[dict[str, Any]]:

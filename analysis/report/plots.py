@@ -18,8 +18,8 @@ HEIGHT = 260
 Spec = dict[str, Any]
 
 
-def _finish(chart: alt.TopLevelMixin) -> Spec:
-    spec: Spec = chart.to_dict()
+def _layered(*layers: alt.Chart, height: float = HEIGHT) -> Spec:
+    spec: Spec = alt.layer(*layers).properties(width="container", height=int(height)).to_dict()
     spec.pop("config", None)  # colours and fonts follow the page's light or dark theme
     return spec
 
@@ -61,7 +61,7 @@ def lines() -> Spec:
     tips = _tips(*named, ("text:N", "mean ± 95 %"), ("seeds:Q", "seeds"))
     swept = base.transform_filter("datum.x !== null").encode(x=x, y=y, color=colour, opacity=visible)
     whole = base.transform_filter("datum.x === null").encode(y=y, color=colour, opacity=visible, tooltip=tips)
-    layers = [
+    return _layered(
         # First, because Vega-Lite makes a legend clickable only if the layer that brings it has the selection.
         swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
         swept.mark_errorbar(ticks=True, thickness=1.5).encode(
@@ -69,8 +69,7 @@ def lines() -> Spec:
         ),
         swept.mark_line(strokeWidth=2).encode(strokeDash=dash, tooltip=tips),
         whole.mark_rule(strokeWidth=2, strokeDash=[6, 4]),
-    ]
-    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+    )
 
 
 def front() -> Spec:
@@ -90,8 +89,7 @@ def front() -> Spec:
     )
     zoom = alt.selection_interval(name="zoom", bind="scales")
     names = base.mark_text(dx=9, dy=-9, align="left").encode(text="name:N", tooltip=alt.value(None))
-    chart = alt.layer(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, names)
-    return _finish(chart.properties(width="container", height=HEIGHT))
+    return _layered(joined.encode(order="cost:Q"), dots.add_params(zoom), ring, names)
 
 
 def bounds() -> Spec:
@@ -99,26 +97,22 @@ def bounds() -> Spec:
 
     Data: x, y, series, kind (measured or theory), text.
     """
+    orders = alt.Axis(format="~e", tickCount=6)
     base = _rows().encode(
         x=alt.X("x:N", title="ε", sort=None, scale=alt.Scale(type="point", padding=0.4)),
-        y=alt.Y(
-            "y:Q",
-            title="per check",
-            scale=alt.Scale(type="log", nice=True),
-            axis=alt.Axis(format="~e", tickCount=6),
-        ),
+        y=alt.Y("y:Q", title="per check", scale=alt.Scale(type="log", nice=True), axis=orders),
         color=_series(alt.Legend(orient="top", columns=2, labelLimit=320)),
         tooltip=_tips(("series:N", "series"), ("x:N", "ε"), ("text:N", "per check")),
     )
     theory = base.transform_filter("datum.kind === 'theory'")
     measured = base.transform_filter("datum.kind === 'measured'")
-    chart = alt.layer(
+    return _layered(
         theory.mark_line(strokeWidth=2, strokeDash=[6, 4]),
         theory.mark_point(shape="diamond", size=50),
         measured.mark_line(strokeWidth=1, opacity=0.5),
         measured.mark_point(size=70, filled=True),
+        height=1.4 * HEIGHT,
     )
-    return _finish(chart.properties(width="container", height=int(1.4 * HEIGHT)))
 
 
 def rows() -> Spec:
@@ -133,7 +127,7 @@ def rows() -> Spec:
     colour = alt.Color("series:N", legend=None, sort=None)
     zero = alt.X("zero:Q", title=Y_TITLE)
     name = {"align": "left", "baseline": "bottom", "dy": -6, "fontSize": 12}
-    layers = [
+    return _layered(
         base.mark_rule(strokeWidth=6, opacity=0.25).encode(x=zero, x2="y:Q", color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("y:Q", title=Y_TITLE), color=colour),
         base.mark_errorbar(ticks=alt.MarkConfig(size=9), thickness=1.5).encode(
@@ -141,8 +135,7 @@ def rows() -> Spec:
         ),
         base.mark_text(align="left", dx=9, fontSize=12).encode(x=alt.X("end:Q", title=Y_TITLE), text="short:N"),
         base.mark_text(**name).encode(x=zero, text="setting:N"),
-    ]
-    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+    )
 
 
 def times() -> Spec:
@@ -157,21 +150,16 @@ def times() -> Spec:
         color=_series(_legend(2)),
         tooltip=_tips(("series:N", "series"), ("x:Q", "from, ms", ",.0f"), ("text:N", "here")),
     )
-    marks = (
-        _rows("marks")
-        .mark_rule(strokeWidth=1, strokeDash=[2, 3])
-        .encode(
-            x=x,
-            opacity=alt.condition("datum.kind === 'crash' || datum.kind === 'cut'", alt.value(0.9), alt.value(0.25)),
-            tooltip=_tips(("kind:N", "what"), ("name:N", "where"), ("x:Q", "ms", ",.0f")),
-        )
+    marks = _rows("marks").encode(
+        x=x,
+        opacity=alt.condition("datum.kind === 'crash' || datum.kind === 'cut'", alt.value(0.9), alt.value(0.25)),
+        tooltip=_tips(("kind:N", "what"), ("name:N", "where"), ("x:Q", "ms", ",.0f")),
     )
-    layers = [
+    return _layered(
         base.mark_line(strokeWidth=2, interpolate="step-after"),
-        marks,
+        marks.mark_rule(strokeWidth=1, strokeDash=[2, 3]),
         base.mark_point(size=18, filled=True, opacity=1),
-    ]
-    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+    )
 
 
 def curve() -> Spec:
@@ -186,15 +174,14 @@ def curve() -> Spec:
         tooltip=_tips(("series:N", "series"), ("x:Q", X_TITLE, ","), ("metric:N", "metric"), ("text:N", "mean ± 95 %")),
     )
     levels = _rows("marks").encode(y=alt.Y("y:Q", title=Y_TITLE))
-    layers = [
+    return _layered(
         base.mark_point(size=60, filled=True, opacity=1).encode(
             shape=alt.Shape("metric:N", title=None, sort=None, legend=_legend())
         ),
         base.mark_line(strokeWidth=2).encode(strokeDash=alt.StrokeDash("metric:N", sort=None, legend=None)),
         levels.mark_rule(strokeWidth=1.5, strokeDash=[6, 4]),
         levels.mark_text(align="left", baseline="bottom", dy=-3, fontSize=12).encode(x=alt.value(4), text="name:N"),
-    ]
-    return _finish(alt.layer(*layers).properties(width="container", height=HEIGHT))
+    )
 
 
 # 0.1 as it is, 10,000 as 10k: the usual short form calls the first 100m.
@@ -216,11 +203,11 @@ def trade() -> Spec:
         tooltip=_tips(("name:N", "search"), ("text:N", "cost and saving")),
     )
     joined = base.transform_filter("datum.front").encode(order="x:Q", color=alt.value("#888"))
-    layers = [
+    return _layered(
         joined.mark_line(strokeWidth=1.5, strokeDash=[5, 3], opacity=0.8),
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q"),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("xlow:Q", title=X_TITLE, scale=cost), x2="xhigh:Q"),
         base.mark_point(size=70, filled=True, opacity=1),
         base.mark_text(dx=7, dy=-6, align="left").encode(text="label:N", tooltip=alt.value(None)),
-    ]
-    return _finish(alt.layer(*layers).properties(width="container", height=int(1.3 * HEIGHT)))
+        height=1.3 * HEIGHT,
+    )

@@ -31,31 +31,24 @@ def replays(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
     return [*_events(run, names), *_subscriptions(run, names)]
 
 
-def _first_rows(run: Run, table: str) -> pd.DataFrame:
-    return run.read_first(table).to_pandas()
-
-
 def _events(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
-    hops = _first_rows(run, "publications")
-    faults = _first_rows(run, "faults")
+    hops, faults = (run.read_first(table).to_pandas() for table in ("publications", "faults"))
     lost = faults[faults["kind"].isin(LOST)]
     chosen = _choose(hops.groupby("event").size(), [int(event) for event in lost["event"].unique()])
     found = []
     for event in chosen:
-        steps = [_hop(row, names) for row in _rows(hops[hops["event"] == event])]
-        steps += [_loss(row, names) for row in _rows(lost[lost["event"] == event])]
-        start = next((step["to"] for step in steps if step["from"] is None), None)
-        where = f", published at {names[start]}" if start is not None else ""
+        steps = [_hop(row, names) for row in hops[hops["event"] == event].itertuples()]
+        steps += [_loss(row, names) for row in lost[lost["event"] == event].itertuples()]
         reached = len({step["to"] for step in steps if step["kind"] != "lost"})
-        found.append(_replay(f"Event {event}{where}: {reached} of {len(names)} brokers", steps))
+        title = f"Event {event}{_where('published', steps, names)}: {reached} of {len(names)} brokers"
+        found.append(_replay(title, steps))
     return found
 
 
 def _hop(row: Any, names: Sequence[str]) -> dict[str, Any]:
     served = f"delivered to {row.served}" if row.served else "nobody to deliver to"
-    return _step(
-        row.time, row.source, row.target, f"{names[row.target]}: {served}", "sent" if row.useful else "needless"
-    )
+    kind = "sent" if row.useful else "needless"
+    return _step(row.time, row.source, row.target, f"{names[row.target]}: {served}", kind)
 
 
 def _loss(row: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -64,27 +57,27 @@ def _loss(row: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _subscriptions(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
-    control = _first_rows(run, "control")
+    control, decisions = (run.read_first(table).to_pandas() for table in ("control", "decisions"))
     control = control[control["kind"].isin(["subscribe", "unsubscribe"]) & (control["subscription"] > NOBODY)]
-    decisions = _first_rows(run, "decisions")
     held = decisions[decisions["outcome"].isin(list(_HELD))]
     found = []
     for subscription in _choose(control.groupby("subscription").size(), []):
-        mine = _rows(control[control["subscription"] == subscription])
+        mine = control[control["subscription"] == subscription].itertuples()
         steps = [_step(row.time, row.source, row.target, f"{names[row.target]}: {row.kind}", "sent") for row in mine]
-        for row in _rows(held[held["subscription"] == subscription]):
+        for row in held[held["subscription"] == subscription].itertuples():
             by = f", {row.witness} covers it" if row.witness > NOBODY else ""
             words = f"{names[row.broker]}: {_HELD[str(row.outcome)]} towards {names[row.neighbour]}{by}"
             steps.append(_step(row.time, row.broker, row.neighbour, words, "held"))
-        home = next((step["to"] for step in steps if step["from"] is None), None)
-        where = f", made at {names[home]}" if home is not None else ""
         sent = sum(step["kind"] == "sent" and step["from"] is not None for step in steps)
-        found.append(_replay(f"Subscription {subscription}{where}: {sent} messages", steps))
+        title = f"Subscription {subscription}{_where('made', steps, names)}: {sent} messages"
+        found.append(_replay(title, steps))
     return found
 
 
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples())
+def _where(done: str, steps: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    """At which broker, if the step of its own client is among these."""
+    start = next((step["to"] for step in steps if step["from"] is None), None)
+    return "" if start is None else f", {done} at {names[start]}"
 
 
 def _step(time: float, source: int, target: int, words: str, kind: str) -> dict[str, Any]:
@@ -94,9 +87,8 @@ def _step(time: float, source: int, target: int, words: str, kind: str) -> dict[
 
 def _replay(title: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
     steps.sort(key=lambda step: step["time"])
-    shown = steps[:MOST_STEPS]
     cut = f" (its first {MOST_STEPS:,} of {len(steps):,} steps)" if len(steps) > MOST_STEPS else ""
-    return {"title": title + cut, "steps": shown}
+    return {"title": title + cut, "steps": steps[:MOST_STEPS]}
 
 
 def _choose(sizes: pd.Series[int], first: list[int]) -> list[int]:

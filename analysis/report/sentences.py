@@ -7,7 +7,6 @@ SAME; "more than chance explains" is said only where the paired interval leaves 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from analysis.report.numbers import duration_text, number_text, value_text
 from analysis.report.summary import Summary, family, is_covering, is_exact, may_miss, other_keys
@@ -18,15 +17,13 @@ SAME = 0.02  # relative differences up to this are not worth a sentence
 
 
 def brief(summary: Summary) -> list[str]:
-    """Sentences about tables, approximate search, traffic, latency and correctness, as far as they apply."""
-    parts: tuple[Callable[[Summary], str], ...] = (
-        about_tables,
-        about_search,
-        about_traffic,
-        about_settling,
-        about_latency,
-        about_truth,
-    )
+    """What routing costs, and whether the deliveries are right."""
+    return [*about_routing(summary), about_truth(summary)]
+
+
+def about_routing(summary: Summary) -> list[str]:
+    """Sentences about tables, approximate search, traffic, settling and latency, as far as they apply."""
+    parts = (about_tables, about_search, about_traffic, about_settling, about_latency)
     return [sentence for part in parts if (sentence := part(summary))]
 
 
@@ -56,11 +53,9 @@ def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str
 
 
 def about_tables(summary: Summary) -> str:
-    # Flooding keeps no tables at all: that is no achievement.
-    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
-    if not points:
+    if not summary.routed:
         return ""
-    least = min(points, key=lambda point: summary.mean(point, "entries"))
+    least = min(summary.routed, key=lambda point: summary.mean(point, "entries"))
     entries, title = _entries(summary, least), said(summary, least)
     simple = _simple_beside(summary, least)
     if simple is not None and simple != least:
@@ -72,7 +67,7 @@ def about_tables(summary: Summary) -> str:
         )
     saved = summary.mean(least, "reduction")
     than = f", {number_text(saved, 'share')} fewer than simple routing would need" if saved > 0 else ""
-    ends = extremes(summary, "entries", points)
+    ends = extremes(summary, "entries", summary.routed)
     if ends is None:
         return f"The brokers keep {entries} routing entries in all{than}."
     most = ends[1]
@@ -100,9 +95,7 @@ def _family(point: str) -> tuple[str, str]:
 def _sure(summary: Summary, one: str, other: str) -> str:
     """Whether the paired difference of their entries is more than chance; nothing where there is no interval."""
     frame = summary.differences
-    either = ((frame["point"] == one) & (frame["baseline"] == other)) | (
-        (frame["point"] == other) & (frame["baseline"] == one)
-    )
+    either = frame["point"].isin([one, other]) & frame["baseline"].isin([one, other])  # no point is its own baseline
     rows = frame[either & (frame["metric"] == "entries") & frame["differs"].notna()]
     if rows.empty:
         return ""
@@ -134,16 +127,15 @@ def about_traffic(summary: Summary) -> str:
 
 def about_settling(summary: Summary) -> str:
     """How long a subscription takes to be known, where searching for covers takes time."""
-    # Flooding tells nobody of a subscription: to be the fastest is no achievement.
-    points = [point for point in summary.order if summary.labels(point)["strategy"] != "flooding"]
-    ends = extremes(summary, "convergence_p95", points)
+    ends = extremes(summary, "convergence_p95", summary.routed)
     if ends is None or without_processing(summary):
         return ""
-    fast, slow = (duration_text(summary.mean(p, "convergence_p95")) for p in ends)
-    return (
-        f"95 % of the subscriptions are known wherever they must be within {fast} with {said(summary, ends[0])}, and "
-        f"within {slow} with {said(summary, ends[1])}."
-    )
+    return f"95 % of the subscriptions are known wherever they must be {_from_to(summary, 'convergence_p95', ends)}."
+
+
+def _from_to(summary: Summary, metric: str, ends: tuple[str, str]) -> str:
+    """Within 2 ms with flooding, and within 1 s with simple routing."""
+    return ", and ".join(f"within {duration_text(summary.mean(p, metric))} with {said(summary, p)}" for p in ends)
 
 
 def about_latency(summary: Summary) -> str:
@@ -154,11 +146,7 @@ def about_latency(summary: Summary) -> str:
     if ends is None:
         within = number_text(max(known.values()), "ms")
         return f"95 % of the deliveries arrive within {within} ms" + (", in every setting." if len(known) > 1 else ".")
-    fast, slow = (duration_text(summary.mean(p, "latency_p95")) for p in ends)
-    return (
-        f"95 % of the deliveries arrive within {fast} with {said(summary, ends[0])}, and within {slow} with "
-        f"{said(summary, ends[1])}."
-    )
+    return f"95 % of the deliveries arrive {_from_to(summary, 'latency_p95', ends)}."
 
 
 def without_processing(summary: Summary) -> bool:

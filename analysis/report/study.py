@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from numpy.typing import NDArray
 
 from analysis.report.numbers import value_text
 from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
-from analysis.spark.t_quantile import MOST_DEGREES, quantile
+from analysis.spark.statistics import quantile
 from coverlay import CoverlayError
 
 BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
@@ -88,15 +90,7 @@ class Price:
         return time + (new["check"] - old["check"]) * searches + probes
 
 
-@dataclass(frozen=True)
-class Prices:
-    """By profile; the runs were charged by one of them, or by another that is no longer asked for."""
-
-    charged: Price
-    by_profile: Mapping[str, Price]
-
-
-IN_TIME = Prices(Price(), {"in time": Price()})
+IN_TIME = {"in time": Price()}  # where nobody left what profiles charge
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ class Interval:
         if not len(known):
             return cls(math.nan, math.nan, math.nan)
         mean, n = float(known.mean()), len(known)
-        half = quantile(min(n - 1, MOST_DEGREES)) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+        half = quantile(n - 1) * float(known.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
         return cls(mean, mean - half, mean + half)
 
 
@@ -164,44 +158,44 @@ class Case:
     @property
     def title(self) -> str:
         """What was held fixed, as one would say it: narrow uniform, d = 1, n = 2,000."""
-        return _title(self.fixed)
+        return self._said()
 
     @property
     def workload(self) -> str:
         """The same without the number of subscriptions."""
-        return _title({key: value for key, value in self.fixed.items() if key != SIZE})
+        return self._said(SIZE)
 
     @property
     def kind(self) -> str:
         """The same without the number of attributes too."""
-        return _title({key: value for key, value in self.fixed.items() if key not in {SIZE, ATTRIBUTES}})
+        return self._said(SIZE, ATTRIBUTES)
+
+    @property
+    def size(self) -> int:
+        """The number of subscriptions; 0 where it was not swept."""
+        return int(self.fixed.get(SIZE, 0))
+
+    def _said(self, *without: str) -> str:
+        fixed = sorted((key, value) for key, value in self.fixed.items() if key not in without)
+        words = " ".join(value for _, value in reversed(fixed) if isinstance(value, str))
+        numbers = []
+        for key, value in fixed:
+            if not isinstance(value, str):
+                name = {ATTRIBUTES: "d", SIZE: "n"}.get(key, key.removeprefix("workload."))
+                numbers.append(f"{name} = {f'{value:,}' if isinstance(value, int) else value_text(value)}")
+        return ", ".join(filter(None, [words, *numbers])) or "all"
 
     @property
     def order(self) -> tuple[Any, ...]:
         """By what it is called, then by its numbers, those of attributes and subscriptions last."""
         words = [value for _, value in sorted(self.fixed.items()) if isinstance(value, str)]
         others = sorted(k for k, v in self.fixed.items() if not isinstance(v, str) and k not in {ATTRIBUTES, SIZE})
-        return (
-            words,
-            [(key, *self._sorted_by(key)) for key in others],
-            self._sorted_by(ATTRIBUTES),
-            self._sorted_by(SIZE),
-        )
+        numbers = [(key, *self._sorted_by(key)) for key in others]
+        return words, numbers, self._sorted_by(ATTRIBUTES), self._sorted_by(SIZE)
 
     def _sorted_by(self, key: str) -> tuple[float, str]:
         value = self.fixed.get(key)
         return (value if isinstance(value, int | float) else 0.0, value_text(value))
-
-
-def _title(fixed: Mapping[str, Any]) -> str:
-    words = [value for _, value in sorted(fixed.items(), reverse=True) if isinstance(value, str)]
-    called = {ATTRIBUTES: "d", SIZE: "n"}
-    numbers = [
-        f"{called.get(key, key.removeprefix('workload.'))} = {_number(value)}"
-        for key, value in sorted(fixed.items())
-        if not isinstance(value, str)
-    ]
-    return ", ".join([*([" ".join(words)] if words else []), *numbers]) or "all"
 
 
 def study(
@@ -215,18 +209,15 @@ def study(
     for point in summary.order:
         if summary.labels(point)["strategy"] == "covering":
             groups.setdefault(family(json.loads(point)), []).append(point)
-    chosen = {}
-    for name, points in groups.items():
-        rough = [point for point in points if not is_exact(summary.labels(point))]
-        if len(rough) >= LEAST and len(rough) < len(points):
-            chosen[name] = points
+    rough = {point for points in groups.values() for point in points if not is_exact(summary.labels(point))}
+    chosen = {name: points for name, points in groups.items() if LEAST <= len(rough & {*points}) < len(points)}
     if not chosen:
         return []
     thresholds = thresholds or Thresholds()
     theory, prices = read_bounds(summary.out)
-    if profiles is not None:
-        prices = Prices(prices.charged, profiles)
-    by_seed = _by_seed(summary, [point for points in chosen.values() for point in points], prices)
+    charged = next(iter(prices.values()))
+    points = [point for points in chosen.values() for point in points]
+    by_seed = _by_seed(summary, points, charged, prices if profiles is None else profiles)
     cases = [
         _case(summary, name, {point: by_seed[point] for point in points}, theory.get(name, {}), thresholds)
         for name, points in chosen.items()
@@ -234,13 +225,13 @@ def study(
     return sorted(cases, key=lambda case: case.order)
 
 
-def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Prices]:
+def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Price]]:
     """What the sweep left in its folder: the bounds by family; what profiles charge, that of the runs first."""
     try:
         found = json.loads((out / BOUNDS_FILE).read_text(encoding="utf-8"))
         prices = {name: Price(**price) for name, price in found["profiles"].items()}
         theory = {entry["family"]: entry for entry in found["families"]}
-        return theory, Prices(next(iter(prices.values())), prices) if prices else IN_TIME
+        return theory, prices or IN_TIME
     except (OSError, ValueError, KeyError, TypeError):
         return {}, IN_TIME
 
@@ -255,7 +246,7 @@ def _case(
     exact = [point for point in numbers if is_exact(summary.labels(point))]
     timed = all(_in_time(mine) for mine in numbers.values())
     profiles = [key for key in numbers[exact[0]] if key not in _COUNTS and (key != IN_PROBES) == timed]
-    cheapest = {profile: min(exact, key=lambda point: _mean(numbers[point][profile])) for profile in profiles}
+    cheapest = {p: min(exact, key=lambda point: Interval.of(numbers[point][p]).mean) for p in profiles}
     base = numbers[exact[0]]
     saved, entries = _positive(base["none"] - base["messages"]), _positive(base["reduction"])
     rows = []
@@ -276,7 +267,7 @@ def _case(
             )
         )
     shares = (base["none"] - base["messages"]) / base["none"]
-    away = _mean(np.where(np.isnan(shares), base["reduction"], shares))
+    away = Interval.of(np.where(np.isnan(shares), base["reduction"], shares)).mean
     by_point = {row.point: row for row in rows}
     verdicts = tuple(_verdict(p, by_point[cheapest[p]], rows, away, thresholds) for p in profiles)
     seeds = min(int((~np.isnan(mine["messages"])).sum()) for mine in numbers.values())
@@ -288,32 +279,17 @@ def _positive(values: Floats) -> Floats:
     return np.where(values > 0, values, np.nan)
 
 
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
-
-
 # Metrics whose means are shown beside what is kept and what it costs.
 SHOWN = (
-    "recall",
-    "recall_first_hop",
-    "capped",
-    "check_time",
-    "probes_per_check",
-    "pages_per_check",
-    "round_trips_per_check",
-    "volume",
-    "entries",
-    "control_messages",
-    "convergence_p95",
-    "latency_p95",
-)
-
-
+    "recall", "recall_first_hop", "capped", "check_time", "probes_per_check", "entries", "control_messages",
+    "convergence_p95", "latency_p95",
+)  # fmt: skip
 _COUNTS = ("messages", "reduction", "none", "time")  # by seed, beside a cost per profile
 
 
-def _by_seed(summary: Summary, points: Sequence[str], prices: Prices) -> dict[str, dict[str, Floats]]:
+def _by_seed(
+    summary: Summary, points: Sequence[str], charged: Price, prices: Mapping[str, Price]
+) -> dict[str, dict[str, Floats]]:
     """By point, a number per seed: messages, those of simple routing, the share of entries saved, costs by profile."""
     runs = summary.runs[summary.runs["point"].isin(set(points))]
     checks = runs["checks"] / runs["subscribe_requests"].where(lambda came: came > 0)
@@ -327,8 +303,8 @@ def _by_seed(summary: Summary, points: Sequence[str], prices: Prices) -> dict[st
     timed = runs[runs["check_time"].notna()]
     shares = (timed["method"] == "kdtree") & (timed["epsilon"] > 0)
     methods = timed["method"].astype(str).where(~shares, KDTREE_EPSILON)
-    for name, price in prices.by_profile.items():
-        times = [price.instead_of(prices.charged, str(method), some) for method, some in timed.groupby(methods)]
+    for name, price in prices.items():
+        times = [price.instead_of(charged, str(method), some) for method, some in timed.groupby(methods)]
         columns[name] = pd.concat(times) * checks if times else checks * math.nan
     places = pd.MultiIndex.from_arrays([runs["point"], runs["seed"]])
     found: dict[str, dict[str, Floats]] = {point: {} for point in points}
@@ -369,23 +345,18 @@ def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresho
     return Verdict(profile, EXACT, exact, closest, keeper)
 
 
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else value_text(value)
+KEEPS, CHEAPER = (0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)
 
 
-def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, dict[str, int]]]:
+def sensitivity(cases: Sequence[Case]) -> list[tuple[Thresholds, Counter[str]]]:
     """In how many workloads approximation pays under each profile, for thresholds around the chosen ones."""
     found = []
-    for keeps in KEEPS:
-        for cheaper in CHEAPER:
-            thresholds = Thresholds(keeps, cheaper)
-            counts: dict[str, int] = {}
-            for case in cases:
-                for profile in case.profiles:
-                    worthy = any(pays(row, profile, thresholds) for row in case.rows if not row.exact)
-                    counts[profile] = counts.get(profile, 0) + (worthy and case.away >= HARDLY)
-            found.append((thresholds, counts))
+    for thresholds in starmap(Thresholds, product(KEEPS, CHEAPER)):
+        worthy = (
+            profile
+            for case in cases
+            for profile in case.profiles
+            if case.away >= HARDLY and any(pays(row, profile, thresholds) for row in case.rows if not row.exact)
+        )
+        found.append((thresholds, Counter(worthy)))
     return found
-
-
-KEEPS, CHEAPER = (0.8, 0.9, 0.95, 0.99), (0.25, 0.5, 0.9)

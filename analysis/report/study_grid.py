@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.report.numbers import number_text
-from analysis.report.study import MAYBE, NOTHING, PAYS, SIZE, Case, Verdict
+from analysis.report.study import MAYBE, NOTHING, PAYS, Case
 from analysis.report.study_words import called, cost_text, share_text, with_half
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
@@ -36,14 +36,14 @@ class Grid:
 
 
 def grid(cases: Sequence[Case]) -> Grid:
-    sizes = sorted({size_of(case) for case in cases})
+    sizes = sorted({case.size for case in cases})
     profiles = cases[0].profiles if cases else ()
     numbered: dict[str, dict[int, tuple[int, Case]]] = {}
     for number, case in enumerate(cases):
-        numbered.setdefault(case.workload, {})[size_of(case)] = number, case
+        numbered.setdefault(case.workload, {})[case.size] = number, case
     rows = []
     for workload, by_size in numbered.items():
-        away = [share_text(case.away) for size in sizes if size in by_size for _, case in [by_size[size]]]
+        away = [share_text(by_size[size][1].away) for size in sizes if size in by_size]
         cells = [
             _cell(*by_size[size], place) if size in by_size else Cell(NOT_RUN, "nothing", "not run", None)
             for place in range(len(profiles))
@@ -53,10 +53,6 @@ def grid(cases: Sequence[Case]) -> Grid:
     return Grid(tuple(called(profile) for profile in profiles), tuple(sizes), tuple(rows))
 
 
-def size_of(case: Case) -> int:
-    return int(case.fixed.get(SIZE, 0))
-
-
 def _cell(number: int, case: Case, place: int) -> Cell:
     verdict = case.verdicts[place]
     if verdict.what == NOTHING:
@@ -64,17 +60,13 @@ def _cell(number: int, case: Case, place: int) -> Cell:
     # What pays keeps enough surely, what is cheapest only by its mean.
     row = verdict.best if verdict.what == PAYS else verdict.keeper
     if row is None:
-        return Cell(NONE_KEEPS, "none", _closest(verdict), number)
+        closest = "" if verdict.best is None else f"; {verdict.best.name} keeps {with_half(verdict.best.kept)}"
+        return Cell(NONE_KEEPS, "none", f"none keeps enough{closest}", number)
     ratio = row.ratio[verdict.profile].mean
     tone = {PAYS: "pays", MAYBE: "maybe"}.get(verdict.what, "below" if ratio <= NEARLY else "above")
     exact = f"{verdict.exact.method}'s {cost_text(case, verdict.exact, verdict.profile)}"
     words = f"{verdict.what}: {row.name} keeps {with_half(row.kept)} of the saving for {share_text(ratio)} of {exact}"
     return Cell(f"{ratio:.2g}" if ratio < 10 else number_text(ratio, ""), tone, words, number)
-
-
-def _closest(verdict: Verdict) -> str:
-    best = verdict.best
-    return "none keeps enough" if best is None else f"none keeps enough; {best.name} keeps {with_half(best.kept)}"
 
 
 def in_text(cases: Sequence[Case]) -> list[tuple[list[str], list[list[str]]]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis.report.facts import made
 from analysis.report.study import Case
-from analysis.report.study_grid import FEW_COVERS, LEGEND, grid, size_of
+from analysis.report.study_grid import FEW_COVERS, LEGEND, grid
 from analysis.report.study_words import by_size, kinds, overall, sensitivity_sentence
 from analysis.report.summary import Summary
 from broker.trace.disk import replaced_file, writing
@@ -69,7 +69,7 @@ def _together(texts: Sequence[str]) -> str:
 def _complete(cases: Sequence[Case]) -> str:
     sizes: dict[int, list[int]] = {}
     for case in cases:
-        sizes.setdefault(size_of(case), []).append(case.seeds)
+        sizes.setdefault(case.size, []).append(case.seeds)
     words = []
     for size, seeds in sorted(sizes.items()):
         least, most = min(seeds), max(seeds)

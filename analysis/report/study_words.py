@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,10 @@ from analysis.report.study import (
     ATTRIBUTES,
     CURVE_METHODS,
     EXACT,
+    IN_PROBES,
     MAYBE,
     NOTHING,
     PAYS,
-    SIZE,
     Case,
     Interval,
     Row,
@@ -24,7 +25,8 @@ from analysis.report.study import (
 
 MANY = 12  # workloads; for more, a grid says more than a sentence each
 MOST_NAMES = 3  # of searches in a sentence
-CALLED = {"disk": "on disk", "remote": "on another machine"}  # an index under these profiles; others are in memory
+# Where an index is under these profiles; under others it is in memory.
+CALLED = {"disk": "on disk", "remote": "on another machine", IN_PROBES: "in probes"}
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
     "kept of the saving is what counts."
@@ -32,7 +34,7 @@ WHY_RECALL = (
 
 
 def called(profile: str) -> str:
-    return CALLED.get(profile, "in probes" if profile == "in probes" else "in memory")
+    return CALLED.get(profile, "in memory")
 
 
 def sentence(case: Case) -> str:
@@ -45,17 +47,19 @@ def sentence(case: Case) -> str:
 
 def _of_profile(case: Case, verdict: Verdict) -> str:
     exact, best, profile = verdict.exact, verdict.best, verdict.profile
+    place = called(profile).capitalize()
     takes = f"{exact.method} takes {cost_text(case, exact, profile)} per subscription"
     if best is None:
-        return f"{_capital(called(profile))}: {takes}."
+        return f"{place}: {takes}."
     numbers = (
         f"{best.name} keeps {with_half(best.kept)} of the saving for {share_text(best.ratio[profile].mean)} of that "
         f"({cost_text(case, best, profile)})"
     )
     if verdict.what in {PAYS, MAYBE}:
-        unsure = "" if verdict.what == PAYS else f", which {_seeds(case)} not make sure"
-        return f"{_capital(called(profile))} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
-    return f"{_capital(called(profile))}, use exact covering: {takes}; what comes closest, {numbers}."
+        seeds = "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
+        unsure = "" if verdict.what == PAYS else f", which {seeds} not make sure"
+        return f"{place} approximation {verdict.what}: exact search by {takes}, {numbers}{unsure}."
+    return f"{place}, use exact covering: {takes}; what comes closest, {numbers}."
 
 
 def _greedy(case: Case) -> list[str]:
@@ -70,10 +74,6 @@ def _greedy(case: Case) -> list[str]:
         f"The slides’ greedy search keeps {share_text(best.kept.mean)} at best ({best.name}), for "
         f"{number_text(best.ratio[profile].mean, '')} times the cost of exact search."
     ]
-
-
-def _seeds(case: Case) -> str:
-    return "one seed does" if case.seeds == 1 else f"{case.seeds} seeds do"
 
 
 def overall(cases: Sequence[Case]) -> str:
@@ -95,9 +95,7 @@ def overall(cases: Sequence[Case]) -> str:
 
 def _overall(cases: Sequence[Case], number: int) -> str:
     profile = cases[0].profiles[number]
-    place = {"in memory": "With the index in memory", "in probes": "Counted in probes"}.get(
-        called(profile), f"With the index {called(profile)}"
-    )
+    place = "Counted in probes" if profile == IN_PROBES else f"With the index {called(profile)}"
     verdicts = [case.verdicts[number] for case in cases]
     paying = [verdict for verdict in verdicts if verdict.what == PAYS]
     may = sum(verdict.what == MAYBE for verdict in verdicts)
@@ -105,7 +103,7 @@ def _overall(cases: Sequence[Case], number: int) -> str:
     if paying:
         best = [verdict.best for verdict in paying if verdict.best is not None]
         ratios = [row.ratio[profile].mean for row in best]
-        names = sorted({row.name for row in best}, key=lambda name: -sum(row.name == name for row in best))
+        names = [name for name, _ in Counter(row.name for row in best).most_common()]
         others = f" and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
         return (
             f"{place} it pays in {len(paying)} of {len(cases)}, at {_range(ratios)} of exact search's cost, by "
@@ -121,7 +119,7 @@ def by_size(cases: Sequence[Case]) -> list[str]:
     """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and which."""
     sizes: dict[int, list[Case]] = {}
     for case in cases:
-        sizes.setdefault(case.fixed.get(SIZE, 0), []).append(case)
+        sizes.setdefault(case.size, []).append(case)
     if len(sizes) < 2:
         return []
     found = []
@@ -173,54 +171,36 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
     )
 
 
-def columns(case: Case) -> list[tuple[str, str]]:
-    """Titles and notes of the table of a case."""
-    costs = [
-        (f"{called(profile)}, {case.unit}/subscription", "All searches for its covers, at all brokers that it reaches.")
-        for profile in case.profiles
-    ]
-    ratios = [(f"× exact {called(p)}", "Cost as a multiple of the cheapest exact search, 95 %.") for p in case.profiles]
-    return [
-        ("search", "Exact, or the parameter that says what may be missed."),
-        ("saving kept", "Of the messages (or entries) that exact covering saves against simple routing, 95 %."),
-        *(pair for both in zip(costs, ratios, strict=True) for pair in both),
-        ("µs/check", "What a check takes by the profile of the runs."),
-        ("probes/check", "Key ranges looked up (curve methods), words or boxes compared (others)."),
-        (
-            "bound",
-            "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods.",
-        ),
-        ("recall", "Covers found, of those that exact covering finds, per check. " + WHY_RECALL),
-        ("first hop", "The same at the subscriber's own broker."),
-        ("capped", "Part of the checks that a probe cap or a budget ended."),
-        ("table entries", "Of all brokers together, at the end."),
-        ("messages", "Control messages over links."),
-        ("settled p95 ms", "Time within which 95 % of the subscriptions are known wherever they must be."),
-        ("event p95 ms", "Time within which 95 % of the deliveries arrive."),
-    ]
-
-
-def row_texts(case: Case, row: Row) -> list[str]:
-    """A row as text, in the order of `columns`."""
-    value = row.values
+def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
+    """One search in the table of a case: the titles of the columns, their notes, and what it has there."""
     costs = []
     for profile in case.profiles:
-        costs += [number_text(row.cost[profile].mean, ""), _times(row.ratio[profile])]
+        place, note = called(profile), "All searches for its covers, at all brokers that it reaches."
+        costs.append((f"{place}, {case.unit}/subscription", note, number_text(row.cost[profile].mean, "")))
+        note = "Cost as a multiple of the cheapest exact search, 95 %."
+        costs.append((f"× exact {place}", note, _times(row.ratio[profile])))
+    saving = "Of the messages (or entries) that exact covering saves against simple routing, 95 %."
+    probes = "Key ranges looked up (curve methods), words or boxes compared (others)."
+    upper = "The slides' upper bound on approximate search, constant 1, mean over regions; none for other methods."
+    recall = f"Covers found, of those that exact covering finds, per check. {WHY_RECALL}"
+    settled = "Time within which 95 % of the subscriptions are known wherever they must be."
+    count = {name: number_text(value, "") for name, value in row.values.items()}
+    share = {name: number_text(value, "share") for name, value in row.values.items()}
     late = "cannot keep up" if row.saturated else ""
     return [
-        row.name,
-        with_half(row.kept),
+        ("search", "Exact, or the parameter that says what may be missed.", row.name),
+        ("saving kept", saving, with_half(row.kept)),
         *costs,
-        number_text(value["check_time"], ""),
-        number_text(value["probes_per_check"], ""),
-        number_text(bound(case, row), ""),
-        number_text(value["recall"], "share"),
-        number_text(value["recall_first_hop"], "share"),
-        number_text(value["capped"], "share"),
-        number_text(value["entries"], ""),
-        number_text(value["control_messages"], ""),
-        late or number_text(value["convergence_p95"], ""),
-        late or number_text(value["latency_p95"], ""),
+        ("µs/check", "What a check takes by the profile of the runs.", count["check_time"]),
+        ("probes/check", probes, count["probes_per_check"]),
+        ("bound", upper, number_text(bound(case, row), "")),
+        ("recall", recall, share["recall"]),
+        ("first hop", "The same at the subscriber's own broker.", share["recall_first_hop"]),
+        ("capped", "Part of the checks that a probe cap or a budget ended.", share["capped"]),
+        ("table entries", "Of all brokers together, at the end.", count["entries"]),
+        ("messages", "Control messages over links.", count["control_messages"]),
+        ("settled p95 ms", settled, late or count["convergence_p95"]),
+        ("event p95 ms", "Time within which 95 % of the deliveries arrive.", late or count["latency_p95"]),
     ]
 
 
@@ -239,33 +219,23 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
         if row.kept.mean > best:
             best = row.kept.mean
             front.add(row.point)
-    return [
-        {
-            "series": "exact" if row.exact else _kind(row),
-            "name": row.name,
-            "label": _label(row),
-            "x": _digits(row.cost[profile].mean),
-            "y": _digits(row.kept.mean),
-            "low": _digits(_ends(row.kept)[0]),
-            "high": _digits(_ends(row.kept)[1]),
-            "xlow": _digits(max(_ends(row.cost[profile])[0], row.cost[profile].mean / 10)),
-            "xhigh": _digits(_ends(row.cost[profile])[1]),
-            "front": row.point in front,
-            "text": f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving",
-        }
-        for row in known
-    ]
+    found = []
+    for row in known:
+        y, x = row.kept.mean, row.cost[profile].mean
+        (low, high), (xlow, xhigh) = _ends(row.kept), _ends(row.cost[profile])
+        place = {"x": x, "y": y, "low": low, "high": high, "xlow": max(xlow, x / 10), "xhigh": xhigh}
+        text = f"{cost_text(case, row, profile)} per subscription, {with_half(row.kept)} of the saving"
+        words = {"series": "exact" if row.exact else _kind(row), "name": row.name, "label": _label(row)}
+        # Four digits are more than a picture shows, and a study has thousands of dots.
+        rounded = {name: float(f"{number:.4g}") for name, number in place.items()}
+        found.append({**words, **rounded, "front": row.point in front, "text": text})
+    return found
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
     """Of the line through a dot, which one seed has not."""
     known = interval.low == interval.low
     return (interval.low, interval.high) if known else (interval.mean, interval.mean)
-
-
-def _digits(number: float) -> float:
-    """Four are more than a picture shows, and a study has thousands of dots."""
-    return float(f"{number:.4g}")
 
 
 def _label(row: Row) -> str:
@@ -280,28 +250,24 @@ def _kind(row: Row) -> str:
 
 def bound_rows(case: Case) -> list[dict[str, Any]]:
     """Measured probes of the curve methods and the bounds per ε, for the picture: series, x, y, text, kind."""
-    found: list[dict[str, Any]] = []
-
-    def add(series: str, epsilon: float, count: float, kind: str) -> None:
-        if count == count and count > 0:
-            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
-            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
-
-    theory = case.bounds
+    theory, cubes = case.bounds, "cubes of the greedy, closed form"
     if not theory:
         return []
-    add("lower bound on exact search", 0, theory["exact_lower"], "theory")
-    add("runs of an exact search, closed form", 0, theory["exact_runs"], "theory")
-    add("cubes of the greedy, closed form", 0, theory["exact_cubes"], "theory")
-    for epsilon, count in theory["greedy"].items():
-        add("cubes of the greedy, closed form", float(epsilon), count, "theory")
-    for epsilon, count in theory["upper"].items():
-        add("upper bound on approximate search", float(epsilon), count, "theory")
-    for row in case.rows:
-        if row.method in CURVE_METHODS:
-            add(f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured")
-    order = sorted({row["x"] for row in found}, key=lambda x: float(x.partition(" ")[0]))
-    return sorted(found, key=lambda row: order.index(row["x"]))
+    curves = [row for row in case.rows if row.method in CURVE_METHODS]
+    counts = [
+        ("lower bound on exact search", 0.0, theory["exact_lower"], "theory"),
+        ("runs of an exact search, closed form", 0.0, theory["exact_runs"], "theory"),
+        (cubes, 0.0, theory["exact_cubes"], "theory"),
+        *((cubes, float(epsilon), count, "theory") for epsilon, count in theory["greedy"].items()),
+        *(("upper bound on approximate search", float(e), count, "theory") for e, count in theory["upper"].items()),
+        *((f"{row.method}, measured", row.epsilon, row.values["probes_per_check"], "measured") for row in curves),
+    ]
+    found = []
+    for series, epsilon, count, kind in sorted(counts, key=lambda count: count[1]):
+        if count > 0:
+            x = "0 (exact)" if epsilon == 0 else f"{epsilon:g}"
+            found.append({"series": series, "x": x, "y": count, "text": number_text(count, ""), "kind": kind})
+    return found
 
 
 def shape(case: Case) -> str:
@@ -340,7 +306,3 @@ def _times(interval: Interval) -> str:
 def _range(ratios: Sequence[float]) -> str:
     low, high = share_text(min(ratios)), share_text(max(ratios))
     return low if low == high else f"{low} to {high}"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -57,6 +57,16 @@ class Summary:
         return sorted(self._labels, key=lambda point: _sort_key(json.loads(point), self._labels[point]))
 
     @cached_property
+    def routed(self) -> list[str]:
+        """The points but those of flooding: it keeps no tables and spreads nothing, so the least is no achievement."""
+        return [point for point in self.order if self.labels(point)["strategy"] != "flooding"]
+
+    @cached_property
+    def point_of(self) -> dict[str, str]:
+        """The point of each run."""
+        return dict(zip(self.runs["run"], self.runs["point"], strict=True))
+
+    @cached_property
     def _labels(self) -> dict[str, dict[str, Any]]:
         first = self.runs.drop_duplicates("point")
         return {row["point"]: {name: row[name] for name in LABELS} for row in first.to_dict("records")}
@@ -93,15 +103,13 @@ class Summary:
         Lacking a key that others of the same strategy have is a value too: the rows would look alike without it.
         """
         points = [(self.labels(point)["strategy"], json.loads(point)) for point in self.order]
-        keys = dict.fromkeys(key for _, values in points for key in values)
-        return [key for key in keys if self._varies(key, points)]
-
-    @staticmethod
-    def _varies(key: str, points: list[tuple[str, dict[str, Any]]]) -> bool:
-        given = {json.dumps(values[key]) for _, values in points if key in values}
-        having = {strategy for strategy, values in points if key in values}
-        lacking = {strategy for strategy, values in points if key not in values}
-        return len(given) > 1 or bool(having & lacking)
+        found = []
+        for key in dict.fromkeys(key for _, values in points for key in values):
+            given = {json.dumps(values[key]) for _, values in points if key in values}
+            having, lacking = ({s for s, values in points if (key in values) == has} for has in (True, False))
+            if len(given) > 1 or having & lacking:
+                found.append(key)
+        return found
 
     @cached_property
     def epsilon_methods(self) -> set[str]:

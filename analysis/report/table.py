@@ -11,29 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.report.numbers import UNKNOWN, known, number_text, value_text
-from analysis.report.summary import ROUTING_KEYS, Summary, is_covering
+from analysis.report.summary import ROUTING_KEYS, Summary, is_covering, is_exact
 from analysis.spark.metrics import CATALOGUE
 from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 TABLE_METRICS = (
-    "entries",
-    "reduction",
-    "control_messages",
-    "recall",
-    "check_time",
-    "probes_per_check",
-    "convergence_p95",
-    "event_messages",
-    "latency_p95",
-    "latency_p99",
-    "missed",
-    "duplicates",
-)
+    "entries", "reduction", "control_messages", "recall", "check_time", "probes_per_check", "convergence_p95",
+    "event_messages", "latency_p95", "latency_p99", "missed", "duplicates",
+)  # fmt: skip
 QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
 # Said of the same thing, so they are next to each other, whichever column an answer puts first.
 BESIDE = {"pruned": "entries", "reduction": "entries", "latency_p95": "latency_p99"}
-ALARM_METRICS = tuple(name for name in MUST_BE_ZERO if name not in TABLE_METRICS)  # shown where there are any
-LOSS_METRICS = (*LOSSES, "repair_mean")
+# Shown where there was any of it.
+RARE_METRICS = ("pruned", *(name for name in MUST_BE_ZERO if name not in TABLE_METRICS), *LOSSES, "repair_mean")
 _SHORT_TITLES = {
     "missed_transient": "converging",
     "missed_dropped": "dropped",
@@ -82,13 +72,10 @@ class Table:
 
 def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
     """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
-
-    alarms = [name for name in ALARM_METRICS if summary.happened(name)]
-    losses = [name for name in LOSS_METRICS if summary.happened(name)]
+    rare = [name for name in RARE_METRICS if summary.happened(name)]
     ratios = summary.means("delivery_ratio").values()
     some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios)
-    pruned = ["pruned"] if summary.happened("pruned") else []
-    wanted = (*first, *TABLE_METRICS, *pruned, *alarms, *losses, *(("delivery_ratio",) if some_lost else ()))
+    wanted = (*first, *TABLE_METRICS, *rare, *(("delivery_ratio",) if some_lost else ()))
     order = [name for name in dict.fromkeys(wanted) if summary.means(name)]
     for name, other in BESIDE.items():
         if name in order and other in order and name not in first:
@@ -108,16 +95,14 @@ def table(
     if metrics is None:
         metrics = table_metrics(summary)
     keys = summary.other_swept
-    labels = ["strategy"]
-    if any(is_covering(summary.labels(point)) for point in summary.order):
-        labels.append("epsilon")
-    columns = [Column({"epsilon": "ε"}.get(name, name), name == "epsilon") for name in labels]
+    searches = any(is_covering(summary.labels(point)) for point in summary.order)
+    columns = [Column("strategy", False), *([Column("ε", True)] if searches else [])]
     columns += [Column(_short(key), _is_numeric(summary, key)) for key in keys]
     columns += [Column(_SHORT_TITLES.get(m, CATALOGUE[m].title), True, m) for m in metrics]
     rows = []
     for point in points:
         have, values = summary.labels(point), json.loads(point)
-        cells = [label_text(have, name) for name in labels]
+        cells = [value_text(have["strategy"]), *([epsilon_text(have)] if searches else [])]
         cells += [value_text(values.get(key)) for key in keys]
         cells += [
             NONE if _no_tables(have, m) else metric_text(summary.value(point, m), m, m in intervals) for m in metrics
@@ -135,13 +120,10 @@ def _no_tables(labels: Mapping[str, Any], metric: str) -> bool:
     return labels["strategy"] == "flooding" and metric in {"entries", "reduction", "pruned", "convergence_p95"}
 
 
-def label_text(labels: Mapping[str, Any], name: str) -> str:
-    value = labels[name]
-    if name in {"epsilon", "method"} and not is_covering(labels):
+def epsilon_text(labels: Mapping[str, Any]) -> str:
+    if not is_covering(labels):
         return UNKNOWN
-    if name == "epsilon" and value == 0:
-        return "0 (exact)"
-    return value_text(value)
+    return "0 (exact)" if is_exact(labels) else value_text(labels["epsilon"])
 
 
 def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:

@@ -28,14 +28,9 @@ class Loss:
 
     def rows(self, series: str) -> list[dict[str, Any]]:
         """For the picture: the share lost in each bin that has events."""
+        words = {"series": series, "setting": series}
         return [
-            {
-                "x": start,
-                "y": lost / required,
-                "series": series,
-                "setting": series,
-                "text": f"{lost:,} of {required:,} lost",
-            }
+            {"x": start, "y": lost / required, **words, "text": f"{lost:,} of {required:,} lost"}
             for start, required, lost in self.times
             if required
         ]
@@ -76,17 +71,12 @@ class Told:
 def read_told(out: Path) -> Told:
     try:
         found = json.loads((out / FILE).read_text(encoding="utf-8"))
-        losses = tuple(
-            Loss(
-                loss["run"],
-                tuple((start, required, lost) for start, required, lost in loss["times"]),
-                tuple((name, lost) for name, lost in loss["brokers"]),
-                tuple(loss["marks"]),
-            )
-            for loss in found["losses"]
-        )
+        losses = []
+        for loss in found["losses"]:
+            times, brokers = (tuple(map(tuple, loss[name])) for name in ("times", "brokers"))
+            losses.append(Loss(loss["run"], times, brokers, tuple(loss["marks"])))
         held = Held(found["held"]["limit"], tuple(found["held"]["sentences"])) if "held" in found else None
-        return Told(tuple(found["notes"]), tuple(found["stories"]), losses, held)
+        return Told(tuple(found["notes"]), tuple(found["stories"]), tuple(losses), held)
     except FileNotFoundError:
         return Told()
     except (OSError, ValueError, KeyError, TypeError):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ import pandas as pd
 from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
+from analysis.spark.metrics.counts import parameter
 from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
 from analysis.spark.session import context, lost
 from analysis.spark.traces import Run, Sweep, canonical, find_runs
@@ -151,9 +152,10 @@ def _frame(found: list[Found], name: str) -> pd.DataFrame:
 
 def labels(run: Run) -> dict[str, Any]:
     """What a run is called in tables: how it routes, and on what."""
-    routing, covering = _section(run, "routing"), _section(run, "covering")
-    overlay = _section(run, "overlay")
-    epsilon = None if may_miss_otherwise(covering) else covering.get("epsilon")
+    routing, covering, overlay = (run.parameters.get(name, {}) for name in ("routing", "covering", "overlay"))
+    # A search that may end early for another reason than an ε is not exact, though its ε is 0.
+    ends_early = covering.get("method") == "budget" or not {"node_budget", "accept_missing"}.isdisjoint(covering)
+    epsilon = None if ends_early else covering.get("epsilon")
     return {
         "strategy": str(routing.get("strategy", "")),
         "mode": str(routing.get("mode", "")),
@@ -161,16 +163,6 @@ def labels(run: Run) -> dict[str, Any]:
         "epsilon": float(epsilon) if isinstance(epsilon, int | float) else float("nan"),
         "overlay": str(overlay.get("file") or overlay.get("kind") or ""),
     }
-
-
-def may_miss_otherwise(covering: Mapping[str, Any]) -> bool:
-    """Does a search end early for another reason than an ε? Then an ε of 0 does not make it exact."""
-    return covering.get("method") == "budget" or not {"node_budget", "accept_missing"}.isdisjoint(covering)
-
-
-def _section(run: Run, name: str) -> dict[str, Any]:
-    value = run.parameters.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _run_frame(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
@@ -200,20 +192,13 @@ def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
 def _baselines(sweep: Sweep) -> dict[str, str]:
     """The point that each point is compared with: exact covering in its family, else simple routing, else
     the first; a point in a family of its own is compared with nothing but itself."""
-    families: dict[str, dict[str, Run]] = {}
+    best: dict[str, tuple[bool, bool, str]] = {}  # of each family the least
     for run in sweep.runs:
-        families.setdefault(family(run.point), {}).setdefault(canonical(run.point), run)
-
-    def preference(item: tuple[str, Run]) -> tuple[bool, bool, str]:
-        have = labels(item[1])
+        name, have = family(run.point), labels(run)
         exact = have["strategy"] == "covering" and have["epsilon"] == 0
-        return (not exact, have["strategy"] != "simple", item[0])
-
-    found: dict[str, str] = {}
-    for members in families.values():
-        baseline = min(members.items(), key=preference)[0]
-        found.update(dict.fromkeys(members, baseline))
-    return found
+        mine = not exact, have["strategy"] != "simple", canonical(run.point)
+        best[name] = min(best.get(name, mine), mine)
+    return {canonical(run.point): best[family(run.point)][2] for run in sweep.runs}
 
 
 def representatives(runs: tuple[Run, ...]) -> list[Run]:
@@ -260,7 +245,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
             f"exact covering was not asked in {unasked} of {len(runs)} runs (covering.recall = false): what their "
             "searches missed is unknown"
         )
-    if any(_section(run, "arrivals").get("kind") == "preloaded" for run in sweep.runs):
+    if any(parameter(run, "arrivals", "kind") == "preloaded" for run in sweep.runs):
         found.append(
             "preloaded subscriptions count in tables and control messages; searches, their times and the load of "
             "brokers and links are of what came after time 0"

@@ -3,7 +3,7 @@
 A part is a file, or some row groups of a large one. It is read column by column as counts ask for them, row group by
 row group, and every page's checksum is verified. Nothing here uses Spark; aggregate.py makes a Spark job of it.
 
-Cost: what is read, plus one grouping per count (see metrics/counts.py); memory: the columns of one row group.
+Cost: what is read, plus one grouping per count (see metrics/definition.py); memory: the columns of one row group.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.spark.metrics import COUNTS, JOBS, Count, ledger, load, over_time, table_size, traffic
-from analysis.spark.metrics.counts import Columns, Counted, totals
+from analysis.spark.metrics.counts import totals
+from analysis.spark.metrics.definition import Columns, Counted, Rows
 from analysis.spark.traces import Run
 from broker.trace.schema import ALL
 
@@ -41,51 +41,14 @@ class Part:
     group: int | None = None  # one row group; None: all
 
     def count(self) -> Tables:
-        found: dict[str, list[pa.Table]] = {}
         with pq.ParquetFile(self.run.path(self.table), page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups) if self.group is None else [self.group]:
-                rows = Rows(self, file, group)
-                for count in TABLES[self.table] if len(rows) else ():
-                    counted = count.of[self.table](rows)
-                    if counted is not None:
-                        found.setdefault(count.name, []).append(count.fold(counted))
-        return {name: COUNTS[name].together(tables) for name, tables in found.items()}
+            groups = range(file.num_row_groups) if self.group is None else [self.group]
+            return together(_counted(Rows(self.run, self.drawn, self.table, file, group)) for group in groups)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a row group; a column is read when it is first asked for."""
-
-    part: Part
-    file: pq.ParquetFile
-    group: int
-    columns: dict[str, pa.Array] = field(default_factory=dict)
-
-    @property
-    def run(self) -> Run:
-        return self.part.run
-
-    @property
-    def drawn(self) -> bool:
-        return self.part.drawn
-
-    def __len__(self) -> int:
-        return int(self.file.metadata.row_group(self.group).num_rows)
-
-    def __getitem__(self, name: str) -> pa.Array:
-        if name not in self.columns:
-            self.columns[name] = self._read(name)
-        return self.columns[name]
-
-    def _read(self, name: str) -> pa.Array:
-        if name not in self._names:  # an earlier version did not write it
-            return pa.nulls(len(self), ALL[self.part.table].field(name).type)
-        table = self.file.read_row_group(self.group, columns=[name], use_threads=False)
-        return table.column(0).combine_chunks()
-
-    @cached_property
-    def _names(self) -> set[str]:
-        return set(self.file.schema_arrow.names)
+def _counted(rows: Rows) -> Tables:
+    found = [(count, count.of[rows.table](rows)) for count in TABLES[rows.table]] if len(rows) else []
+    return {count.name: count.fold(table) for count, table in found if table is not None}
 
 
 @dataclass(frozen=True)
@@ -124,7 +87,8 @@ def together(tables: Iterable[Tables]) -> Tables:
         for name, table in part.items():
             found.setdefault(name, []).append(table)
     return {
-        name: several[0] if len(several) == 1 else COUNTS[name].together(several) for name, several in found.items()
+        name: several[0] if len(several) == 1 else COUNTS[name].fold(pa.concat_tables(several))
+        for name, several in found.items()
     }
 
 

@@ -90,7 +90,7 @@ class Run:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 return file.read_row_group(0) if file.num_row_groups else self.read(table)
         except _UNREADABLE as error:
-            raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
+            raise _refusal(path.parent, f"{path} is damaged ({_first_line(error)})") from error
 
 
 @dataclass(frozen=True)
@@ -152,19 +152,19 @@ def open_run(folder: Path) -> Run:
     """The run in this folder; a CoverlayError if one of its tables cannot be trusted."""
     missing = missing_tables(folder)
     if missing:
-        raise CoverlayError(f"{folder} is not a complete run: {missing[0]} is missing; {remedy(folder)}")
+        raise _refusal(folder, f"{folder} is not a complete run: {missing[0]} is missing")
     run = read_record(folder)
     said = {"run": pq.read_metadata(folder / "run.parquet").metadata or {}}
     for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
         if name in SPECIAL and not path.is_file():  # only the record says that it must exist
-            raise CoverlayError(f"{folder} is not a complete run: {path.name} is missing; {remedy(folder)}")
+            raise _refusal(folder, f"{folder} is not a complete run: {path.name} is missing")
         # Checked before the footer is used.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
-            raise CoverlayError(f"{path} is damaged (its footer is not the one that was written); {remedy(folder)}")
+            raise _refusal(folder, f"{path} is damaged (its footer is not the one that was written)")
         said[name] = _check_table(path, ALL[name])
     if _check_marks(folder, said) and not run.digests:
-        raise CoverlayError(f"{folder / 'run.parquet'} is damaged (it has lost its digests); {remedy(folder)}")
+        raise _refusal(folder, f"{folder / 'run.parquet'} is damaged (it has lost its digests)")
     return run
 
 
@@ -174,12 +174,12 @@ def read_record(folder: Path) -> Run:
     _check_table(path, SCHEMAS["run"])
     rows = _read_table(path, threads=False).to_pylist()  # for one row
     if len(rows) != 1:
-        raise CoverlayError(f"{path} has {len(rows)} rows and must have one; {remedy(folder)}")
+        raise _refusal(folder, f"{path} has {len(rows)} rows and must have one")
     record = rows[0]
     kept = record.get(digests.COLUMN)
     found = _json_object(path, digests.COLUMN, kept) if kept is not None else {}
     if kept is not None and found.get(digests.RECORD) != digests.record_digest(record):
-        raise CoverlayError(f"{path} is damaged (its values are not those that were written); {remedy(folder)}")
+        raise _refusal(folder, f"{path} is damaged (its values are not those that were written)")
     return Run(
         name=run_name(folder),
         folder=folder,
@@ -196,7 +196,7 @@ def _read_table(path: Path, columns: list[str] | None = None, threads: bool = Tr
             path, partitioning=None, columns=columns, page_checksum_verification=True, use_threads=threads
         )
     except _UNREADABLE as error:
-        raise CoverlayError(f"{path} is damaged ({_first_line(error)}); {remedy(path.parent)}") from error
+        raise _refusal(path.parent, f"{path} is damaged ({_first_line(error)})") from error
 
 
 def _check_marks(folder: Path, said: Mapping[str, Mapping[bytes, bytes]]) -> bool:
@@ -207,9 +207,9 @@ def _check_marks(folder: Path, said: Mapping[str, Mapping[bytes, bytes]]) -> boo
     for name in SCHEMAS:
         path, metadata = folder / f"{name}.parquet", said[name]
         if MARK not in metadata:
-            raise CoverlayError(f"{path} does not say which run it belongs to; {remedy(folder)}")
+            raise _refusal(folder, f"{path} does not say which run it belongs to")
         if metadata[MARK] != said["run"].get(MARK):
-            raise CoverlayError(f"{path} belongs to another run than {folder / 'run.parquet'}; {remedy(folder)}")
+            raise _refusal(folder, f"{path} belongs to another run than {folder / 'run.parquet'}")
     return any(CHECKED in metadata for metadata in said.values())
 
 
@@ -219,30 +219,20 @@ def _check_table(path: Path, expected: pa.Schema) -> Mapping[bytes, bytes]:
         footer = pq.read_metadata(path)
         found = footer.schema.to_arrow_schema()
     except _UNREADABLE as error:
-        raise CoverlayError(
-            f"{path} is not a readable Parquet file ({_first_line(error)}); {remedy(path.parent)}"
-        ) from error
+        raise _refusal(path.parent, f"{path} is not a readable Parquet file ({_first_line(error)})") from error
     for want in expected:
         index = found.get_field_index(want.name)
         if index < 0 and (path.stem, want.name) in OPTIONAL:
             continue
         if index < 0:
-            raise CoverlayError(
-                f"{path} has no column {want.name!r}, so another version of Coverlay or another program "
-                f"wrote it; {remedy(path.parent)}"
-            )
-        kind = _plain(found.field(index).type)
+            who = "another version of Coverlay or another program"
+            raise _refusal(path.parent, f"{path} has no column {want.name!r}, so {who} wrote it")
+        kind, column = _plain(found.field(index).type), f"column {want.name!r} of {path}"
         if kind != _plain(want.type):
-            raise CoverlayError(
-                f"column {want.name!r} of {path} has type {kind} and must have {_plain(want.type)}; "
-                f"{remedy(path.parent)}"
-            )
+            raise _refusal(path.parent, f"{column} has type {kind} and must have {_plain(want.type)}")
         # Asking the footer's statistics for a count would end the process if they are damaged: pyarrow aborts.
         if found.field(index).nullable and not want.nullable:
-            raise CoverlayError(
-                f"column {want.name!r} of {path} may have rows without a value, so another program wrote it; "
-                f"{remedy(path.parent)}"
-            )
+            raise _refusal(path.parent, f"{column} may have rows without a value, so another program wrote it")
     return footer.metadata or {}
 
 
@@ -302,7 +292,7 @@ def _json_object(path: Path, column: str, text: str) -> Mapping[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise CoverlayError(f"column {column!r} of {path} is not a JSON object; {remedy(path.parent)}")
+        raise _refusal(path.parent, f"column {column!r} of {path} is not a JSON object")
     return value
 
 
@@ -315,6 +305,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def remedy(folder: Path) -> str:
     return f"remove {folder} and repeat it with `coverlay run … --resume`"
+
+
+def _refusal(folder: Path, why: str) -> CoverlayError:
+    return CoverlayError(f"{why}; {remedy(folder)}")
 
 
 def _first_line(error: Exception) -> str:

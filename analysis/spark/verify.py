@@ -56,7 +56,8 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
         run = read_record(folder)
         if not all((folder / name).is_file() for name in _files(run)):
             open_run(folder)
-        changed = [path for path in map(folder.joinpath, _files(run)) if _changed(path, run)]
+        paths = [folder / name for name in _files(run)]
+        changed = [path for path in paths if digests.file_digest(path) != run.digests[path.stem]["file"]]
         for path in changed:
             yield f"{path} is damaged (its digest is not that of the file that was written); {remedy(folder)}"
         if changed:
@@ -71,10 +72,6 @@ def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
 def _files(run: Run) -> list[str]:
     special = [name for name in SPECIAL if name in run.digests]
     return [f"{name}.parquet" for name in (*HASHED, *special)] if run.digests else []
-
-
-def _changed(path: Path, run: Run) -> bool:
-    return digests.file_digest(path) != run.digests[path.stem]["file"]
 
 
 def _other_hash(run: Run) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.report.summary import Summary
-from analysis.spark.metrics.counts import Counted
+from analysis.spark.metrics.definition import Counted
 from analysis.spark.parts import parts_of, together
 from analysis.spark.traces import open_run
 from broker.trace import schema

@@ -20,8 +20,7 @@ from analysis.spark.metrics import (
     traffic,
     truth,
 )
-from analysis.spark.metrics.counts import Count
-from analysis.spark.metrics.definition import Job, Metric
+from analysis.spark.metrics.definition import Count, Job, Metric
 from coverlay import unknown_name
 
 COUNTS: dict[str, Count] = {

@@ -7,19 +7,16 @@ may miss the subscription. One that needs no message at all took no time.
 from __future__ import annotations
 
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, each, in_units, percentile, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import each, in_units, percentile, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CONVERGED, FAILURES, LOST, REPAIRS
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 
 def _operations(rows: Rows) -> pa.Table:
@@ -76,79 +73,35 @@ def repair(run: Counted) -> Values:
         lasted = (whole[place[ended]] - times[ended]) * counts[ended]
         return ratio(fsum(lasted), counts[ended].sum())
 
-    return {
-        "failures": rows["count"][failed].sum(),
-        "outage_mean": mean(failed),
-        "repair_mean": mean(repaired),
-    }
+    return {"failures": rows["count"][failed].sum(), "outage_mean": mean(failed), "repair_mean": mean(repaired)}
 
 
-JOB = Job(
-    convergence,
-    (
-        Metric(
-            "subscribe_requests",
-            "subscriptions that came",
-            "subscriptions",
-            "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
-            "count of subscribe operations",
-            empty=0,
-        ),
-        Metric(
-            "convergence_mean",
-            "convergence of a subscription, mean",
-            "ms",
-            "Time from a client's subscribe until its last message has been processed.",
-            "mean of finished − time over subscribe operations",
-        ),
-        Metric(
-            "convergence_p95",
-            "convergence of a subscription, 95th percentile",
-            "ms",
-            "Time within which 95 % of the subscriptions have converged.",
-            f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %",
-        ),
-        Metric(
-            "unsubscribe_mean",
-            "convergence of an unsubscription, mean",
-            "ms",
-            "Time from a client's unsubscribe until its last message, exposures included, is processed.",
-            "mean of finished − time over unsubscribe operations",
-        ),
-        Metric(
-            "messages_per_subscribe",
-            "messages per subscription",
-            "messages",
-            "Link messages that an average subscribe causes.",
-            "mean of messages over subscribe and preload operations",
-        ),
-    ),
-)
+JOB = Job(convergence, (
+    Metric("subscribe_requests", "subscriptions that came", "subscriptions",
+           "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
+           "count of subscribe operations", empty=0),
+    Metric("convergence_mean", "convergence of a subscription, mean", "ms",
+           "Time from a client's subscribe until its last message has been processed.",
+           "mean of finished − time over subscribe operations"),
+    Metric("convergence_p95", "convergence of a subscription, 95th percentile", "ms",
+           "Time within which 95 % of the subscriptions have converged.",
+           f"95th percentile of finished − time over subscribe operations, within {100 * RELATIVE_ERROR:.1f} %"),
+    Metric("unsubscribe_mean", "convergence of an unsubscription, mean", "ms",
+           "Time from a client's unsubscribe until its last message, exposures included, is processed.",
+           "mean of finished − time over unsubscribe operations"),
+    Metric("messages_per_subscribe", "messages per subscription", "messages",
+           "Link messages that an average subscribe causes.",
+           "mean of messages over subscribe and preload operations"),
+))  # fmt: skip
 
-REPAIR_JOB = Job(
-    repair,
-    (
-        Metric(
-            "failures",
-            "failures",
-            "failures",
-            "Brokers that crashed and links that were cut.",
-            "count of faults of kind crash or cut",
-            empty=0,
-        ),
-        Metric(
-            "outage_mean",
-            "outage, mean",
-            "ms",
-            "Time from a failure until everything is whole again.",
-            "mean over crash and cut of time of the next converged − time",
-        ),
-        Metric(
-            "repair_mean",
-            "repair, mean",
-            "ms",
-            "Time from a restart or a healed link until everything is whole again.",
-            "mean over restart and heal of time of the next converged − time",
-        ),
-    ),
-)
+REPAIR_JOB = Job(repair, (
+    Metric("failures", "failures", "failures",
+           "Brokers that crashed and links that were cut.",
+           "count of faults of kind crash or cut", empty=0),
+    Metric("outage_mean", "outage, mean", "ms",
+           "Time from a failure until everything is whole again.",
+           "mean over crash and cut of time of the next converged − time"),
+    Metric("repair_mean", "repair, mean", "ms",
+           "Time from a restart or a healed link until everything is whole again.",
+           "mean over restart and heal of time of the next converged − time"),
+))  # fmt: skip

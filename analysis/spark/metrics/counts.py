@@ -1,10 +1,4 @@
-"""What one pass over a trace table yields: its rows, counted by every key that some metric distinguishes.
-
-A `Count` says which keys and which amounts a row has. Rows with the same keys are folded into one, first within each
-part of a table, on whatever machine reads it, then across the parts of a run. Folding is the same both times, so it
-does not matter how a table is divided. The result is a few thousand rows per run; all metrics are computed from these.
-
-Several tables may feed one count: rows that sampling left out come from the `_rest` tables, already added up.
+"""The counts that several metrics share, and what tables of counts and metrics are computed with.
 
 Durations and shares are added up in whole units, see broker/trace/buckets.py: in whatever order parts of a table are
 added, on however many machines, the sum has the same last digit.
@@ -12,11 +6,9 @@ added, on however many machines, the sum has the same last digit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,68 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from analysis.spark.metrics.definition import Count, Rows
+from analysis.spark.traces import Run
 from broker.trace import buckets
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
 
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
-    from analysis.spark.traces import Run
-
-Columns = Mapping[str, NDArray[Any]]
-LABELS = {"kind", "outcome"}  # keys that are words
 RUNS_AT_ONCE = 16  # a process caches the publication period and the number of preloads of as many runs
-
-
-@dataclass(frozen=True)
-class Count:
-    """Rows by `keys`, with what is added up about them."""
-
-    name: str
-    keys: tuple[str, ...]
-    amounts: tuple[str, ...]
-    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: this run does not need it
-    least: tuple[str, ...] = ()  # columns of which the smallest value is kept,
-    most: tuple[str, ...] = ()  # and the largest
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.keys, *self.amounts, *self.least, *self.most)
-
-    def fold(self, rows: pa.Table) -> pa.Table:
-        """One row for all rows of the same keys; a sum of unknown values is unknown."""
-        words = {}
-        for name in self.keys:
-            column = rows.column(name)
-            if pa.types.is_dictionary(column.type):  # grouping by the numbers of words is several times as fast
-                coded = _whole(column)
-                words[name] = coded.dictionary
-                rows = rows.set_column(rows.schema.get_field_index(name), name, coded.indices)
-        ways = {"sum": self.amounts, "min": self.least, "max": self.most}
-        asked = [(name, way) for way, names in ways.items() for name in names]
-        known = pc.ScalarAggregateOptions(min_count=1)
-        found = rows.group_by(list(self.keys), use_threads=False).aggregate([(*one, known) for one in asked])
-        columns = {name: found.column(name) for name in self.keys}
-        columns |= {name: words[name].take(_whole(columns[name])) for name in words}
-        return pa.table({**columns, **{name: found.column(f"{name}_{way}") for name, way in asked}})
-
-    def together(self, parts: Iterable[pa.Table]) -> pa.Table:
-        """The count of a whole from the counts of its parts."""
-        return self.fold(pa.concat_tables(parts))
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A whole run, counted. `counted[COUNT]` has its columns as arrays; truth is 1 or 0, unknown is NaN."""
-
-    run: Run
-    tables: Mapping[str, pa.Table]  # by the name of the count
-
-    def __getitem__(self, count: Count) -> Columns:
-        table = self.tables.get(count.name)
-        if table is None:
-            return {name: np.zeros(0, object if name in LABELS else np.int64) for name in count.columns}
-        return {name: _array(table.column(name)) for name in count.columns}
 
 
 def parameter(run: Run, section: str, name: str) -> Any:
@@ -93,22 +30,12 @@ def parameter(run: Run, section: str, name: str) -> Any:
     return (run.parameters.get(section) or {}).get(name)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-
-
-def _array(column: pa.ChunkedArray) -> NDArray[Any]:
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8()).cast(pa.float64())
-    return column.to_numpy()
-
-
 # ── for the tables of a count ──────────────────────────────────────────────────────────────────────────────
 
 
 def each(rows: Rows) -> pa.Array:
-    """A row counts as one."""
-    return pa.array(np.ones(len(rows), np.int64))
+    """How many a row counts for: one, or what sampling added up in it."""
+    return rows["count"] if rows.table.endswith("_rest") else pa.array(np.ones(len(rows), np.int64))
 
 
 def in_units(column: pa.Array, unit: float) -> pa.Array:

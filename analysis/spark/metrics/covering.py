@@ -11,17 +11,14 @@ A search that found a cover knows that there is one, whether or not anybody aske
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from analysis.spark.metrics.counts import Count, Counted, each, in_units, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import each, in_units, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 MICROSECONDS = 1000.0  # in a millisecond
 CHECKS = ("forwarded", "exposed", "suppressed")
@@ -30,22 +27,15 @@ _WORK = ("probes", "cubes", "runs", "pages", "round_trips")
 
 
 def _decisions(rows: Rows) -> pa.Table:
-    return _amounts(rows, each(rows))
-
-
-def _rest(rows: Rows) -> pa.Table:
-    return _amounts(rows, rows["count"])
-
-
-def _amounts(rows: Rows, count: pa.Array) -> pa.Table:
     # Emulated searches count trillions of probes: their sum may not fit in 64 bits.
     work = {name: rows[name].cast(pa.float64(), safe=False) for name in _WORK}
     volume, took = in_units(rows["volume"], SHARE_UNIT), in_units(rows["took"], WORK_UNIT)
-    return pa.table({**{name: rows[name] for name in _KEYS}, "count": count, **work, "volume": volume, "took": took})
+    keys = {name: rows[name] for name in _KEYS}
+    return pa.table({**keys, "count": each(rows), **work, "volume": volume, "took": took})
 
 
 DECISIONS = Count(
-    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _rest}
+    "decisions", _KEYS, ("count", *_WORK, "volume", "took"), {"decisions": _decisions, "decisions_rest": _decisions}
 )
 
 
@@ -85,105 +75,46 @@ def covering_work(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    covering_work,
-    (
-        Metric(
-            "checks",
-            "covering checks",
-            "checks",
-            "Decisions whether a subscription must be sent over a link.",
-            "count of decisions forwarded, exposed or suppressed",
-            empty=0,
-        ),
-        Metric(
-            "probes",
-            "probes",
-            "probes",
-            "Stored entries or key ranges looked at by all searches, those of retractions and mergers included.",
-            "Σ probes over decisions",
-            empty=0,
-        ),
-        Metric(
-            "probes_per_check",
-            "probes per check",
-            "probes",
-            "Search cost of an average covering check.",
-            "Σ probes over checks ÷ checks",
-        ),
-        Metric(
-            "check_time",
-            "time per check",
-            "µs",
-            "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
-            "mean of took over checks",
-        ),
-        Metric(
-            "pages_per_check",
-            "pages per check",
-            "pages",
-            "Pages of 4 KB that an average covering check would touch, were the index on disk.",
-            "Σ pages over checks ÷ checks",
-        ),
-        Metric(
-            "round_trips_per_check",
-            "round trips per check",
-            "round trips",
-            "Times that an average covering check would ask, were the index on another machine.",
-            "Σ round_trips over checks ÷ checks",
-        ),
-        Metric(
-            "cubes",
-            "standard cubes",
-            "cubes",
-            "Standard cubes searched by curve methods; other methods have none.",
-            "Σ cubes over decisions",
-            empty=0,
-        ),
-        Metric(
-            "key_ranges",
-            "key ranges",
-            "ranges",
-            "Ranges of curve keys searched, after neighbouring cubes were merged.",
-            "Σ runs over decisions",
-            empty=0,
-        ),
-        Metric(
-            "volume",
-            "searched volume",
-            "share",
-            "Part of the search region that an average check searched; 1 is exhaustive.",
-            "mean of volume over checks",
-        ),
-        Metric(
-            "capped",
-            "capped searches",
-            "share",
-            "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
-            "capped checks ÷ checks",
-        ),
-        Metric(
-            "recall",
-            "recall of covering",
-            "share",
-            "Of the checks in which exact covering finds a cover, the part in which this method did; unknown where "
-            "exact covering was not asked (covering.recall = false).",
-            "suppressed checks with a cover ÷ checks with a cover",
-        ),
-        Metric(
-            "missed_covers",
-            "missed covers",
-            "checks",
-            "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
-            "checks with a cover − suppressed checks with a cover",
-        ),
-        Metric(
-            "recall_first_hop",
-            "recall at the first hop",
-            "share",
-            "Recall of covering among the checks at the subscriber's own broker: later hops repeat the question about "
-            "what the first let through.",
-            "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's",
-        ),
-    ),
-)
+JOB = Job(covering_work, (
+    Metric("checks", "covering checks", "checks",
+           "Decisions whether a subscription must be sent over a link.",
+           "count of decisions forwarded, exposed or suppressed", empty=0),
+    Metric("probes", "probes", "probes",
+           "Stored entries or key ranges looked at by all searches, those of retractions and mergers included.",
+           "Σ probes over decisions", empty=0),
+    Metric("probes_per_check", "probes per check", "probes",
+           "Search cost of an average covering check.",
+           "Σ probes over checks ÷ checks"),
+    Metric("check_time", "time per check", "µs",
+           "What an average covering check takes, by the profile of broker.service; unknown for other kinds.",
+           "mean of took over checks"),
+    Metric("pages_per_check", "pages per check", "pages",
+           "Pages of 4 KB that an average covering check would touch, were the index on disk.",
+           "Σ pages over checks ÷ checks"),
+    Metric("round_trips_per_check", "round trips per check", "round trips",
+           "Times that an average covering check would ask, were the index on another machine.",
+           "Σ round_trips over checks ÷ checks"),
+    Metric("cubes", "standard cubes", "cubes",
+           "Standard cubes searched by curve methods; other methods have none.",
+           "Σ cubes over decisions", empty=0),
+    Metric("key_ranges", "key ranges", "ranges",
+           "Ranges of curve keys searched, after neighbouring cubes were merged.",
+           "Σ runs over decisions", empty=0),
+    Metric("volume", "searched volume", "share",
+           "Part of the search region that an average check searched; 1 is exhaustive.",
+           "mean of volume over checks"),
+    Metric("capped", "capped searches", "share",
+           "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
+           "capped checks ÷ checks"),
+    Metric("recall", "recall of covering", "share",
+           "Of the checks in which exact covering finds a cover, the part in which this method did; unknown where "
+           "exact covering was not asked (covering.recall = false).",
+           "suppressed checks with a cover ÷ checks with a cover"),
+    Metric("missed_covers", "missed covers", "checks",
+           "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
+           "checks with a cover − suppressed checks with a cover"),
+    Metric("recall_first_hop", "recall at the first hop", "share",
+           "Recall of covering among the checks at the subscriber's own broker: later hops repeat the question about "
+           "what the first let through.",
+           "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's"),
+))  # fmt: skip

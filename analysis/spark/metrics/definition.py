@@ -1,19 +1,122 @@
-"""What a metric is: a documented number per run, and the job that computes it.
+"""What is counted, and what a metric is.
 
-A job is a function from a counted run (see counts.py) to one value per metric. Metrics that come from the same counts
-share a job.
+One pass over a trace table yields its rows, counted by every key that some metric distinguishes. A `Count` says which
+keys and which amounts a row has. Rows with the same keys are folded into one, first within each part of a table, on
+whatever machine reads it, then across the parts of a run. Folding is the same both times, so it does not matter how a
+table is divided. The result is a few thousand rows per run; all metrics are computed from these.
+
+Several tables may feed one count: rows that sampling left out come from the `_rest` tables, already added up.
+
+A metric is a documented number per run. A `Job` is a function from a counted run to one value per metric; metrics that
+come from the same counts share a job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-if TYPE_CHECKING:
-    from analysis.spark.metrics.counts import Counted
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from analysis.spark.traces import Run
+from broker.trace.schema import ALL
+
+Columns = Mapping[str, NDArray[Any]]
 Values = Mapping[str, float | None]  # by metric; None where it is unknown
+LABELS = {"kind", "outcome"}  # keys that are words
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a row group of one table of a run; a column is read when it is first asked for."""
+
+    run: Run
+    drawn: bool  # its brokers, links and misses are shown too
+    table: str
+    file: pq.ParquetFile
+    group: int
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.file.metadata.row_group(self.group).num_rows)
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self.columns:
+            self.columns[name] = self._read(name)
+        return self.columns[name]
+
+    def _read(self, name: str) -> pa.Array:
+        if name not in self._names:  # an earlier version did not write it
+            return pa.nulls(len(self), ALL[self.table].field(name).type)
+        table = self.file.read_row_group(self.group, columns=[name], use_threads=False)
+        return table.column(0).combine_chunks()
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return set(self.file.schema_arrow.names)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Rows by `keys`, with what is added up about them."""
+
+    name: str
+    keys: tuple[str, ...]
+    amounts: tuple[str, ...]
+    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: this run does not need it
+    least: tuple[str, ...] = ()  # columns of which the smallest value is kept,
+    most: tuple[str, ...] = ()  # and the largest
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.keys, *self.amounts, *self.least, *self.most)
+
+    def fold(self, rows: pa.Table) -> pa.Table:
+        """One row for all rows of the same keys; a sum of unknown values is unknown."""
+        words = {}
+        for name in self.keys:
+            column = rows.column(name)
+            if pa.types.is_dictionary(column.type):  # grouping by the numbers of words is several times as fast
+                coded = _whole(column)
+                words[name] = coded.dictionary
+                rows = rows.set_column(rows.schema.get_field_index(name), name, coded.indices)
+        ways = {"sum": self.amounts, "min": self.least, "max": self.most}
+        asked = [(name, way) for way, names in ways.items() for name in names]
+        known = pc.ScalarAggregateOptions(min_count=1)
+        found = rows.group_by(list(self.keys), use_threads=False).aggregate([(*one, known) for one in asked])
+        columns = {name: found.column(name) for name in self.keys}
+        columns |= {name: words[name].take(_whole(columns[name])) for name in words}
+        return pa.table({**columns, **{name: found.column(f"{name}_{way}") for name, way in asked}})
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A whole run, counted. `counted[COUNT]` has its columns as arrays; truth is 1 or 0, unknown is NaN."""
+
+    run: Run
+    tables: Mapping[str, pa.Table]  # by the name of the count
+
+    def __getitem__(self, count: Count) -> Columns:
+        table = self.tables.get(count.name)
+        if table is None:
+            return {name: np.zeros(0, object if name in LABELS else np.int64) for name in count.columns}
+        return {name: _array(table.column(name)) for name in count.columns}
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _array(column: pa.ChunkedArray) -> NDArray[Any]:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8()).cast(pa.float64())
+    return column.to_numpy()
 
 
 @dataclass(frozen=True)

@@ -6,43 +6,22 @@ neither sorted nor collected on one machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import (
-    PUBLICATIONS,
-    Count,
-    Counted,
-    each,
-    from_broker,
-    in_units,
-    parameter,
-    percentile,
-    ratio,
-)
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import PUBLICATIONS, each, from_broker, in_units, parameter, percentile, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
 
 PERCENTS = (50, 95, 99)
 WITHIN = f", within {100 * RELATIVE_ERROR:.1f} %"
 
 
 def _deliveries(rows: Rows) -> pa.Table:
-    return _latencies(rows, each(rows), rows["hops"].cast(pa.int64()))
-
-
-def _rest(rows: Rows) -> pa.Table:
-    return _latencies(rows, rows["count"], pc.multiply(rows["hops"].cast(pa.int64()), rows["count"]))
-
-
-def _latencies(rows: Rows, count: pa.Array, hops: pa.Array) -> pa.Table:
+    count = each(rows)
+    hops = pc.multiply(rows["hops"].cast(pa.int64()), count)
     latency = in_units(rows["latency"], TIME_UNIT)
     return pa.table({"bucket": rows["latency_bucket"], "count": count, "hops": hops, "latency": latency})
 
@@ -62,7 +41,7 @@ DELIVERIES = Count(
     "deliveries",
     ("bucket",),
     ("count", "hops", "latency"),
-    {"deliveries": _deliveries, "deliveries_rest": _rest},
+    {"deliveries": _deliveries, "deliveries_rest": _deliveries},
 )
 SERVED = Count("served", ("event",), ("served",), {"publications": _served})
 WAITS = Count("waits", ("bucket",), ("count",), {"publications": _waits})
@@ -97,74 +76,36 @@ def waiting(run: Counted) -> Values:
     }
 
 
-DELIVERY_JOB = Job(
-    deliveries,
-    (
-        Metric(
-            "deliveries",
-            "deliveries",
-            "deliveries",
-            "Events handed to subscribers.",
-            "count of deliveries, those that sampling added up included",
-            empty=0,
-        ),
-        Metric(
-            "hops",
-            "hops",
-            "links",
-            "Links that a delivered event crossed, on average.",
-            "mean of hops over deliveries",
-        ),
-        Metric(
-            "latency_mean",
-            "latency, mean",
-            "ms",
-            "Time from publication to delivery, on average.",
-            "mean of latency over deliveries",
-        ),
-        *(
-            Metric(
-                f"latency_p{percent}",
-                f"latency, {'median' if percent == 50 else f'{percent}th percentile'}",
-                "ms",
-                f"Time from publication to delivery that {percent} % of the deliveries stay within.",
-                f"{percent}th percentile of latency over deliveries{WITHIN}",
-            )
-            for percent in PERCENTS
-        ),
+DELIVERY_JOB = Job(deliveries, (
+    Metric("deliveries", "deliveries", "deliveries",
+           "Events handed to subscribers.",
+           "count of deliveries, those that sampling added up included", empty=0),
+    Metric("hops", "hops", "links",
+           "Links that a delivered event crossed, on average.",
+           "mean of hops over deliveries"),
+    Metric("latency_mean", "latency, mean", "ms",
+           "Time from publication to delivery, on average.",
+           "mean of latency over deliveries"),
+    *(
+        Metric(f"latency_p{percent}", f"latency, {'median' if percent == 50 else f'{percent}th percentile'}", "ms",
+               f"Time from publication to delivery that {percent} % of the deliveries stay within.",
+               f"{percent}th percentile of latency over deliveries{WITHIN}")
+        for percent in PERCENTS
     ),
-)
+))  # fmt: skip
 
-WAITING_JOB = Job(
-    waiting,
-    (
-        Metric(
-            "waiting_mean",
-            "waiting per hop, mean",
-            "ms",
-            "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
-            "mean of waited over publications whose source is a broker",
-        ),
-        Metric(
-            "waiting_p95",
-            "waiting per hop, 95th percentile",
-            "ms",
-            "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
-            f"95th percentile of waited over publications whose source is a broker{WITHIN}",
-        ),
-    ),
-)
+WAITING_JOB = Job(waiting, (
+    Metric("waiting_mean", "waiting per hop, mean", "ms",
+           "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
+           "mean of waited over publications whose source is a broker"),
+    Metric("waiting_p95", "waiting per hop, 95th percentile", "ms",
+           "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
+           f"95th percentile of waited over publications whose source is a broker{WITHIN}"),
+))  # fmt: skip
 
-TOP_K_JOB = Job(
-    top_k,
-    (
-        Metric(
-            "topk_overlap",
-            "overlap with the global top k",
-            "share",
-            "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
-            "whole network; this is the part of the deliveries that a network-wide top k would have made.",
-            "Σ min(k, deliveries of the event) ÷ deliveries",
-        ),
-    ),
-)
+TOP_K_JOB = Job(top_k, (
+    Metric("topk_overlap", "overlap with the global top k", "share",
+           "Each broker delivers an event to its own k best subscriptions, and these include the k best of the "
+           "whole network; this is the part of the deliveries that a network-wide top k would have made.",
+           "Σ min(k, deliveries of the event) ÷ deliveries"),
+))  # fmt: skip

@@ -10,17 +10,12 @@ the costliest of the sample.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, each
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
+from analysis.spark.metrics.counts import each, totals
+from analysis.spark.metrics.definition import Columns, Count, Counted, Rows
 
 MOST = 10  # subscriptions per run, the costliest first
 
@@ -59,20 +54,15 @@ def costliest_misses(run: Counted, most: int = MOST) -> Columns:
     # The first link of each subscription comes first.
     missed = missed[np.lexsort([rows[name][missed] for name in ("broker", "time", "subscription")])]
     sent, gone = rows["sent"][missed], np.minimum(rows["left"], rows["sent"])[missed]
-    subscriptions, first, place = np.unique(rows["subscription"][missed], return_index=True, return_inverse=True)
-
-    def total(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.zeros(len(subscriptions), np.int64)
-        np.add.at(found, place, amounts)
-        return found
-
-    messages = total(sent + gone)
+    of = rows["subscription"][missed]
+    subscriptions, first, links = np.unique(of, return_index=True, return_counts=True)
+    messages = totals(subscriptions, (of, sent + gone))
     best = np.lexsort([subscriptions, -messages])[:most]
     columns = {
         "subscription": subscriptions,
         "first_broker": rows["broker"][missed][first],
-        "links": total(np.ones(len(missed), np.int64)),
+        "links": links,
         "messages": messages,
-        "entries": total(sent - gone),
+        "entries": totals(subscriptions, (of, sent - gone)),
     }
     return {**{name: values[best] for name, values in columns.items()}, "rank": np.arange(1, len(best) + 1)}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, REPLIES, Columns, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import BROKERS, CONTROL, PUBLICATIONS, REPLIES, ratio, totals
+from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Values
 
 
 def per_broker(run: Counted) -> Columns:
@@ -29,22 +29,11 @@ def load(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    load,
-    (
-        Metric(
-            "load_max_mean",
-            "load imbalance, busiest to mean",
-            "ratio",
-            "Messages processed by the busiest broker against the mean of all brokers; 1 is even.",
-            "max ÷ mean over brokers of messages processed",
-        ),
-        Metric(
-            "load_gini",
-            "load imbalance, Gini",
-            "0..1",
-            "Gini coefficient of messages processed per broker: 0 is even, 1 is one broker doing it all.",
-            "2 Σ i·xᵢ ÷ (n Σ xᵢ) − (n+1)/n, x ascending",
-        ),
-    ),
-)
+JOB = Job(load, (
+    Metric("load_max_mean", "load imbalance, busiest to mean", "ratio",
+           "Messages processed by the busiest broker against the mean of all brokers; 1 is even.",
+           "max ÷ mean over brokers of messages processed"),
+    Metric("load_gini", "load imbalance, Gini", "0..1",
+           "Gini coefficient of messages processed per broker: 0 is even, 1 is one broker doing it all.",
+           "2 Σ i·xᵢ ÷ (n Σ xᵢ) − (n+1)/n, x ascending"),
+))  # fmt: skip

@@ -9,18 +9,16 @@ bins. Each has what lies within it: a queue that is worked off falls, though the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analysis.spark.metrics.counts import Columns, Count, Counted, parameter, processed, without_event
+from analysis.spark.metrics.counts import parameter, processed, without_event
+from analysis.spark.metrics.definition import Columns, Count, Counted, Rows
+from analysis.spark.traces import Run
 from broker.trace.buckets import TIME_UNIT, in_units
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
-    from analysis.spark.traces import Run
 
 BINS = 40
 COLUMNS = frozenset(("broker", "start", "width", "messages", "events", "waited", "queued", "busy"))  # of `per_broker`
@@ -36,18 +34,6 @@ def takes_time(run: Run) -> bool:
 
 def _width(run: Run) -> float:
     return float(run.record["finished"] / BINS)
-
-
-def _control(rows: Rows) -> pa.Table | None:
-    return _messages(rows, False, processed)
-
-
-def _events(rows: Rows) -> pa.Table | None:
-    return _messages(rows, True)
-
-
-def _replies(rows: Rows) -> pa.Table | None:
-    return _messages(rows, False, without_event)
 
 
 def _messages(rows: Rows, events: bool, chosen: Callable[[Rows], pa.Array] | None = None) -> pa.Table | None:
@@ -97,7 +83,11 @@ TIMES = Count(
     "over_time",
     ("broker", "bin"),
     ("messages", "events", "waited", "queued", "queued_filling", "busy", "busy_filling"),
-    {"control": _control, "publications": _events, "ranked": _replies},
+    {
+        "control": lambda rows: _messages(rows, False, processed),
+        "publications": lambda rows: _messages(rows, True),
+        "ranked": lambda rows: _messages(rows, False, without_event),
+    },
 )
 
 

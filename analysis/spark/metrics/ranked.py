@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from math import fsum
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, from_broker, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
+from analysis.spark.metrics.counts import from_broker, ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 
 
 def _ranked(rows: Rows) -> pa.Table:
@@ -45,43 +41,20 @@ def ranked(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    ranked,
-    (
-        Metric(
-            "messages_per_event",
-            "messages per event",
-            "messages",
-            "Messages over links by which the k best of the network are found and served: queries, answers, awards.",
-            "count of ranked messages whose source is a broker ÷ events published",
-        ),
-        Metric(
-            "bytes_per_event",
-            "bytes per event",
-            "bytes",
-            "The size of these messages.",
-            "Σ bytes over ranked messages whose source is a broker ÷ events published",
-        ),
-        Metric(
-            "brokers_visited",
-            "brokers visited",
-            "brokers",
-            "Brokers that an event comes to, the publisher's own included.",
-            "count of ranked messages that carry the event ÷ events published",
-        ),
-        Metric(
-            "first_winner_mean",
-            "time to the first winner",
-            "ms",
-            "From the publication of an event until the first of its k best is served.",
-            "mean over events of the least latency of their deliveries (those in the trace)",
-        ),
-        Metric(
-            "last_winner_mean",
-            "time to the k-th winner",
-            "ms",
-            "From the publication of an event until the last of its k best, or of fewer that match, is served.",
-            "mean over events of the largest latency of their deliveries (those in the trace)",
-        ),
-    ),
-)
+JOB = Job(ranked, (
+    Metric("messages_per_event", "messages per event", "messages",
+           "Messages over links by which the k best of the network are found and served: queries, answers, awards.",
+           "count of ranked messages whose source is a broker ÷ events published"),
+    Metric("bytes_per_event", "bytes per event", "bytes",
+           "The size of these messages.",
+           "Σ bytes over ranked messages whose source is a broker ÷ events published"),
+    Metric("brokers_visited", "brokers visited", "brokers",
+           "Brokers that an event comes to, the publisher's own included.",
+           "count of ranked messages that carry the event ÷ events published"),
+    Metric("first_winner_mean", "time to the first winner", "ms",
+           "From the publication of an event until the first of its k best is served.",
+           "mean over events of the least latency of their deliveries (those in the trace)"),
+    Metric("last_winner_mean", "time to the k-th winner", "ms",
+           "From the publication of an event until the last of its k best, or of fewer that match, is served.",
+           "mean over events of the largest latency of their deliveries (those in the trace)"),
+))  # fmt: skip

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, REPLIES, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, REPLIES, ratio, totals
+from analysis.spark.metrics.definition import Counted, Job, Metric, Values
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
 
@@ -51,49 +51,26 @@ def _share(name: str, what: str) -> Metric:
     return Metric(f"share_{name}", f"time on {name}", "share", told, f"Σ on_{name} ÷ Σ service over all messages")
 
 
-JOB = Job(
-    service,
-    (
-        Metric(
-            "utilisation_max",
-            "utilisation, busiest broker",
-            "share",
-            "Part of the run that the busiest broker spent serving messages.",
-            "max over brokers of Σ service ÷ duration of the run",
-        ),
-        Metric(
-            "utilisation_mean",
-            "utilisation, mean",
-            "share",
-            "Part of the run that an average broker spent serving messages.",
-            "Σ service ÷ (brokers · duration of the run)",
-        ),
-        Metric(
-            "event_rate_held",
-            "event rate held",
-            "events/s",
-            "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
-            "higher rate its queue grows without bound. It follows from the work that was counted.",
-            "events published ÷ max over brokers of Σ service of publications and ranked messages without the event",
-        ),
-        Metric(
-            "event_load",
-            "load while events are published",
-            "ratio",
-            "What the busiest broker has to do for the events against the time in which they are published; from 1 on "
-            "its queue grows for as long as they come.",
-            "max over brokers of Σ service of events, and of control messages sent meanwhile, ÷ time from the first "
-            "publication to the last",
-        ),
-        Metric(
-            "queueing_delay",
-            "queueing delay",
-            "ms",
-            "Time that an average message waits before its service begins, transmission included.",
-            "mean of waited over control messages, publications and ranked messages without the event",
-        ),
-        _share("covering", "searching covers"),
-        _share("tables", "holding events against the tables of neighbours"),
-        _share("matching", "finding the best of a broker's own subscriptions"),
-    ),
-)
+JOB = Job(service, (
+    Metric("utilisation_max", "utilisation, busiest broker", "share",
+           "Part of the run that the busiest broker spent serving messages.",
+           "max over brokers of Σ service ÷ duration of the run"),
+    Metric("utilisation_mean", "utilisation, mean", "share",
+           "Part of the run that an average broker spent serving messages.",
+           "Σ service ÷ (brokers · duration of the run)"),
+    Metric("event_rate_held", "event rate held", "events/s",
+           "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
+           "higher rate its queue grows without bound. It follows from the work that was counted.",
+           "events published ÷ max over brokers of Σ service of publications and ranked messages without the event"),
+    Metric("event_load", "load while events are published", "ratio",
+           "What the busiest broker has to do for the events against the time in which they are published; from 1 on "
+           "its queue grows for as long as they come.",
+           "max over brokers of Σ service of events, and of control messages sent meanwhile, ÷ time from the first "
+           "publication to the last"),
+    Metric("queueing_delay", "queueing delay", "ms",
+           "Time that an average message waits before its service begins, transmission included.",
+           "mean of waited over control messages, publications and ranked messages without the event"),
+    _share("covering", "searching covers"),
+    _share("tables", "holding events against the tables of neighbours"),
+    _share("matching", "finding the best of a broker's own subscriptions"),
+))  # fmt: skip

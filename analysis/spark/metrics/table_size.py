@@ -8,18 +8,12 @@ each broker on its way to each source.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.spark.metrics.counts import Count, Counted, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import ratio
+from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
 from broker.trace.schema import CLIENT
-
-if TYPE_CHECKING:
-    from analysis.spark.parts import Rows
-
 
 BYTES_PER_BOUND = 16  # a lower and an upper bound of eight bytes each, per attribute
 BYTES_PER_ID = 8
@@ -53,58 +47,26 @@ def table_size(run: Counted) -> Values:
     }
 
 
-JOB = Job(
-    table_size,
-    (
-        Metric(
-            "entries",
-            "routing-table entries",
-            "entries",
-            "Entries that brokers keep for their neighbours, all brokers together, at the end.",
-            "Σ entries over brokers and neighbours, clients left out, final sample",
-            empty=0,
-        ),
-        Metric(
-            "entries_per_broker",
-            "entries per broker",
-            "entries",
-            "Routing-table entries of an average broker.",
-            "entries ÷ brokers",
-            empty=0,
-        ),
-        Metric(
-            "entries_max",
-            "largest table",
-            "entries",
-            "Routing-table entries of the broker that has most.",
-            "max over brokers of Σ entries over its neighbours",
-            empty=0,
-        ),
-        Metric(
-            "reduction",
-            "reduction against simple routing",
-            "share",
-            "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
-            "every active subscription at every other broker, in a tree per source at each broker on its way there.",
-            "1 − entries ÷ entries of simple routing",
-            signed=True,
-        ),
-        Metric(
-            "pruned",
-            "pruned entries",
-            "entries",
-            "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
-            "neighbour covers them.",
-            "Σ pruned over brokers and neighbours, final sample",
-            empty=0,
-        ),
-        Metric(
-            "memory_per_broker",
-            "memory per broker",
-            "bytes",
-            "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
-            "ids, without any index over them.",
-            f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers",
-        ),
-    ),
-)
+JOB = Job(table_size, (
+    Metric("entries", "routing-table entries", "entries",
+           "Entries that brokers keep for their neighbours, all brokers together, at the end.",
+           "Σ entries over brokers and neighbours, clients left out, final sample", empty=0),
+    Metric("entries_per_broker", "entries per broker", "entries",
+           "Routing-table entries of an average broker.",
+           "entries ÷ brokers", empty=0),
+    Metric("entries_max", "largest table", "entries",
+           "Routing-table entries of the broker that has most.",
+           "max over brokers of Σ entries over its neighbours", empty=0),
+    Metric("reduction", "reduction against simple routing", "share",
+           "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
+           "every active subscription at every other broker, in a tree per source at each broker on its way there.",
+           "1 − entries ÷ entries of simple routing", signed=True),
+    Metric("pruned", "pruned entries", "entries",
+           "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
+           "neighbour covers them.",
+           "Σ pruned over brokers and neighbours, final sample", empty=0),
+    Metric("memory_per_broker", "memory per broker", "bytes",
+           "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
+           "ids, without any index over them.",
+           f"Σ (entries + pruned) × ({BYTES_PER_BOUND} × attributes + {BYTES_PER_ID}) ÷ brokers"),
+))  # fmt: skip

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.spark.metrics.convergence import OPERATIONS
-from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, Columns, Counted, ratio, totals
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, ratio, totals
+from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Values
 from broker.trace.schema import CLIENT
 
+_BEFORE = " + Σ messages over preload operations"  # in formulas: what spread before time 0
 # The control messages by what they are for; the kinds are those of the trace.
 KINDS = {
     "subscribe_messages": ("subscribe", "rerank"),
@@ -36,11 +37,7 @@ def event_traffic(run: Counted) -> Values:
     rows = run[PUBLICATIONS]
     over_links = rows["source"] != CLIENT
     messages, needless = rows["count"][over_links].sum(), rows["needless"][over_links].sum()
-    return {
-        "event_messages": messages,
-        "false_positives": needless,
-        "false_positive_share": ratio(needless, messages),
-    }
+    return {"event_messages": messages, "false_positives": needless, "false_positive_share": ratio(needless, messages)}
 
 
 def per_link(run: Counted) -> Columns:
@@ -64,65 +61,31 @@ def _links(rows: Columns) -> NDArray[np.int64]:
     return np.where(rows["source"] == CLIENT, -1, ends[0] << 32 | ends[1])
 
 
-CONTROL_JOB = Job(
-    control_traffic,
-    (
-        Metric(
-            "control_messages",
-            "control messages",
-            "messages",
-            "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
-            "count of control messages whose source is a broker + Σ messages over preload operations",
-            empty=0,
-        ),
-        *(
-            Metric(
-                name,
-                name.replace("_", " "),
-                "messages",
-                f"The part of the control messages that {what}.",
-                f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker"
-                + " + Σ messages over preload operations" * (name == "subscribe_messages"),
-                empty=0,
-            )
-            for name, what in (
-                (
-                    "subscribe_messages",
-                    "spread subscriptions and changes of rank, newly exposed ones and those before time 0 included",
-                ),
-                ("unsubscribe_messages", "take subscriptions back"),
-                ("advertise_messages", "spread or take back advertisements"),
-                ("recovery_messages", "compare and repair tables after a failure"),
-            )
-        ),
-    ),
-)
+def _of_kinds(name: str, what: str, besides: str = "") -> Metric:
+    told = f"The part of the control messages that {what}."
+    formula = f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker{besides}"
+    return Metric(name, name.replace("_", " "), "messages", told, formula, empty=0)
 
-EVENT_JOB = Job(
-    event_traffic,
-    (
-        Metric(
-            "event_messages",
-            "event messages",
-            "messages",
-            "Copies of events sent over links.",
-            "count of publications whose source is a broker",
-            empty=0,
-        ),
-        Metric(
-            "false_positives",
-            "false-positive forwards",
-            "messages",
-            "Event messages towards brokers behind which nothing matched.",
-            "count of publications whose source is a broker and that are not useful",
-            empty=0,
-        ),
-        Metric(
-            "false_positive_share",
-            "false-positive share",
-            "share",
-            "The part of the event messages that was for nothing.",
-            "false-positive forwards ÷ event messages",
-        ),
-    ),
-)
+
+CONTROL_JOB = Job(control_traffic, (
+    Metric("control_messages", "control messages", "messages",
+           "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
+           f"count of control messages whose source is a broker{_BEFORE}", empty=0),
+    _of_kinds("subscribe_messages",
+              "spread subscriptions and changes of rank, newly exposed ones and those before time 0 included", _BEFORE),
+    _of_kinds("unsubscribe_messages", "take subscriptions back"),
+    _of_kinds("advertise_messages", "spread or take back advertisements"),
+    _of_kinds("recovery_messages", "compare and repair tables after a failure"),
+))  # fmt: skip
+
+EVENT_JOB = Job(event_traffic, (
+    Metric("event_messages", "event messages", "messages",
+           "Copies of events sent over links.",
+           "count of publications whose source is a broker", empty=0),
+    Metric("false_positives", "false-positive forwards", "messages",
+           "Event messages towards brokers behind which nothing matched.",
+           "count of publications whose source is a broker and that are not useful", empty=0),
+    Metric("false_positive_share", "false-positive share", "share",
+           "The part of the event messages that was for nothing.",
+           "false-positive forwards ÷ event messages"),
+))  # fmt: skip

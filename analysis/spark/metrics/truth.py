@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.spark.metrics.convergence import FAULTS
-from analysis.spark.metrics.counts import Counted, ratio
-from analysis.spark.metrics.definition import Job, Metric, Values
+from analysis.spark.metrics.counts import ratio
+from analysis.spark.metrics.definition import Counted, Job, Metric, Values
 from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
 
 
@@ -35,94 +35,43 @@ def drops(run: Counted) -> Values:
     return {"dropped": rows["count"][np.isin(rows["kind"], LOST)].sum()}
 
 
-def _oracle(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
+def _from_record(name: str, title: str, definition: str, unit: str = "deliveries") -> Metric:
     return Metric(name, title, unit, definition, f"run record: {name}")
 
 
-TRUTH_JOB = Job(
-    truth,
-    (
-        _oracle("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
-        _oracle("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
-        _oracle("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
-        _oracle(
-            "strays",
-            "stray events",
-            "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown where "
-            "subscriptions were there before the trace began.",
-            "messages",
-        ),
-        _oracle(
-            "wrong_times",
-            "wrong times",
-            "Hops and deliveries whose recorded time is not the sum of the links and waits on their way, and messages "
-            "served while their broker served another; must be 0.",
-            "records",
-        ),
-        _oracle(
-            "missed_transient",
-            "missed while converging",
-            "Deliveries missed because the subscription was still on its way when the event was published.",
-        ),
-        _oracle(
-            "missed_dropped",
-            "missed after a drop",
-            "Deliveries missed because a full queue dropped a copy of the event.",
-        ),
-        _oracle(
-            "missed_fault",
-            "missed during a failure",
-            "Deliveries missed while something was down or being repaired.",
-        ),
-        Metric(
-            "judged_share",
-            "judged events",
-            "share",
-            "Events whose deliveries the oracle judged; what it counted is of these.",
-            "run record: judged_share",
-        ),
-        Metric(
-            "delivery_ratio",
-            "delivery ratio",
-            "share",
-            "Deliveries made, of those made or lost for whatever reason.",
-            "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
-            "failure) ÷ judged share",
-        ),
-        Metric(
-            "control_per_event",
-            "control messages per event",
-            "messages",
-            "What keeping the routing tables up to date costs for each event of the workload.",
-            "control messages over links ÷ events",
-        ),
-        Metric(
-            "simulated_time",
-            "simulated time",
-            "ms",
-            "Simulated time when nothing was under way any more.",
-            "run record: finished",
-        ),
-        Metric(
-            "wall_seconds",
-            "run time",
-            "s",
-            "Real time that the simulation took; depends on the machine.",
-            "run record: wall_seconds",
-        ),
-    ),
-)
+TRUTH_JOB = Job(truth, (
+    _from_record("missed", "missed deliveries", "Required deliveries that did not happen; must be 0."),
+    _from_record("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
+    _from_record("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
+    _from_record("strays", "stray events",
+                 "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown where "
+                 "subscriptions were there before the trace began.", "messages"),
+    _from_record("wrong_times", "wrong times",
+                 "Hops and deliveries whose recorded time is not the sum of the links and waits on their way, and "
+                 "messages served while their broker served another; must be 0.", "records"),
+    _from_record("missed_transient", "missed while converging",
+                 "Deliveries missed because the subscription was still on its way when the event was published."),
+    _from_record("missed_dropped", "missed after a drop",
+                 "Deliveries missed because a full queue dropped a copy of the event."),
+    _from_record("missed_fault", "missed during a failure",
+                 "Deliveries missed while something was down or being repaired."),
+    _from_record("judged_share", "judged events",
+                 "Events whose deliveries the oracle judged; what it counted is of these.", "share"),
+    Metric("delivery_ratio", "delivery ratio", "share",
+           "Deliveries made, of those made or lost for whatever reason.",
+           "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
+           "failure) ÷ judged share"),
+    Metric("control_per_event", "control messages per event", "messages",
+           "What keeping the routing tables up to date costs for each event of the workload.",
+           "control messages over links ÷ events"),
+    Metric("simulated_time", "simulated time", "ms",
+           "Simulated time when nothing was under way any more.",
+           "run record: finished"),
+    _from_record("wall_seconds", "run time", "Real time that the simulation took; depends on the machine.", "s"),
+))  # fmt: skip
 
-DROPS_JOB = Job(
-    drops,
-    (
-        Metric(
-            "dropped",
-            "lost event messages",
-            "messages",
-            "Copies of events lost to a full queue, a cut link or a crashed broker.",
-            f"count of faults of kind {', '.join(LOST)}",
-            empty=0,
-        ),
-    ),
-)
+DROPS_JOB = Job(drops, (
+    Metric("dropped", "lost event messages", "messages",
+           "Copies of events lost to a full queue, a cut link or a crashed broker.",
+           f"count of faults of kind {', '.join(LOST)}", empty=0),
+))  # fmt: skip

@@ -29,10 +29,9 @@ from analysis.report.study_words import (
     bound,
     bound_rows,
     by_size,
-    columns,
     kinds,
     overall,
-    row_texts,
+    row_cells,
     sensitivity_rows,
     sensitivity_sentence,
     sentence,
@@ -110,6 +109,15 @@ def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:
         "per subscription, budget 16 keeps 98.8 % of the saving for 20 % of that (400 ns)."
     ).replace("400 ns", "0.4 µs")
     assert "pays in 1 of 1, at 20 % of exact search's cost, by budget 16" in overall([case])
+
+
+def test_searches_that_pay_equally_often_are_named_in_the_order_of_their_workloads() -> None:
+    points = []
+    for attributes, cheapest in enumerate((64, 16, 256)):
+        for keys, metrics in sweep(0.2, 100.0):
+            cost = 0.1 if keys.get("covering.budget") == cheapest else metrics["check_time"]
+            points.append(({**keys, "workload.attributes": attributes}, {**metrics, "check_time": cost}))
+    assert "by budget 64, budget 16, budget 256." in overall(study(made(points)))
 
 
 def test_simple_routing_sends_what_the_record_says_not_everything_everywhere() -> None:
@@ -302,9 +310,7 @@ def test_bounds_stand_beside_curve_methods_only(tmp_path: Path) -> None:
     assert [bound(case, row) for row in case.rows[1:3]] == [7000.0, 700.0]
     assert math.isnan(bound(case, case.rows[0]))
     assert "greedy search keeps 98.9 % at best (ε = 0.001), for 9 times the cost of exact search" in sentence(case)
-    titles = [title for title, _ in columns(case)]
-    assert len(row_texts(case, case.rows[2])) == len(titles)
-    assert row_texts(case, case.rows[2])[titles.index("bound")] == "700"
+    assert [text for title, _, text in row_cells(case, case.rows[2]) if title == "bound"] == ["700"]
     drawn = bound_rows(case)
     assert {row["kind"] for row in drawn} == {"measured", "theory"}
     assert len([row for row in drawn if row["series"] == "upper bound on approximate search"]) == 5

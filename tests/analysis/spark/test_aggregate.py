@@ -203,9 +203,8 @@ def test_a_run_is_read_once_and_only_what_somebody_counts(analysed: Summary) -> 
                 asked.append(name)
                 return super()._read(name)
 
-        part = parts.Part(run, drawn, table, 0)
         with pq.ParquetFile(run.path(table)) as file:
-            rows = Listed(part, file, 0)
+            rows = Listed(run, drawn, table, file, 0)
             for count in parts.TABLES[table]:
                 count.of[table](rows)
         assert len(asked) == len(set(asked))

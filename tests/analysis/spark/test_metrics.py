@@ -26,7 +26,7 @@ from analysis.spark.metrics import (
     traffic,
     truth,
 )
-from analysis.spark.metrics.counts import Counted
+from analysis.spark.metrics.definition import Counted
 from analysis.spark.parts import parts_of, together
 from broker.trace.buckets import RELATIVE_ERROR, bucket_of, middle_of
 from broker.trace.schema import ALL, CLIENT, SCHEMAS

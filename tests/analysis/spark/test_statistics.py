@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.spark import statistics, t_quantile
+from analysis.spark import statistics
 
 
 @pytest.mark.parametrize(
     ("degrees", "t"), [(1, 12.70620), (2, 4.30265), (3, 3.18245), (9, 2.26216), (30, 2.04227), (120, 1.97993)]
 )
 def test_quantiles_agree_with_the_printed_table(degrees: int, t: float) -> None:
-    assert t_quantile.quantile(degrees) == pytest.approx(t, abs=6e-6)
+    assert statistics.quantile(degrees) == pytest.approx(t, abs=6e-6)
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 5, 8])
@@ -24,7 +24,7 @@ def test_the_distribution_agrees_with_integrating_its_density(degrees: int) -> N
     steps, t = 20_000, 1.7
     xs = [(i + 0.5) * t / steps for i in range(steps)]
     area = 2 * scale * t / steps * sum((1 + x * x / degrees) ** (-(degrees + 1) / 2) for x in xs)
-    assert t_quantile.two_sided(t, degrees) == pytest.approx(area, abs=1e-8)
+    assert statistics.two_sided(t, degrees) == pytest.approx(area, abs=1e-8)
 
 
 def values(*rows: tuple[str, int, float]) -> pd.DataFrame:
