@@ -22,12 +22,8 @@ class FilterRows:
         self.scratch = new_scratch(dimensions)
         self._row: dict[Filter, int] = {}
         shape = (_FIRST_ROWS, dimensions)
-        self._columns: list[NDArray[Any]] = [
-            np.empty(shape),
-            np.empty(shape),
-            np.empty(shape, np.bool_),
-            np.empty(_FIRST_ROWS, np.int64),
-        ]
+        bounds, residues = (np.empty(shape), np.empty(shape)), np.empty(_FIRST_ROWS, np.int64)
+        self._columns: list[NDArray[Any]] = [*bounds, np.empty(shape, np.bool_), residues]
 
     def columns(self, filters: list[Filter]) -> tuple[NDArray[Any], ...]:
         """Lower and upper bounds, what is mentioned, and residues of filters, row by row."""

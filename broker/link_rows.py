@@ -105,8 +105,7 @@ def build(t: Any, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_], residue:
     volume = np.clip(sides, 0.0, _LONGEST).prod(axis=1)
     index = Slices(Catalogue(np.arange(len(lo)), lo, hi, volume, np.zeros(lo.shape), mentioned), "exact")
     _set_static(t, index.layout, residue[index.ranked], len(lo))
-    order: Ints = index.ranked
-    return order
+    return index.ranked
 
 
 def clear(t: Any, dimensions: int) -> None:
@@ -139,19 +138,6 @@ def is_due_now(address: int) -> bool:
 
 
 @kernel
-def ask(address: int, event: Any) -> Any:
-    """`any_match` of the table at an address, see local_rows.top."""
-    return _ask(link_at(address), event)
-
-
-@kernel(inner=True)
-def _ask(t: Any, event: Any) -> Any:
-    found, sliced, compared, blocks = any_match(t, event, t.residues)
-    t.read += compared + blocks
-    return found, sliced, compared, blocks
-
-
-@kernel
 def set_tables(t: Any, neighbours: Any, tables: Any, wanted: Any) -> None:
     t.neighbours, t.tables, t.wanted = neighbours, tables, wanted
 
@@ -171,7 +157,8 @@ def ask_all(address: int, source: int, event: Any) -> Any:
         found = True
         if tables[i] != EVERYTHING:
             t = link_at(tables[i])
-            found, in_slices, entries, looked = _ask(t, event)
+            found, in_slices, entries, looked = any_match(t, event, t.residues)
+            t.read += entries + looked
             asked += 1
             sliced += in_slices
             compared += entries

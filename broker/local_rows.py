@@ -175,8 +175,7 @@ def build(t: Any) -> NDArray[np.int64]:
         index = Slices(catalogue, "relaxed" if is_relaxed else "exact")
         layout, built, live = index.layout, len(live), live[index.ranked]
     _rearrange(t, live, layout, built)
-    ids: NDArray[np.int64] = columns.ids[live]
-    return ids
+    return columns.ids[live]
 
 
 @kernel

@@ -7,7 +7,7 @@ everything that is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,6 @@ Ints = NDArray[np.int64]
 Answer = tuple[Ints, Floats, int, int]  # ids and scores, best first; entries compared; nodes looked at
 
 FEW = 16  # changes that are always made one by one
-
-
-class Matcher(Protocol):
-    def __len__(self) -> int: ...
-    def add(self, subscription: int, filter: Filter) -> None: ...
-    def remove(self, subscription: int) -> None: ...
-    def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer: ...
-    def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]: ...
-    def check(self) -> None: ...
 
 
 class RowMatcher:
@@ -87,8 +78,7 @@ class RowMatcher:
     def serve(self, event: Floats, k: int | None, weights: Floats | None, served: Any) -> tuple[int, int, int]:
         if self._changed:
             self._catch_up()
-        found: tuple[int, int, int] = local_rows.serve(self._address, served.address, event, -1 if k is None else k)
-        return found
+        return local_rows.serve(self._address, served.address, event, -1 if k is None else k)
 
     def top(self, event: Floats, k: int | None, weights: Floats | None) -> Answer:
         if self._changed:
@@ -156,3 +146,6 @@ class IndexMatcher:
     def check(self) -> None:
         self._index.check()
         assert len(self._index) + len(self._joined) - len(self._left) == len(self._filters)
+
+
+Matcher = RowMatcher | IndexMatcher

@@ -117,7 +117,7 @@ class Network:
             request = Control(
                 Kind.SUBSCRIBE, subscription, filter, operation, CLIENT, self.env.now, operation, 0, SHARED
             )
-            self.brokers[broker].record_request(request)
+            self.brokers[broker].record_control(request, self.recorder.step(), 0.0)
             self.brokers[broker].local.add(subscription, filter)
             heard[broker].append((operation, (Kind.SUBSCRIBE, subscription, filter)))
         self.loading = True

@@ -152,42 +152,23 @@ class Broker:
         step = self.network.recorder.step()
         if isinstance(message, Control):
             self._control(message)
-            what = KIND_NAMES[message.kind], message.subscription, message.hop
         else:
             self._sync(message)
-            what = message.kind, NOBODY, 0
         took = self.took()
         if self._prices is not None:
             took = control_time(self._prices, self._searching, self.outgoing_bytes)
-        self._record_control(message, step, *what, took)
+        self.record_control(message, step, took)
         return took
 
-    def record_request(self, message: Control) -> None:
-        """Write down what a client asked before time 0."""
-        step, kind = self.network.recorder.step(), KIND_NAMES[message.kind]
-        self._record_control(message, step, kind, message.subscription, message.hop, 0.0)
-
-    def _record_control(
-        self, message: Control | Sync, step: int, kind: str, subscription: int, hop: int, took: float
-    ) -> None:
-        self.network.recorder.rows["control"].append(
-            (
-                step,
-                self.network.env.now,
-                message.sent,
-                message.source,
-                self.number,
-                message.tree,
-                kind,
-                subscription,
-                message.operation,
-                message.sequence,
-                hop,
-                self._waited(message),
-                took,
-                self._searching,
-            )
-        )
+    def record_control(self, message: Control | Sync, step: int, took: float) -> None:
+        if isinstance(message, Control):
+            kind, subscription, hop = KIND_NAMES[message.kind], message.subscription, message.hop
+        else:
+            kind, subscription, hop = message.kind, NOBODY, 0
+        way = message.sent, message.source, self.number, message.tree
+        about = kind, subscription, message.operation, message.sequence, hop
+        times = self._waited(message), took, self._searching
+        self._recorder.rows["control"].append((step, self._env.now, *way, *about, *times))
 
     def _control(self, message: Control) -> None:
         if message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE):
@@ -235,46 +216,22 @@ class Broker:
         times: tuple[float, float, float],
     ) -> int:
         """Write down that an event came; the number of the row. `counts` and `times` as in the schema."""
-        self._row = self._recorder.publication(
-            message.parent,
-            self._recorder.step(),
-            message.event,
-            self._env.now,
-            message.sent,
-            message.source,
-            self.number,
-            message.hop,
-            message.published,
-            self._waited(message),
-            served,
-            forwarded,
-            *counts,
-            *times,
-        )
+        step, now, waited = self._recorder.step(), self._env.now, self._waited(message)
+        way = message.sent, message.source, self.number, message.hop, message.published, waited
+        outcome = served, forwarded, *counts, *times
+        self._row = self._recorder.publication(message.parent, step, message.event, now, *way, *outcome)
         return self._row
 
     def record_ranked(self, message: Publication | Reply, kind: str, took: float) -> None:
         """Write down a message about the k best of the whole network."""
-        recorder, carries = self.network.recorder, isinstance(message, Publication)
-        step = recorder.steps - 1 if carries else recorder.step()
-        limit = message.limit if isinstance(message, Publication) else None
-        recorder.rows["ranked"].append(
-            (
-                step,
-                message.event,
-                self.network.env.now,
-                message.sent,
-                message.source,
-                self.number,
-                kind,
-                carries,
-                len(message.winners if isinstance(message, Publication) else message.found),
-                None if limit is None else -limit[0],
-                message.size,
-                self._waited(message),
-                took,
-            )
-        )
+        if isinstance(message, Publication):
+            step, winners, limit = self._recorder.steps - 1, message.winners, message.limit
+        else:
+            step, winners, limit = self._recorder.step(), message.found, None
+        way = message.sent, message.source, self.number
+        says = kind, isinstance(message, Publication), len(winners), None if limit is None else -limit[0], message.size
+        row = step, message.event, self._env.now, *way, *says, self._waited(message), took
+        self._recorder.rows["ranked"].append(row)
 
     def _waited(self, message: Message) -> float:
         """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
@@ -286,15 +243,13 @@ class Broker:
         assert isinstance(message, Publication)
         if self.visits is not None and self.visits.settings.rank != "none":
             return self.visits.worth(message)
-        best = self.local.top(message.values, 1, message.weights)[1].tolist()
-        ranking, tables = self.network.settings.ranking, self.parts[message.tree].tables
+        part, ranking = self.parts[message.tree], self.network.settings.ranking
 
         def score(filter: Filter) -> float | None:
             return ranking.score(filter, message.values, message.weights)
 
-        for neighbour in self.parts[message.tree].wants(message.source, message.values)[0]:
-            best.append(tables[neighbour].best_score(score))
-        return max(best, default=-math.inf)
+        behind = [part.tables[n].best_score(score) for n in part.wants(message.source, message.values)[0]]
+        return max([*self.local.top(message.values, 1, message.weights)[1].tolist(), *behind], default=-math.inf)
 
     def _drop(self, message: Message) -> None:
         assert isinstance(message, Publication)

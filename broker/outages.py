@@ -40,7 +40,8 @@ class Outages:
         self.must_exist(broker)
         if broker in self.crashed:
             raise CoverlayError(f"broker {broker} cannot crash at {self.network.env.now:g} ms: it is down already")
-        self._begin(CRASH, broker, NOBODY)
+        self._unsettled = True
+        self.record(CRASH, broker, NOBODY)
         self.crashed[broker] = keep_state
         if not all(part.recovery.complete for part in self.network.brokers[broker].parts.values()):
             self._half_recovered.add(broker)
@@ -76,7 +77,8 @@ class Outages:
         link = self.must_be_linked(broker, neighbour)
         if link in self.cuts:
             raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: it is down")
-        self._begin(CUT, *link)
+        self._unsettled = True
+        self.record(CUT, *link)
         self.cuts.add(link)
         self._refresh(*link)
 
@@ -166,10 +168,6 @@ class Outages:
                 part.recovery.tell()
 
     # ── checks and records ─────────────────────────────────────────────────────────────────────────────
-
-    def _begin(self, kind: str, broker: int, neighbour: int) -> None:
-        self._unsettled = True
-        self.record(kind, broker, neighbour)
 
     def record(self, kind: str, broker: int, neighbour: int, event: int = NOBODY) -> None:
         self.network.recorder.rows["faults"].append((self.network.env.now, kind, broker, neighbour, event))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from broker.filter_rows import FilterRows
-from broker.tables import LinkTable, best_score
+from broker.tables import LinkTable
 from routing.contract import RoutingOptions, group_of
 from routing.filter import Filter
 from routing.ledger import Decision, Kind, LinkLedger, Message
@@ -49,9 +49,9 @@ class PrunedTable(LinkTable):
         self._known[subscription] = filter
         self._change_rows(self._ledger.subscribe(subscription, filter))
 
-    def remove(self, subscription: int) -> Filter:
+    def remove(self, subscription: int) -> None:
         self._change_rows(self._ledger.unsubscribe(subscription))
-        return self._known.pop(subscription)
+        del self._known[subscription]
 
     def _change_rows(self, messages: list[Message]) -> None:
         for kind, subscription, filter in messages:
@@ -59,9 +59,6 @@ class PrunedTable(LinkTable):
                 super().add(subscription, filter)
             else:
                 super().remove(subscription)
-
-    def best_score(self, score: Callable[[Filter], float | None]) -> float:
-        return best_score(self._known, score)  # a pruned entry may score higher than the one that covers it
 
     def check(self) -> None:
         super().check()

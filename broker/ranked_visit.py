@@ -285,31 +285,19 @@ class Visits:
         now = broker.network.env.now
         if neighbour in visit.told:
             assert not asks, "a neighbour is asked once"
-            reply = Reply("award", message.event, winners, broker.number, now, message.tree)
-            broker.send(neighbour, reply)
+            broker.send(neighbour, Reply("award", message.event, winners, broker.number, now, message.tree))
             return
         visit.told.add(neighbour)
         limit = self._limit(visit) if asks and self.settings.threshold and self.settings.rank != "none" else NOTHING
-        copy = Publication(
-            message.event,
-            message.values,
-            message.published,
-            broker.number,
-            now,
-            message.hop + 1,
-            visit.row,
-            message.tree,
-            message.weights,
-            asks,
-            limit if limit < NOTHING else None,
-            winners,
-        )
-        broker.send(neighbour, copy)
+        event = message.event, message.values, message.published
+        way = broker.number, now, message.hop + 1, visit.row, message.tree
+        best = limit if limit < NOTHING else None
+        broker.send(neighbour, Publication(*event, *way, message.weights, asks, best, winners))
 
     def _ways(self, visit: Visit, key: Key) -> list[int]:
         """Where a winner is: behind the neighbour that named it, or has it in its table.
 
-        A table may have lost it while the award was under way, because a wider one stands for it now. Then it is behind
+        A table may have lost it while the award was under way, because a wider one represents it now. Then it is behind
         one of the neighbours with an entry that outranks it.
         """
         subscription, part = key[1], self.broker.parts[visit.message.tree]
@@ -326,8 +314,7 @@ class Visits:
 
     def _answer(self, message: Publication, found: tuple[Winner, ...]) -> None:
         now = self.broker.network.env.now
-        reply = Reply("answer", message.event, found, self.broker.number, now, message.tree)
-        self.broker.send(message.source, reply)
+        self.broker.send(message.source, Reply("answer", message.event, found, self.broker.number, now, message.tree))
 
     def _serve(self, visit: Visit, winners: list[Winner], when: float) -> None:
         if winners:

@@ -90,6 +90,11 @@ class Ranking(ABC):
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
         """The score of one subscription worked out alone, None where the event does not reach it."""
 
+    def held(self, filter: Filter, event: Floats) -> list[int] | None:
+        """The attributes whose predicates hold, None where the event does not reach the subscription."""
+        held = [a for a in filter.named.tolist() if filter.holds(a, float(event[a]))]
+        return held if (held if self.semantics == "relaxed" else len(held) == len(filter.named)) else None
+
 
 class BoxRanking(Ranking):
     """Dense boxes: every attribute of every subscription has bounds."""
@@ -131,8 +136,7 @@ class BoxRanking(Ranking):
         )
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
-        found: list[Match] = index.top(event, k)
-        return found
+        return index.top(event, k)
 
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
         if self.semantics == "relaxed":
@@ -152,15 +156,14 @@ class PredicateRanking(Ranking):
         index.add_one(expressions_of(self.dimensions, {subscription: filter}, [filter.weights]))
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
-        found: list[Match] = index.top(sparse_event(event, weights), k)
-        return found
+        return index.top(sparse_event(event, weights), k)
 
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
-        held = [a for a in filter.named.tolist() if filter.holds(a, float(event[a]))]
-        if not held if self.semantics == "relaxed" else not filter.matches(event):
+        held = self.held(filter, event)
+        if held is None:
             return None
         total = 0.0
-        for a in held:
+        for a in held:  # not `sum`, which corrects its rounding: the matchers do not
             total += filter.weights[a] * (1.0 if weights is None else weights[a])
         return float(total)
 
@@ -181,18 +184,16 @@ class PlaceRanking(Ranking):
         return located(expressions, near[:, :2], near[:, 2], max_distance=far, metric=metric)
 
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
-        found: list[Match] = index.top(sparse_event(event, None), self._place(event), k)
-        return found
+        return index.top(sparse_event(event, None), self._place(event), k)
 
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
-        held = [a for a in filter.named.tolist() if filter.holds(a, float(event[a]))]
-        if not held if self.semantics == "relaxed" else not filter.matches(event):
+        held = self.held(filter, event)
+        if held is None:
             return None
-        share, text = shares(filter.weights), 0.0
+        share, text, near = shares(filter.weights), 0.0, 0.0
         for a in held:
             text += share[a]
         where, (*spot, alpha) = self._place(event), filter.near or (0.0, 0.0, 0.0)
-        near = 0.0
         if where is not None:
             ask = ask_for(where, self.max_distance, self.metric)
             x, y, z = coordinates(np.array([spot]), self.metric)[0].tolist()

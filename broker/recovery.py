@@ -33,13 +33,10 @@ if TYPE_CHECKING:
     from broker.tree_part import TreePart
 
 ADVERTS, SUBSCRIPTIONS = "advertisements", "subscriptions"
+Words = tuple[int, ...]
 
 
-def bucket_of(identity: int, buckets: int) -> int:
-    return mixed(identity) % buckets
-
-
-def digests(filters: Mapping[int, Filter], buckets: int) -> tuple[int, ...]:
+def digests(filters: Mapping[int, Filter], buckets: int) -> Words:
     """Per bucket, a number that tells sets of ids and their filters apart but for a chance of about 2⁻⁶³."""
     sums = [0] * buckets
     for identity, filter in filters.items():
@@ -71,7 +68,8 @@ class Recovery:
     def link_up(self, neighbour: int, operation: int, amnesia: bool) -> None:
         """A link is usable again. `amnesia`: we lack memory, so we wait for what the neighbour knows."""
         here, there = self.part, self.part.at(neighbour)
-        for channel in self._channels():
+        advertised = here.broker.network.settings.advertisements != "none"
+        for channel in (ADVERTS, SUBSCRIPTIONS) if advertised else (SUBSCRIPTIONS,):
             if neighbour in _ledgers(here, channel):
                 self._untold[channel, neighbour] = operation
             if amnesia and here.broker.number in _ledgers(there, channel):
@@ -88,11 +86,8 @@ class Recovery:
         if not self._started:
             return
         for channel, neighbour in list(self._untold):
-            if channel == ADVERTS:
-                blocked = any(c == ADVERTS and n != neighbour for c, n in self._waiting)
-            else:
-                blocked = any(c == ADVERTS or n != neighbour for c, n in self._waiting)
-            if not blocked:
+            awaited = self._waiting - {(channel, neighbour)}
+            if not any(channel == SUBSCRIPTIONS or c == ADVERTS for c, _ in awaited):
                 operation = self._untold.pop((channel, neighbour))
                 sent = _ledgers(self.part, channel)[neighbour].sent
                 buckets = 1 << (len(sent).bit_length() // 2 + 2)  # about 4√n
@@ -113,7 +108,7 @@ class Recovery:
         self.tell()
 
     def _compare(self, message: Sync) -> None:
-        own = self._known_from(message.source, message.channel)
+        own = (self.part.adverts if message.channel == ADVERTS else self.part.tables)[message.source].filters
         buckets = len(message.payload)
         ours = digests(own, buckets)
         differing = tuple(b for b in range(buckets) if ours[b] != message.payload[b])
@@ -121,7 +116,7 @@ class Recovery:
             self._waiting.discard((message.channel, message.source))
             return
         asked = set(differing)
-        listed = [word for i in sorted(own) if bucket_of(i, buckets) in asked for word in (i, own[i].digest)]
+        listed = [word for i in sorted(own) if mixed(i) % buckets in asked for word in (i, own[i].digest)]
         self._send("differs", message.channel, message.source, message.operation, (buckets, *listed), differing)
 
     def _mend(self, message: Sync) -> None:
@@ -129,11 +124,10 @@ class Recovery:
         listed = dict(zip(words[::2], words[1::2], strict=True))
         ledger = _ledgers(self.part, message.channel)[message.source]
         asked = set(message.buckets)
-        should = {i: f for i, f in ledger.sent.items() if bucket_of(i, buckets) in asked}
-        joins, leaves = Kind.SUBSCRIBE, Kind.UNSUBSCRIBE
-        if message.channel == ADVERTS:
-            joins, leaves = Kind.ADVERTISE, Kind.UNADVERTISE
-        nothing = self.part.broker.nothing
+        should = {i: f for i, f in ledger.sent.items() if mixed(i) % buckets in asked}
+        of_adverts, nothing = message.channel == ADVERTS, self.part.broker.nothing
+        joins = Kind.ADVERTISE if of_adverts else Kind.SUBSCRIBE
+        leaves = Kind.UNADVERTISE if of_adverts else Kind.UNSUBSCRIBE
         answers = [(joins, i, f) for i, f in should.items() if i not in listed]
         changed = ((i, f) for i, f in should.items() if i in listed and listed[i] != f.digest)
         answers += [step for i, f in changed for step in ((leaves, i, nothing), (joins, i, f))]
@@ -141,26 +135,10 @@ class Recovery:
         self.part.send_control(message.source, answers, message.operation, 0)
         self._send("done", message.channel, message.source, message.operation, ())
 
-    def _send(
-        self,
-        kind: str,
-        channel: str,
-        neighbour: int,
-        operation: int,
-        payload: tuple[int, ...],
-        buckets: tuple[int, ...] = (),
-    ) -> None:
+    def _send(self, kind: str, channel: str, to: int, operation: int, payload: Words, buckets: Words = ()) -> None:
         broker, tree = self.part.broker, self.part.tree.name
         now = broker.network.env.now
-        broker.send(neighbour, Sync(kind, channel, payload, buckets, operation, broker.number, now, 0, tree))
-
-    def _known_from(self, neighbour: int, channel: str) -> Mapping[int, Filter]:
-        return (self.part.adverts if channel == ADVERTS else self.part.tables)[neighbour].filters
-
-    def _channels(self) -> list[str]:
-        if self.part.broker.network.settings.advertisements == "none":
-            return [SUBSCRIPTIONS]
-        return [ADVERTS, SUBSCRIPTIONS]
+        broker.send(to, Sync(kind, channel, payload, buckets, operation, broker.number, now, 0, tree))
 
     def check(self) -> None:
         assert not self._waiting, "still waiting for a neighbour although nothing is under way"

@@ -29,10 +29,6 @@ NOTHING = (np.empty(0, np.int64), np.empty(0), 0, 0)
 _LEFT = -1  # in place of a subscription: its entry was in the static part and has left
 
 
-def best_score(filters: Mapping[int, Filter], score: Callable[[Filter], float | None]) -> float:
-    return max((s for s in map(score, filters.values()) if s is not None), default=-math.inf)
-
-
 class LinkTable(FilterTable):
     """The routing-table entries that one neighbour sent us."""
 
@@ -54,12 +50,13 @@ class LinkTable(FilterTable):
         self._residue = np.empty(0, np.int64)
 
     def add(self, subscription: int, filter: Filter) -> None:
-        self._filters[subscription] = filter
+        super().add(subscription, filter)
         self._place[subscription] = len(self._ids)
         self._ids.append(subscription)
         self._changed = True
 
-    def remove(self, subscription: int) -> Filter:
+    def remove(self, subscription: int) -> None:
+        super().remove(subscription)
         place = self._place.pop(subscription)
         self._changed = True
         if place < self._built:
@@ -71,17 +68,6 @@ class LinkTable(FilterTable):
                 self._ids[place] = moved
                 self._place[moved] = place
             self._filled = min(self._filled, place - self._built)  # the rows from there on are written again
-        return self._filters.pop(subscription)
-
-    def matches(self, event: Floats) -> bool:
-        """Does any entry match? Under relaxed semantics: does any predicate of any entry hold?"""
-        return self.ask(event)[0]
-
-    def ask(self, event: Floats) -> tuple[bool, int, int, int]:
-        """Does any entry match? Is the table in slices (1 or 0), entries compared, blocks of them looked at."""
-        self.bring_up_to_date()
-        found, sliced, compared, blocks = link_rows.ask(self.address, event)
-        return found, sliced, compared, blocks
 
     @property
     def is_behind(self) -> bool:
@@ -103,8 +89,8 @@ class LinkTable(FilterTable):
         return {}
 
     def best_score(self, score: Callable[[Filter], float | None]) -> float:
-        """The highest score that any entry gets; −inf if none gets one."""
-        return best_score(self._filters, score)
+        """The highest score that any entry gets, a pruned one included; −inf if none gets one."""
+        return max((s for s in map(score, self.filters.values()) if s is not None), default=-math.inf)
 
     def _take_in(self) -> None:
         """Bring the arrays up to date: a new static part if enough has changed, else the rows of the tail."""
@@ -185,9 +171,9 @@ class RankedTable(LinkTable):
         super().add(subscription, filter)
         self._matcher.add(subscription, filter)
 
-    def remove(self, subscription: int) -> Filter:
+    def remove(self, subscription: int) -> None:
+        super().remove(subscription)
         self._matcher.remove(subscription)
-        return super().remove(subscription)
 
     def top(self, event: Floats, k: int, weights: Floats | None) -> tuple[Ints, Floats, int, int]:
         """As that of a LocalTable."""
@@ -207,13 +193,12 @@ class LocalTable(FilterTable):
         self._matcher = ranking.new_matcher(known)
 
     def add(self, subscription: int, filter: Filter) -> None:
-        self._filters[subscription] = filter
+        super().add(subscription, filter)
         self._matcher.add(subscription, filter)
 
-    def remove(self, subscription: int) -> Filter:
-        filter = self._filters.pop(subscription)
+    def remove(self, subscription: int) -> None:
+        super().remove(subscription)
         self._matcher.remove(subscription)
-        return filter
 
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> tuple[Ints, Floats, int, int]:
         """The best matches, best first, all of them when k is None: ids and scores; entries compared, nodes."""
@@ -228,7 +213,7 @@ class LocalTable(FilterTable):
         assert len(self._matcher) == len(self._filters)
 
 
-def takes_in(table: LocalTable | LinkTable, kind: Kind, subscription: int, filter: Filter) -> bool:
+def takes_in(table: FilterTable, kind: Kind, subscription: int, filter: Filter) -> bool:
     """Change a table as a message says; False if it says nothing new: repeated while brokers agree again."""
     known = subscription in table
     if kind is Kind.RERANK:

@@ -113,8 +113,7 @@ class Link(Generic[M]):
         now, model = self._env.now, self._model
         leaves = now
         if model.bandwidth is not None:
-            leaves = max(now, self._free_at) + message.size / model.bandwidth
-            self._free_at = leaves
+            self._free_at = leaves = max(now, self._free_at) + message.size / model.bandwidth
         arrival = leaves + self.latency
         if self._rng is not None:
             arrival += model.jitter * self._rng.random()

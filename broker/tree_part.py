@@ -6,7 +6,7 @@ in every tree, and nothing crosses from one tree to another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from routing.strategies.covering import Covering
 if TYPE_CHECKING:
     from broker.node import Broker
 
-AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}  # one ledger serves both
+AS_ADVERT = {Kind.SUBSCRIBE: Kind.ADVERTISE, Kind.UNSUBSCRIBE: Kind.UNADVERTISE}
 
 
 class TreePart:
@@ -96,37 +96,21 @@ class TreePart:
 
     def pass_on(self, message: Control) -> None:
         """Tell the neighbours of a subscription that came, left or ranks differently, as far as they need to know."""
-        for neighbour, answers in self.told(message.source, message.kind, message.subscription, message.filter):
-            self.send_control(neighbour, answers, message.operation, message.hop + 1)
-
-    def told(
-        self, source: int, kind: Kind, subscription: int, filter: Filter
-    ) -> Iterator[tuple[int, list[LedgerMessage]]]:
-        """What each neighbour is to be told of a subscription; each ledger decides as it is asked."""
         for neighbour, ledger in self.ledgers.items():
-            if neighbour == source:
-                continue  # do not send it back to its source
-            yield neighbour, ledger.tell(kind, subscription, filter)
+            if neighbour != message.source:  # do not send it back
+                answers = ledger.tell(message.kind, message.subscription, message.filter)
+                self.send_control(neighbour, answers, message.operation, message.hop + 1)
 
     def advertisement(self, message: Control) -> None:
         """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
-        begins = message.kind is Kind.ADVERTISE
-        table = self.adverts[message.source]
-        if begins == (message.subscription in table):
+        told = Kind.SUBSCRIBE if message.kind is Kind.ADVERTISE else Kind.UNSUBSCRIBE  # one ledger serves both
+        if not takes_in(self.adverts[message.source], told, message.subscription, message.filter):
             return
-        if begins:
-            table.add(message.subscription, message.filter)
-        else:
-            table.remove(message.subscription)
         for neighbour, ledger in self.advert_ledgers.items():
-            if neighbour == message.source:
-                continue
-            if begins:
-                answers = ledger.subscribe(message.subscription, message.filter)
-            else:
-                answers = ledger.unsubscribe(message.subscription)
-            adverts = [(AS_ADVERT[kind], id, filter) for kind, id, filter in answers]
-            self.send_control(neighbour, adverts, message.operation, message.hop + 1)
+            if neighbour != message.source:
+                answers = ledger.tell(told, message.subscription, message.filter)
+                adverts = [(AS_ADVERT[kind], id, filter) for kind, id, filter in answers]
+                self.send_control(neighbour, adverts, message.operation, message.hop + 1)
         if message.source in self.ledgers:
             followers = self.ledgers[message.source].reconsider()
             self.send_control(message.source, followers, message.operation, message.hop + 1)
@@ -134,21 +118,19 @@ class TreePart:
     def send_control(self, neighbour: int, answers: list[LedgerMessage], operation: int, hop: int) -> None:
         here, now = self.broker, self.broker.network.env.now
         for kind, subscription, filter in answers:
-            here.send(
-                neighbour,
-                Control(kind, subscription, filter, operation, here.number, now, 0, hop, self.tree.name),
-            )
+            message = Control(kind, subscription, filter, operation, here.number, now, 0, hop, self.tree.name)
+            here.send(neighbour, message)
 
     # ── construction and checks ────────────────────────────────────────────────────────────────────────
 
     def _table(self) -> LinkTable:
-        network, settings = self.broker.network, self.broker.network.settings
+        settings, store = self.broker.network.settings, self.broker.network.filter_rows
         if settings.mode == "prune":
-            return PrunedTable(settings.pruning, network.filter_rows, self._charge)
+            return PrunedTable(settings.pruning, store, self._charge)
+        semantics, domain = settings.routing.semantics, settings.routing.domain
         if settings.ranked is not None and settings.ranked.rank != "none":
-            routing = settings.routing
-            return RankedTable(routing.semantics, routing.domain, network.filter_rows, settings.ranking)
-        return LinkTable(settings.routing.semantics, settings.routing.domain, network.filter_rows)
+            return RankedTable(semantics, domain, store, settings.ranking)
+        return LinkTable(semantics, domain, store)
 
     def _ledger(self, neighbour: int) -> LinkLedger:
         broker, network = self.broker, self.broker.network
@@ -158,29 +140,13 @@ class TreePart:
             if network.loading:
                 return
             search = decision.search
-            took = broker.charge(search)
-            rows.append(
-                (
-                    network.env.now,
-                    broker.number,
-                    neighbour,
-                    self.tree.name,
-                    decision.subscription,
-                    broker.operation,
-                    decision.outcome,
-                    NOBODY if search.witness is None else search.witness,
-                    min(search.probes, MOST),
-                    min(search.cubes, MOST),
-                    min(search.runs, MOST),
-                    search.volume,
-                    search.capped,
-                    decision.exact,
-                    decision.subscription in broker.local,
-                    min(search.pages, MOST),
-                    min(search.round_trips, MOST),
-                    took,
-                )
-            )
+            took, witness = broker.charge(search), NOBODY if search.witness is None else search.witness
+            where = network.env.now, broker.number, neighbour, self.tree.name
+            what = decision.subscription, broker.operation, decision.outcome, witness
+            counts = min(search.probes, MOST), min(search.cubes, MOST), min(search.runs, MOST)
+            known = search.volume, search.capped, decision.exact, decision.subscription in broker.local
+            on_disk = min(search.pages, MOST), min(search.round_trips, MOST)
+            rows.append((*where, *what, *counts, *known, *on_disk, took))
 
         return make_ledger(
             settings.strategy,
@@ -209,10 +175,8 @@ class TreePart:
             table.check()
         for neighbour, ledger in self.ledgers.items():
             ledger.check()
-            known = dict(self.broker.local.filters)
-            for other in self.neighbours:
-                if other != neighbour:
-                    known.update(self.tables[other].filters)
+            others = (self.tables[other].filters for other in self.neighbours if other != neighbour)
+            known = {s: f for filters in (self.broker.local.filters, *others) for s, f in filters.items()}
             same = _digests(known) == _digests(ledger.known)
             assert same, "a subscription without a decision, or a decision about nobody or about another filter"
             self._check_agreement(neighbour, ledger, self.at(neighbour).tables)

@@ -33,10 +33,7 @@ from routing.contract import Search
 
 PROFILES = Path(__file__).parent / "profiles"
 DEFAULT = "xeon-vm-2026-11"
-EQUAL, PARTNER = (
-    "identity",
-    "merging",
-)  # searches that are no covering method: for an equal entry, for one to merge with
+EQUAL, PARTNER = "identity", "merging"  # searches that no covering method does: for an equal entry, for a partner
 MILLISECOND = 1000.0  # in microseconds
 MOST = 2**63 - 1  # probes that are charged and written down; an emulated search in many dimensions counts further
 
@@ -217,23 +214,17 @@ def _checked(data: dict[str, Any], where: str) -> Profile:
     flat: dict[str, float] = {}
     for section, keys in _SECTIONS.items():
         flat.update(_coefficients(where, section, data.get(section, {}), keys))
-    methods = search_names()
     searches, matchers = data.get("covering", {}), data.get("matching", {})
-    _refuse_unknown(where, "covering method", searches, methods)
+    _refuse_unknown(where, "covering method", searches, search_names())
     _refuse_unknown(where, "kind of matching", matchers, KINDS)
     for kind in matchers:
         _refuse_unknown(where, f"matching.{kind} method", matchers[kind], topk.methods(kind))
-    return Profile(
-        where,
-        flat,
-        {name: _coefficients(where, f"covering.{name}", given, SEARCH) for name, given in searches.items()},
-        {
-            kind: {
-                name: _coefficients(where, f"matching.{kind}.{name}", given, MATCHER) for name, given in table.items()
-            }
-            for kind, table in matchers.items()
-        },
-    )
+    of_kind = {kind: _of_methods(where, f"matching.{kind}", matchers[kind], MATCHER) for kind in matchers}
+    return Profile(where, flat, _of_methods(where, "covering", searches, SEARCH), of_kind)
+
+
+def _of_methods(where: str, section: str, given: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _coefficients(where, f"{section}.{name}", table, keys) for name, table in given.items()}
 
 
 def _refuse_unknown(where: str, what: str, given: Iterable[str], known: Iterable[str]) -> None:

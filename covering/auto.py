@@ -49,7 +49,7 @@ MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutt
 
 
 class AutoIndex(CoveringIndex):
-    """Passes everything on to the method of its choice, which keeps the entries."""
+    """Passes everything on to the method of its choice, which keeps the entries; it has none of its own."""
 
     name = "auto"
     gives_up_with = ("accept_missing",)
@@ -76,7 +76,6 @@ class AutoIndex(CoveringIndex):
 
     @property
     def choice(self) -> str:
-        """The name of the method at work."""
         return self._inner.name
 
     def __len__(self) -> int:
@@ -103,18 +102,10 @@ class AutoIndex(CoveringIndex):
         self._updates += 1
 
     def find_cover(self, box: ArrayLike) -> Id | None:
-        # As in the base class, on the inner index: one more call would be a tenth of the time.
-        inner, stats = self._inner, self.stats
-        point = inner._point(box)
-        slot = inner._search(point)
+        found = self._inner.find_cover(box)
         if self.accept_missing:
-            self._asked.append(point.copy())
-        stats.checks += 1
-        found = None
-        if slot >= 0:
-            stats.hits += 1
-            found = inner._ids.at(slot)
-        if stats.checks >= self._next_review:
+            self._asked.append(self._inner._point(box).copy())
+        if self.stats.checks >= self._next_review:
             self._review()
         return found
 
@@ -213,13 +204,3 @@ class AutoIndex(CoveringIndex):
             self._with_all(other)
         other.share_stats(self.stats)
         self._inner = other
-
-    # The entries are in the inner index, so the hooks of the base class are never called on this one.
-
-    def _insert(self, slot: int) -> None:
-        raise AssertionError("auto keeps no entries of its own")
-
-    _delete = _insert
-
-    def _search(self, query: Floats) -> int:
-        raise AssertionError("auto keeps no entries of its own")

@@ -5,13 +5,12 @@ coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 
 every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
 slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
 
-A method derives from `CoveringIndex` and implements `_insert`, `_delete`, one of `_search` (a query) and `_search_into`
-(many), and `_check` for the invariants of its own structure; `_search_covered` where it knows better than a scan.
+A method derives from `CoveringIndex` and implements one of `_search` (a query) and `_search_into` (many); `_insert`,
+`_delete` and `_check` where it has a structure beside the store; `_search_covered` where it knows better than a scan.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
@@ -84,7 +83,13 @@ def checked_domain(domain: ArrayLike) -> Floats:
     return bounds
 
 
-class CoveringIndex(ABC):
+def check_limit(option: str, value: object) -> None:
+    """A limit on the work of a search."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise CoverlayError(f"{option} {value!r} must be a whole number of at least 1")
+
+
+class CoveringIndex:
     """A dynamic set of boxes that answers "does a stored box contain this one?" with a witness."""
 
     name: ClassVar[str]
@@ -150,11 +155,10 @@ class CoveringIndex(ABC):
     def find_cover(self, box: ArrayLike) -> Id | None:
         """The id of a stored box that contains `box` (an equal one included), or None."""
         slot = self._search(self._point(box))
-        stats = self.stats
-        stats.checks += 1
+        self.stats.checks += 1
         if slot < 0:
             return None
-        stats.hits += 1
+        self.stats.hits += 1
         return self._ids.at(slot)
 
     def find_covered(self, box: ArrayLike) -> list[Id]:
@@ -222,23 +226,19 @@ class CoveringIndex(ABC):
         in_use = self._ids.slots()
         assert set(in_use).isdisjoint(self._free)
         assert all(slot < self._used for slot in (*in_use, *self._free))
-        empty = np.isnan(self._points).all(axis=1)
-        assert np.isnan(self._points[empty]).all()
-        assert np.flatnonzero(~empty).tolist() == in_use
+        assert np.flatnonzero(~np.isnan(self._points).all(axis=1)).tolist() == in_use
         self._check()
 
     # ---- what methods implement --------------------------------------------------------------------
 
-    @abstractmethod
     def _insert(self, slot: int) -> None:
-        """`_points[slot]` was just filled: take it into the structure."""
+        """`_points[slot]` was just filled: take it into the structure, where there is one beside the store."""
 
     def _insert_many(self, first: int, count: int) -> None:
         """Slots first … first+count−1 were just filled."""
         for slot in range(first, first + count):
             self._insert(slot)
 
-    @abstractmethod
     def _delete(self, slot: int) -> None:
         """`_points[slot]` is about to be emptied: take it out of the structure."""
 
@@ -261,7 +261,7 @@ class CoveringIndex(ABC):
         """All slots whose point `query` dominates. Unless a method knows better: one pass over all."""
         return covered_slots(self._points, self._used, query)
 
-    def _check(self) -> None:  # noqa: B027  (a method without structure has nothing to verify)
+    def _check(self) -> None:
         """Verify the invariants of the method's own structure."""
 
     def _structure_bytes(self) -> int:

@@ -82,11 +82,8 @@ class DominatingPoints:
 
     def first(self, number: int, point: Floats, group: int, wanted: int, start: int = 0) -> tuple[list[int], int]:
         """The first `wanted` numbers from row `start` on that dominate the point, and the row to go on from."""
-        found = np.empty(wanted, np.int64)
-        used = len(self.rows)
-        count, after = first_dominating(
-            self._points, self.numbers, self._groups, start, used, point, number, group, found
-        )
+        found, rows = np.empty(wanted, np.int64), (self._points, self.numbers, self._groups)
+        count, after = first_dominating(*rows, start, len(self.rows), point, number, group, found)
         return self.numbers[found[:count]].tolist(), after
 
     def check(self) -> None:

@@ -37,9 +37,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots
+from covering.contract import Floats, Slots, check_limit
 from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
-from covering.options import check_limit
 from covering.packed import volumes
 from covering.packed_words import (
     FIRST,
@@ -248,32 +247,21 @@ class KdTreeIndex(StaticWithTail):
             pack_stored(self._maxima, 0, nodes, self._fields.kernel, self._node_words)
 
     def _arrays_moved(self) -> None:
-        fields = self._fields
-        self._state = (
-            self._points,
-            self._words,
-            self._maxima,
-            self._node_words,
-            self._starts,
-            fields.grid,
-            fields.guards,
-        )
+        nodes = self._maxima, self._node_words, self._starts
+        self._state = (self._points, self._words, *nodes, self._fields.grid, self._fields.guards)
 
     def _search_into(self, queries: Floats, found: Slots) -> None:
-        cap, gives_up = self.node_cap, self.gives_up
-        _, probes, skipped, reached = find_in_tree(
-            self._state, self._built, self._used, cap, gives_up, self.epsilon, queries, found
-        )
+        how = self.node_cap, self.gives_up, self.epsilon
+        _, probes, skipped, reached = find_in_tree(self._state, self._built, self._used, *how, queries, found)
         self.stats.probes += probes
         self.stats.volume += len(queries) - skipped
-        if gives_up:
+        if self.gives_up:
             self.stats.capped += reached
         else:
             self.fallbacks += reached
 
     def _search_covered(self, query: Floats) -> Slots:
-        covered: Slots = _find_covered(self._state, self._minima, self._built, self._used, query)
-        return covered
+        return _find_covered(self._state, self._minima, self._built, self._used, query)
 
     def _structure_bytes(self) -> int:
         return super()._structure_bytes() + self._maxima.nbytes + self._minima.nbytes + self._node_words.nbytes

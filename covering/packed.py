@@ -88,9 +88,6 @@ class PackedIndex(StaticWithTail):
         self._largest = sizes[order[::SCAN_BLOCK]]
         return order
 
-    def _arrange_done(self) -> None:
-        pass  # `_largest` is all there is
-
     def _arrays_moved(self) -> None:
         fields = self._fields
         self._state = (self._points, self._words, fields.grid, fields.guards, self.domain, self._largest)

@@ -32,6 +32,12 @@ class PackedPoints(CoveringIndex):
     def _arrays_moved(self) -> None:
         """`_points`, `_words` or what a method builds from them was replaced: renew what kernels are given."""
 
+    def _insert(self, slot: int) -> None:
+        self._pack(slot, slot + 1)
+
+    def _insert_many(self, first: int, count: int) -> None:
+        self._pack(first, first + count)
+
     def _delete(self, slot: int) -> None:
         self._words[:, slot] = self._fields.guards
 

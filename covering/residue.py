@@ -98,13 +98,9 @@ class Residue:
         for attribute, values in self.allowed:
             low, high = float(box[attribute][0]), float(box[attribute][1])
             whole = integral is not None and bool(integral[attribute])
-            candidates = _candidates(
-                low, high, whole, within.get(attribute), len(values) + len(without.get(attribute, ()))
-            )
-            if candidates is None:
-                return False
             left_out = without.get(attribute, ())
-            if not all(_contains(values, v) or _contains(left_out, v) for v in candidates):
+            candidates = _candidates(low, high, whole, within.get(attribute), len(values) + len(left_out))
+            if candidates is None or not all(_contains(values, v) or _contains(left_out, v) for v in candidates):
                 return False
         return True
 

@@ -39,14 +39,8 @@ def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> int:
 class ScanIndex(CoveringIndex):
     name = "scan"
 
-    def _insert(self, slot: int) -> None:
-        pass  # the store is the structure
-
     def _insert_many(self, first: int, count: int) -> None:
-        pass
-
-    def _delete(self, slot: int) -> None:
-        pass
+        pass  # the store is the structure
 
     def _search_into(self, queries: Floats, found: Slots) -> None:
         self.stats.probes += _scan_many(self._points, self._used, queries, found)

@@ -77,15 +77,6 @@ def drop_id(table: Table, ids: Ints, id: int) -> None:
     table[hole] = _EMPTY
 
 
-@kernel
-def _any_known(table: Table, ids: Ints, fresh: Ints) -> int:
-    """Index of the first of `fresh` that is stored already, or −1."""
-    for i in range(fresh.shape[0]):
-        if find_id(table, ids, fresh[i]) >= 0:
-            return i
-    return -1
-
-
 class Ids:
     """The two directions between ids and slots."""
 
@@ -136,7 +127,7 @@ class Ids:
             drop_id(self._table, self._array, int(id))
 
     def put_many(self, ids: Sequence[Any] | NDArray[Any], first: int) -> None:
-        """Enter new ids at slots first, first + 1, …; refuse repeated or stored ones before any change."""
+        """Enter new ids at slots first, first + 1, …; with repeated or stored ones among them nothing changes."""
         fresh = _whole_array(ids)
         few = self._array is None and (self._held + len(ids) < COMPACT_FROM or not self._whole)
         if fresh is None or few:
@@ -146,16 +137,16 @@ class Ids:
         if self._array is None:
             self._to_compact()
         assert self._array is not None
-        known = int(_any_known(self._table, self._array, fresh)) if self._held else -1
-        values, counts = np.unique(fresh, return_counts=True)
-        if known >= 0 or (counts > 1).any():
-            raise _twice(int(fresh[known] if known >= 0 else values[counts > 1][0]))
         held = self._taken()
         self._array[first : first + len(fresh)] = fresh
         self._held += len(fresh)
         if self._held > _FULL_LOAD * len(self._table):
             self._rehash(held)
-        put_ids(self._table, self._array, first, first + len(fresh))
+        twice = put_ids(self._table, self._array, first, first + len(fresh))
+        if twice >= 0:
+            self._held -= len(fresh)
+            self._rehash(held)
+            raise _twice(int(fresh[twice - first]))
 
     def at(self, slot: int) -> Any:
         """The id in a slot that is in use."""

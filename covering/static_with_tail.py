@@ -12,7 +12,6 @@ entry, spread over the insertions): t·0.16 ns = n·0.3 µs / t gives t ≈ 43 �
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,15 +31,11 @@ class StaticWithTail(PackedPoints):
         super().__init__(domain, epsilon)
         self._built = 0
         self._dead = 0  # tombstones in the static part
-        self.rebuilds = 0
 
-    # A method provides the order of the static part, and what it keeps beside it.
-
-    @abstractmethod
     def _arranged(self, points: Floats) -> Slots:
         """The order in which these points shall lie; may note what it needs for `_arrange_done`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _arrange_done(self) -> None:
         """The static part now lies in that order in `_points[:_built]`: build what goes on top of it."""
 
@@ -82,7 +77,6 @@ class StaticWithTail(PackedPoints):
         self._pack(0, len(order))
         self._arrange_done()
         self._arrays_moved()
-        self.rebuilds += 1
 
     def _check(self) -> None:
         super()._check()

@@ -25,13 +25,13 @@ class AdvertTable(FilterTable):
         self._boxes: Floats | None = np.empty((0, dimensions, 2))  # None: out of date
         self._dimensions = dimensions
 
-    def add(self, advertisement: int, filter: Filter) -> None:
-        self._filters[advertisement] = filter
+    def add(self, subscription: int, filter: Filter) -> None:
+        super().add(subscription, filter)
         self._boxes = None
 
-    def remove(self, advertisement: int) -> Filter:
+    def remove(self, subscription: int) -> None:
+        super().remove(subscription)
         self._boxes = None
-        return self._filters.pop(advertisement)
 
     def overlaps(self, filter: Filter) -> bool:
         """Could an advertised event match `filter`?"""

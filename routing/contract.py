@@ -6,7 +6,6 @@ covers a new filter, and which entries a new filter covers. The ledger (ledger.p
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -57,8 +56,8 @@ class RoutingOptions:
     skyband: int | None = None  # with a rank: how many it takes to hold one back; None: one
 
 
-class LinkStrategy(ABC):
-    """The subscriptions sent over one link, and what they make needless."""
+class LinkStrategy:
+    """The subscriptions sent over one link, and what they make needless: nothing, unless a strategy knows better."""
 
     sends_to: ClassVar[Literal["all", "root", "nobody"]] = "all"  # the neighbours that learn of subscriptions
     searches: ClassVar[bool] = False  # for covers, so that how to search and what to do with the covered matters
@@ -67,8 +66,8 @@ class LinkStrategy(ABC):
     def __init__(self, options: RoutingOptions) -> None:
         self.options = options
 
-    @abstractmethod
-    def add(self, subscription: int, filter: Filter) -> None: ...
+    def add(self, subscription: int, filter: Filter) -> None:
+        """It was sent."""
 
     def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> list[int | None] | None:
         """Add, in order, each filter that none added before it covers; for each, who covers it.
@@ -77,12 +76,12 @@ class LinkStrategy(ABC):
         """
         return None
 
-    @abstractmethod
-    def remove(self, subscription: int, filter: Filter) -> None: ...
+    def remove(self, subscription: int, filter: Filter) -> None:
+        """It was taken back."""
 
-    @abstractmethod
     def find_cover(self, subscription: int, filter: Filter) -> Search:
         """What was sent that makes `subscription` needless; its id decides where entries rank alike."""
+        return Search(None)
 
     def find_covered(self, filter: Filter) -> list[int]:
         """Entries that `filter` makes needless, ascending."""
@@ -92,7 +91,7 @@ class LinkStrategy(ABC):
         """The work of the last `find_covered`: (method, entries, pages) of each index searched."""
         return ()
 
-    def check(self) -> None:  # noqa: B027 - strategies without a structure have nothing to verify
+    def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
 
 

@@ -131,10 +131,16 @@ def contain_together(filters: list[Filter], other: Filter, integral: tuple[bool,
 
 
 class FilterTable:
-    """Filters by subscription; whoever derives from it adds and removes them."""
+    """Filters by subscription."""
 
     def __init__(self) -> None:
         self._filters: dict[int, Filter] = {}
+
+    def add(self, subscription: int, filter: Filter) -> None:
+        self._filters[subscription] = filter
+
+    def remove(self, subscription: int) -> None:
+        del self._filters[subscription]
 
     def __len__(self) -> int:
         return len(self._filters)

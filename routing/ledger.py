@@ -61,6 +61,7 @@ class LinkLedger:
         self.strategy = strategy
         self.active = active
         self.exact_twin = exact_twin  # asked beside an approximate strategy, to measure its recall
+        self._structures = [strategy] if exact_twin is None else [strategy, exact_twin]
         self.on_decision = on_decision
         self.wanted = wanted  # could anything advertised behind the link match? None: no advertisements
         self.sent: dict[int, Filter] = {}
@@ -253,16 +254,12 @@ class LinkLedger:
         return filter
 
     def _structures_add(self, subscription: int, filter: Filter) -> None:
-        shown = self._shown(subscription, filter)
-        self.strategy.add(subscription, shown)
-        if self.exact_twin is not None:
-            self.exact_twin.add(subscription, shown)
+        for structure in self._structures:
+            structure.add(subscription, self._shown(subscription, filter))
 
     def _structures_remove(self, subscription: int, filter: Filter) -> None:
-        shown = self._shown(subscription, filter)
-        self.strategy.remove(subscription, shown)
-        if self.exact_twin is not None:
-            self.exact_twin.remove(subscription, shown)
+        for structure in self._structures:
+            structure.remove(subscription, self._shown(subscription, filter))
 
     def _record(self, subscription: int, outcome: str, search: Search, exact: bool | None) -> None:
         if self.on_decision is not None:

@@ -26,14 +26,7 @@ def whole(what: str, value: object, least: int, most: int | None = None) -> int:
     return result
 
 
-def number(
-    what: str,
-    value: object,
-    least: float = -math.inf,
-    most: float = math.inf,
-    *,
-    above: bool = False,
-) -> float:
+def number(what: str, value: object, least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> float:
     """`value` as a finite float in [least, most]; `above` leaves `least` itself out."""
     if math.isinf(least) and math.isinf(most):
         allowed = "a finite number"

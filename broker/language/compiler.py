@@ -5,8 +5,8 @@ intersect. An open bound becomes the next float64 (or whole number) inside, whic
 values. The outcome is then brought to one canonical form, so that differently written but equal conditions
 share a key and cover each other:
 
-1. allowed values that are out of bounds or excluded go, and the bounds become the hull of what is left;
-2. excluded values at a bound move the bound, those beyond it go;
+1. allowed values that are out of bounds or excluded are deleted, and the bounds become the hull of the others;
+2. excluded values at a bound move the bound, those beyond it are deleted;
 3. for whole-number attributes a gap within the hull is said as excluded or as allowed values, whichever
    list is shorter; categories start from the full list, so all their conditions are sets.
 
@@ -176,32 +176,27 @@ class _Range:
             self.excluded = set()
             if not left:
                 return False
-            self.low, self.high, self.allowed = left[0], left[-1], set(left)
-            self._say_gaps(left)
-            return True
-        while self.low in self.excluded:
-            self.low = -self._below(-self.low)
-        while self.high in self.excluded:
-            self.high = self._below(self.high)
-        self.low, self.high = self.low + 0.0, self.high + 0.0  # no −0.0
-        self.excluded = {v for v in self.excluded if self.low <= v <= self.high}
-        # Infinite on the wrong side: an open bound at the very end of the float64 range.
-        if self.low > self.high or self.low == math.inf or self.high == -math.inf:
-            return False
-        if self.attribute.integral and 2 * len(self.excluded) > self.high - self.low + 1:
-            whole = (float(v) for v in range(int(self.low), int(self.high) + 1))
-            self.allowed = {v for v in whole if v not in self.excluded}
-            self.excluded = set()
+            self.low, self.high, self.allowed = left[0], left[-1], set(left) if len(left) > 1 else None
+        else:
+            while self.low in self.excluded:
+                self.low = -self._below(-self.low)
+            while self.high in self.excluded:
+                self.high = self._below(self.high)
+            self.low, self.high = self.low + 0.0, self.high + 0.0  # no −0.0
+            self.excluded = {v for v in self.excluded if self.low <= v <= self.high}
+            # Infinite on the wrong side: an open bound at the very end of the float64 range.
+            if self.low > self.high or self.low == math.inf or self.high == -math.inf:
+                return False
+        if self.attribute.integral:
+            self._say_gaps()
         return True
 
-    def _say_gaps(self, left: list[float]) -> None:
-        """Replace the allowed set by excluded values, or by nothing, where that is shorter."""
-        if not self.attribute.integral:
-            if len(left) == 1:
-                self.allowed = None
+    def _say_gaps(self) -> None:
+        """As excluded values while they are at most half of the hull, else as allowed ones."""
+        size = self.high - self.low + 1
+        gaps = len(self.excluded) if self.allowed is None else size - len(self.allowed)
+        if (2 * gaps <= size) == (self.allowed is None):
             return
-        gaps = self.high - self.low + 1 - len(left)
-        if gaps <= len(left):  # the same rule as for excluded values: at most half of the hull
-            whole = (float(v) for v in range(int(self.low), int(self.high) + 1))
-            self.excluded = {v for v in whole if v not in self.allowed} if self.allowed else set()
-            self.allowed = None
+        listed = self.excluded if self.allowed is None else self.allowed
+        others = {v for v in map(float, range(int(self.low), int(self.high) + 1)) if v not in listed}
+        self.excluded, self.allowed = (set(), others) if self.allowed is None else (others, None)

@@ -140,6 +140,10 @@ class _Parser:
             return True
         return False
 
+    def must_take(self, text: str, expected: str) -> None:
+        if not self.taken(text):
+            raise self.expected(expected)
+
     def expected(self, what: str) -> CoverlayError:
         found = "the end" if self.token.kind == "end" else quoted(self.token.text)
         return pointing(self.text, self.token.place, f"expected {what}, found {found}")
@@ -179,15 +183,12 @@ class _Parser:
         return Near(latitude, longitude, alpha, place)
 
     def coordinates(self) -> tuple[float, float]:
-        if not self.taken("("):
-            raise self.expected('"(" and a latitude')
+        self.must_take("(", '"(" and a latitude')
         at = self.token.place
         latitude = self.number()
-        if not self.taken(","):
-            raise self.expected('"," and a longitude')
+        self.must_take(",", '"," and a longitude')
         longitude = self.number()
-        if not self.taken(")"):
-            raise self.expected('")"')
+        self.must_take(")", '")"')
         try:
             degrees(latitude, longitude)
         except CoverlayError as error:
@@ -209,20 +210,16 @@ class _Parser:
         elif self.taken("between"):
             operator = Operator.BETWEEN
             value()
-            if not self.taken("and"):
-                raise self.expected('"and" and the upper bound')
+            self.must_take("and", '"and" and the upper bound')
             value()
         elif self.word("prefix"):
             self.take()
             operator = Operator.PREFIX
             value()
-        elif self.taken("in"):
-            operator = Operator.IN
-            self.set(value)
-        elif self.taken("not"):
-            operator = Operator.NOT_IN
-            if not self.taken("in"):
-                raise self.expected('"in"')
+        elif (negated := self.taken("not")) or self.taken("in"):
+            operator = Operator.NOT_IN if negated else Operator.IN
+            if negated:
+                self.must_take("in", '"in"')
             self.set(value)
         else:
             raise self.expected("<, <=, =, !=, >=, >, in, not in, between or prefix")
@@ -240,8 +237,7 @@ class _Parser:
         value()
         while self.taken(","):
             value()
-        if not self.taken(closing):
-            raise self.expected(f'"," or "{closing}"')
+        self.must_take(closing, f'"," or "{closing}"')
 
     def name(self) -> Token:
         if self.token.kind != "name":
@@ -288,7 +284,7 @@ class _Parser:
             body = body.replace("\\'", "'")
             body = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', body)
         try:
-            # Not strict: a line break or tab within quotes stands for itself.
+            # Not strict: a line break or tab within quotes means itself.
             return str(json.loads(f'"{body}"', strict=False))
         except json.JSONDecodeError:
             message = 'this text has an escape that is none of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'

@@ -216,28 +216,12 @@ class Schema:
                     f"schema.{name} has the keys {', '.join(map(str, entry))}; "
                     f"a {kind} attribute has: {', '.join(sorted(needed))}"
                 )
-            if kind == "categorical":
-                if isinstance(entry["categories"], str) or not isinstance(entry["categories"], Sequence):
-                    raise CoverlayError(f"schema.{name}.categories must be a list of texts")
-                made.append(categorical(name, entry["categories"]))
-            elif kind == "text":
-                made.append(Attribute(name, kind))
-            elif kind in PLACE:
-                made.append(degrees(name, kind, entry.get("low"), entry.get("high")))
-            else:
-                made.append(Attribute(name, kind, entry["low"], entry["high"]))
+            categories, (low, high) = entry.get("categories", ()), PLACE_BOUNDS.get(kind, (0.0, 1.0))
+            if isinstance(categories, str) or not isinstance(categories, Sequence):
+                raise CoverlayError(f"schema.{name}.categories must be a list of texts")
+            bounds = entry.get("low", low), entry.get("high", high)
+            made.append(Attribute(name, kind, *bounds, tuple(categories)))
         return Schema(tuple(made))
-
-    def to_table(self) -> dict[str, dict[str, Any]]:
-        """The inverse of `from_table`."""
-        return {
-            a.name: {"kind": a.kind, "categories": list(a.categories)}
-            if a.kind == "categorical"
-            else {"kind": a.kind}
-            if a.kind == "text"
-            else {"kind": a.kind, "low": a.low, "high": a.high}
-            for a in self.attributes
-        }
 
     def __len__(self) -> int:
         return len(self.attributes)

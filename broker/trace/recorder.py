@@ -90,9 +90,7 @@ class Recorder:
             if name in tables:
                 tables[name] = _ended(tables[name], crashes)
         publications = tables["publications"]
-        at = publications.schema.get_field_index("useful")
-        useful = pa.array(self._useful(publications))
-        tables["publications"] = publications.set_column(at, trace.SCHEMAS["publications"].field(at), useful)
+        tables["publications"] = trace.with_column(publications, "useful", self._useful(publications))
         return tables
 
     def _compact(self, more_than: int) -> None:
@@ -135,8 +133,7 @@ def _followed_up(publications: pa.Table, later: list[tuple[int, int, int]]) -> p
     for name, more in zip(("served", "forwarded"), added, strict=True):
         values = publications.column(name).to_numpy().copy()
         np.add.at(values, rows, more)
-        at = publications.schema.get_field_index(name)
-        publications = publications.set_column(at, publications.schema.field(at), pa.array(values))
+        publications = trace.with_column(publications, name, values)
     return publications
 
 
@@ -145,8 +142,7 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
     for name in ("served", "forwarded"):
         values = publications.column(name).to_numpy().copy()
         values[cut_off] = 0
-        at = publications.schema.get_field_index(name)
-        publications = publications.set_column(at, publications.schema.field(at), pa.array(values))
+        publications = trace.with_column(publications, name, values)
     event, broker = (publications.column(name).to_numpy()[cut_off] for name in ("event", "target"))
     undone = set(zip(event.tolist(), broker.tolist(), strict=True))
     pairs = zip(deliveries.column("event").to_pylist(), deliveries.column("broker").to_pylist(), strict=True)
@@ -164,9 +160,8 @@ def _ended(messages: pa.Table, crashes: pa.Table) -> pa.Table:
     share = np.divide(lasted, service, out=np.ones(len(service)), where=service > 0)
     for name in _SPENT:
         if name in messages.column_names:
-            at = messages.schema.get_field_index(name)
             values = lasted if name == "service" else messages.column(name).to_numpy() * share
-            messages = messages.set_column(at, messages.schema.field(at), pa.array(values))
+            messages = trace.with_column(messages, name, values)
     return messages
 
 

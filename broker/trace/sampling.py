@@ -11,7 +11,7 @@ what needs single rows (the list of the costliest misses, `explain`) comes from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,7 @@ def mixed(number: Any) -> Any:
 
 def is_kept(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     """Which of these subscriptions or events belong to the sample."""
-    if share >= 1.0:
-        return np.ones(len(numbers), dtype=np.bool_)
-    kept: NDArray[np.bool_] = (mixed(numbers.astype(np.uint64)) >> 11).astype(np.float64) < share * 2.0**53
-    return kept
+    return (mixed(numbers.astype(np.uint64)) >> 11).astype(np.float64) < share * 2.0**53
 
 
 def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) -> dict[str, pa.Table]:
@@ -66,16 +63,7 @@ def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) ->
 def merged(name: str, rests: Iterable[pa.Table]) -> pa.Table:
     """What several parts of a table left out, added up; sums are of whole units, so that parts do not matter."""
     units = SAMPLED[name][1]
-    parts = []
-    for rest in rests:
-        columns = {column: rest.column(column) for column in rest.column_names}
-        for key in _keys_and_sums(name)[0]:
-            if pa.types.is_dictionary(columns[key].type):
-                columns[key] = columns[key].cast(pa.string())
-        for column, unit in units.items():
-            columns[column] = in_units(columns[column].to_numpy(), unit)
-        parts.append(pa.table(columns))
-    return _total(name, parts, units)
+    return _total(name, [_added_up(name, rest, units) for rest in rests], units)
 
 
 def split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
@@ -83,17 +71,12 @@ def split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]
     by, units = SAMPLED[name]
     kept: list[pa.RecordBatch] = []
     parts: list[pa.Table] = []
-    for batch in _batches(table):
+    for batch in table.to_batches(max_chunksize=BATCH):
         keep = is_kept(batch.column(by).to_numpy(), share)
         kept.append(batch.filter(pa.array(keep)))
         parts.append(_added_up(name, batch.filter(pa.array(~keep)), units))
-    schema = SCHEMAS[name]
-    rows = pa.Table.from_batches([b for b in kept if b.num_rows], schema).unify_dictionaries()
+    rows = pa.Table.from_batches([b for b in kept if b.num_rows], SCHEMAS[name]).unify_dictionaries()
     return rows, _total(name, parts, units)
-
-
-def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    return iter(table.to_batches(max_chunksize=BATCH))
 
 
 def _keys_and_sums(name: str) -> tuple[list[str], list[str]]:
@@ -103,19 +86,20 @@ def _keys_and_sums(name: str) -> tuple[list[str], list[str]]:
     return columns[:split], columns[split:]
 
 
-def _added_up(name: str, batch: pa.RecordBatch, units: Mapping[str, float]) -> pa.Table:
+def _added_up(name: str, rows: pa.RecordBatch | pa.Table, units: Mapping[str, float]) -> pa.Table:
+    """Rows, or rows that are sums already and have a count, added up in whole units."""
     keys, sums = _keys_and_sums(name)
     columns: dict[str, Any] = {}
     for key in keys:
-        column = batch.column(key)
+        column = rows.column(key)
         columns[key] = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
     for column in sums:
-        if column == "count":
-            columns[column] = np.ones(batch.num_rows, dtype=np.int64)
+        if column == "count" and column not in rows.schema.names:
+            columns[column] = np.ones(rows.num_rows, dtype=np.int64)
         elif column in units:
-            columns[column] = in_units(batch.column(column).to_numpy(), units[column])
+            columns[column] = in_units(rows.column(column).to_numpy(), units[column])
         else:
-            columns[column] = batch.column(column).cast(pa.float64(), safe=False)
+            columns[column] = rows.column(column).cast(pa.float64(), safe=False)
     return _grouped(pa.table(columns), keys, sums)
 
 

@@ -7,7 +7,7 @@ The folder appears under its name only when it is complete (written beside it, t
 never meets half a run. The hash covers every table but `run` itself, value by value, so it depends neither
 on the Parquet version nor on how long the run took.
 
-Two tables can be sampled (see `broker/trace/sampling.py`): what was left out stands, added up, in `decisions_rest` and
+Two tables can be sampled (see `broker/trace/sampling.py`): what was left out is added up in `decisions_rest` and
 `deliveries_rest`, so that rows and rest together are always everything that happened.
 
 Pages carry checksums and the run record a digest of every file (see `broker/trace/digests.py`), so that a flipped bit
@@ -259,26 +259,18 @@ SPECIAL: dict[str, pa.Schema] = {
 }
 ALL = {**SCHEMAS, **SPECIAL}
 # Columns that traces of earlier versions lack.
-_LATER = (
-    digests.COLUMN,
-    "inputs",
-    "geographic",
-    "attributes",
-    "simple_entries",
-    "strays",
-    "wrong_times",
-    "judged_share",
-    "engine_reason",
-    "made",
-    "machine",
-)
-OPTIONAL = {("run", name) for name in _LATER}
-OPTIONAL |= {("publications", name) for name in ("matcher_entries", "matcher_nodes")}
-OPTIONAL |= {("publications", name) for name in ("tables_asked", "sliced", "compared", "blocks")}
-OPTIONAL |= {("publications", name) for name in ("service", "on_tables", "on_matching")}
-OPTIONAL |= {(table, name) for table in ("decisions", "decisions_rest") for name in ("pages", "round_trips", "took")}
-OPTIONAL |= {("control", name) for name in ("waited", "service", "on_covering")}
-OPTIONAL |= {("tables", "pruned")}
+_ON_DISK = ("pages", "round_trips", "took")
+_WORK = ("matcher_entries", "matcher_nodes", "tables_asked", "sliced", "compared", "blocks")
+_JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share")
+_LATER = {
+    "run": (digests.COLUMN, "inputs", "geographic", "attributes", *_JUDGED, "engine_reason", "made", "machine"),
+    "publications": (*_WORK, "service", "on_tables", "on_matching"),
+    "decisions": _ON_DISK,
+    "decisions_rest": _ON_DISK,
+    "control": ("waited", "service", "on_covering"),
+    "tables": ("pruned",),
+}
+OPTIONAL = {(table, name) for table, names in _LATER.items() for name in names}
 # What the oracle counts, in the run record: what must not happen, and what a scenario may cost.
 MUST_BE_ZERO = ("missed", "duplicates", "spurious", "strays", "wrong_times")
 LOSSES = ("missed_transient", "missed_dropped", "missed_fault")
@@ -323,6 +315,13 @@ def empty(name: str) -> pa.Table:
     return ALL[name].empty_table()
 
 
+def with_column(table: pa.Table, name: str, values: Sequence[Any] | np.ndarray[Any, Any]) -> pa.Table:
+    """The table with other values in one column."""
+    at = table.schema.get_field_index(name)
+    field = table.schema.field(at)
+    return table.set_column(at, field, pa.array(values, field.type))
+
+
 def trace_hash(tables: Mapping[str, pa.Table]) -> str:
     """A digest of every value of every hashed table, in schema order, however the columns are cut into chunks."""
     digest = hashlib.blake2b(digest_size=16)
@@ -333,14 +332,12 @@ def trace_hash(tables: Mapping[str, pa.Table]) -> str:
             column = table.column(field.name)
             if pa.types.is_dictionary(field.type):
                 column = column.cast(pa.string())
+            chunks = column.chunks
             if pa.types.is_string(column.type):
                 # Lengths first, then characters: together they say which string is which.
-                lengths = pc.binary_length(column)
-                for chunk in (*lengths.chunks, *pc.cast(column, pa.binary()).chunks):
-                    digest.update(_bytes(chunk))
-            else:
-                for chunk in column.chunks:
-                    digest.update(_bytes(chunk))
+                chunks = (*pc.binary_length(column).chunks, *pc.cast(column, pa.binary()).chunks)
+            for chunk in chunks:
+                digest.update(_bytes(chunk))
     return digest.hexdigest()
 
 
@@ -363,14 +360,9 @@ def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
             path = unfinished / f"{name}.parquet"
             write_table(name, tables[name], path, mark)
             kept[name] = digests.digests_of(path)
-        write_table("run", _with_digests(tables["run"], kept), unfinished / "run.parquet", mark)
-
-
-def _with_digests(record: pa.Table, kept: dict[str, Any]) -> pa.Table:
-    """The run record with the digests of the other files, and its own."""
-    texts = [json.dumps({**kept, digests.RECORD: digests.record_digest(row)}) for row in record.to_pylist()]
-    at = record.schema.get_field_index(digests.COLUMN)
-    return record.set_column(at, record.schema.field(at), pa.array(texts, pa.string()))
+        record = tables["run"]
+        texts = [json.dumps({**kept, digests.RECORD: digests.record_digest(row)}) for row in record.to_pylist()]
+        write_table("run", with_column(record, digests.COLUMN, texts), unfinished / "run.parquet", mark)
 
 
 def write_table(name: str, table: pa.Table, path: Path, mark: str) -> None:

@@ -81,13 +81,9 @@ def _next_cube(depth: int, height: int, limit: Codes, taken: Codes, cell: Codes,
 @kernel(inner=True)
 def new_walk(lengths: Codes, bits: int) -> Any:
     """The state of a walk over all levels: see `_open_level` and `_next_cube`; last, the level and the depth."""
-    limit, taken, cell, corner = (
-        np.empty_like(lengths),
-        np.empty_like(lengths),
-        np.empty_like(lengths),
-        lengths.copy(),
-    )
-    return lengths, limit, taken, cell, np.empty(len(lengths) * bits + 1, np.int64), corner, np.array([bits + 1, -1])
+    limit, taken, cell = np.empty_like(lengths), np.empty_like(lengths), np.empty_like(lengths)
+    tried = np.empty(len(lengths) * bits + 1, np.int64)
+    return lengths, limit, taken, cell, tried, lengths.copy(), np.array([bits + 1, -1])
 
 
 @kernel(inner=True)

@@ -19,11 +19,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covering.contract import Floats, Slots
+from covering.contract import Floats, Slots, check_limit
 from covering.curve import theory
 from covering.curve.keys import Bits, Codes, Quantiser, greedy_bits, interleave, mirror
 from covering.curve.sfc_array import compare
-from covering.options import check_limit
 from covering.packed_points import PackedPoints
 from covering.packed_words import dominating
 from coverlay import Key, kernel
@@ -80,12 +79,6 @@ class EmulatedIndex(PackedPoints):
         self._quantiser: Quantiser = Quantiser.of(self.domain, bits, greedy_bits)
         self.bits = self._quantiser.bits
         self._codes: Codes = np.empty(2 * self.attributes, np.int64)
-
-    def _insert(self, slot: int) -> None:
-        self._pack(slot, slot + 1)
-
-    def _insert_many(self, first: int, count: int) -> None:
-        self._pack(first, first + count)
 
     def _search(self, query: Floats) -> int:
         q = self._quantiser

@@ -1,7 +1,7 @@
 """Overlays from files: GraphML, GML and edge lists, as they come.
 
 Real files are untidy (the Topology Zoo has parallel links, brokers without a place and islands), so a reader
-tidies and says what it did: parallel links collapse to the fastest, self-loops go, arrows become two-way
+tidies and says what it did: parallel links collapse to the fastest, self-loops are left out, arrows become two-way
 links, the largest component stays, a broker without coordinates is put amid its neighbours, and a label that several
 brokers have is made distinct: None, None (2), None (3).
 
@@ -35,10 +35,10 @@ class GraphFile:
     """A connected graph on 0..n-1 with `name`, perhaps `x`, `y`; links perhaps with `latency`."""
 
     graph: nx.Graph
-    placed: bool  # every broker has x and y
-    geographic: bool  # which are longitude and latitude in degrees
-    timed: bool  # every link has a latency
-    warnings: tuple[str, ...]
+    placed: bool = True  # every broker has x and y, or gets them from its kind: lengths of links mean something
+    geographic: bool = False  # which are longitude and latitude in degrees
+    timed: bool = False  # every link has a latency
+    warnings: tuple[str, ...] = ()
 
 
 def read_graph(path: str, latency_names: tuple[str, ...]) -> GraphFile:
@@ -129,11 +129,8 @@ def _dictionary(text: str, where: str) -> dict[str, Any]:
 
 
 def _milliseconds(value: object, where: str) -> float:
-    try:
-        result = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        result = math.nan
-    if not (math.isfinite(result) and result >= 0):
+    result = _finite(value)
+    if not result >= 0:
         raise CoverlayError(f"{where}: latency {quoted(value)} is not a number of milliseconds of at least 0")
     return result
 
@@ -237,7 +234,7 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
     for horizontal, vertical in COORDINATES:
         known: dict[int, tuple[float, float]] = {}
         for node, data in enumerate(attributes):
-            place = (_coordinate(data.get(horizontal)), _coordinate(data.get(vertical)))
+            place = (_finite(data.get(horizontal)), _finite(data.get(vertical)))
             if not any(map(math.isnan, place)):
                 known[node] = place
         if horizontal != "x":
@@ -267,7 +264,8 @@ def _refuse_beyond_the_globe(graph: nx.Graph, known: dict[int, tuple[float, floa
             )
 
 
-def _coordinate(value: object) -> float:
+def _finite(value: object) -> float:
+    """The number that a value is or spells; NaN if there is none, or none that is finite."""
     try:
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -301,9 +299,5 @@ def _listed(names: list[str]) -> str:
 READERS: dict[str, Callable[[str, str], nx.MultiGraph]] = {
     ".graphml": _read_graphml,
     ".gml": _read_gml,
-    ".edgelist": _read_edges,
-    ".edges": _read_edges,
-    ".csv": _read_edges,
-    ".tsv": _read_edges,
-    ".txt": _read_edges,
+    **dict.fromkeys((".edgelist", ".edges", ".csv", ".tsv", ".txt"), _read_edges),
 }

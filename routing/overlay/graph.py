@@ -11,7 +11,7 @@ component instead would silently change the number of brokers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, did_you_mean, quoted, unknown_name
 from routing.options import accepted, reject_unknown, whole
 from routing.overlay import layout
-from routing.overlay.files import LATENCY_NAMES, read_graph
+from routing.overlay.files import LATENCY_NAMES, GraphFile, read_graph
 from routing.overlay.kinds import OVERLAYS
 from routing.overlay.latency import (
     Constant,
@@ -64,9 +64,7 @@ class Overlay:
     @property
     def map(self) -> Floats | None:
         """(n, 2) latitude and longitude of the brokers, where they are on a map."""
-        if not self.geographic:
-            return None
-        return np.array([(self.graph.nodes[b]["y"], self.graph.nodes[b]["x"]) for b in range(self.brokers)])
+        return np.ascontiguousarray(self.spots[:, ::-1]) if self.geographic else None
 
     @property
     def brokers(self) -> int:
@@ -81,10 +79,6 @@ class Overlay:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {self.name(broker): broker for broker in range(self.brokers)}
-
-    def neighbours(self, broker: int) -> list[int]:
-        """The brokers that `broker` exchanges messages with, ascending."""
-        return sorted(self.tree[broker])
 
     def latency(self, broker: int, neighbour: int) -> float:
         return float(self.graph.edges[broker, neighbour]["latency"])
@@ -148,7 +142,7 @@ def build_overlay(
             f"{DRAWS} times; ask for more links"
         )
     area = None if map is None else read_map(map)
-    return assemble(graph, kind, model, links, area=area, places=places, floor=floor)
+    return assemble(GraphFile(graph), kind, model, links, area, places, floor)
 
 
 def load_overlay(
@@ -181,45 +175,32 @@ def load_overlay(
         model = GreatCircle()
     elif read.placed:
         model = Distance()
-        warnings.append(f"{path} has x and y of its brokers and no latencies: {_of_distance(model)}")
+        rule = f"links take {model.per_unit:g} ms per unit of length; overlay.latency says otherwise"
+        warnings.append(f"{path} has x and y of its brokers and no latencies: {rule}")
     else:
         model = Constant()
         warnings.append(f"{path} has neither latencies nor coordinates: every link takes {model.value:g} ms")
     area = None if map is None else read_map(map)
-    return assemble(
-        read.graph,
-        "file",
-        model,
-        rng,
-        tuple(warnings),
-        known=read.placed,
-        geographic=read.geographic,
-        area=area,
-        places=rng.spawn(1)[0] if area else None,
-        floor=floor,
-        file=path,
-    )
+    places = rng.spawn(1)[0] if area else None
+    return assemble(replace(read, warnings=tuple(warnings)), "file", model, rng, area, places, floor, path)
 
 
 def assemble(
-    graph: nx.Graph,
+    read: GraphFile,
     kind: str,
     model: LatencyModel,
     rng: np.random.Generator,
-    warnings: tuple[str, ...] = (),
-    *,
-    known: bool = True,
-    geographic: bool = False,
-    area: Area | None = None,
-    places: np.random.Generator | None = None,
-    floor: float = 0.0,
+    area: Area | None,
+    places: np.random.Generator | None,
+    floor: float,
     file: str | None = None,
 ) -> Overlay:
     """Complete a connected graph on 0..n-1: places, names, latencies, tree.
 
-    `known` says whether the lengths of links mean anything, `area` puts the brokers on a map with chance from `places`.
-    No link takes less than `floor` ms; those of a `file` that take no time at all are told of.
+    `area` puts the brokers on a map with chance from `places`. No link takes less than `floor` ms; those of a `file`
+    that take no time at all are told of.
     """
+    graph, known, geographic, warnings = read.graph, read.placed, read.geographic, read.warnings
     count = graph.number_of_nodes()
     links = sorted((min(u, v), max(u, v)) for u, v in graph.edges)
     if all("x" in graph.nodes[node] and "y" in graph.nodes[node] for node in range(count)):
@@ -256,10 +237,6 @@ def spanning_tree(graph: nx.Graph) -> nx.Graph:
             joined.union(u, v)
             tree.add_edge(u, v, latency=value)
     return tree
-
-
-def _of_distance(model: Distance) -> str:
-    return f"links take {model.per_unit:g} ms per unit of length; overlay.latency says otherwise"
 
 
 def _said(options: Mapping[str, Any]) -> str:

@@ -12,7 +12,8 @@ P(u, v) = β·exp(−d(u, v)/(α·L)) with L the largest distance; the AS graph 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Protocol
+from collections.abc import Callable
+from typing import Annotated
 
 import networkx as nx
 import numpy as np
@@ -25,10 +26,6 @@ TIER_ONE = 6  # the AS model starts from a clique of 4 to 6 top providers; small
 
 
 Degree = Annotated[float | None, Key("links per broker on average; absent: 2·ln n, at least 4")]
-
-
-class Builder(Protocol):
-    def __call__(self, brokers: int, rng: np.random.Generator) -> nx.Graph: ...
 
 
 def line(brokers: int, rng: np.random.Generator) -> nx.Graph:
@@ -203,7 +200,7 @@ def _place(graph: nx.Graph, places: np.ndarray[tuple[int, ...], np.dtype[np.floa
         graph.nodes[node].update(x=x, y=y)
 
 
-OVERLAYS: dict[str, Builder] = {
+OVERLAYS: dict[str, Callable[..., nx.Graph]] = {
     "line": line,
     "star": star,
     "ring": ring,

@@ -29,29 +29,33 @@ class LatencyModel(Protocol):
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats: ...
 
 
+class _Checked:
+    """A model whose fields are numbers from 0 on."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            number(f"latency.{name}", value, 0.0)
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Checked):
     """The same latency on every link."""
 
     value: Annotated[float, Key("latency of every link", "ms")] = 1.0
-
-    def __post_init__(self) -> None:
-        number("latency.value", self.value, 0.0)
 
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
         return np.full(len(lengths), float(self.value))
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_Checked):
     """Independent and uniform between `low` and `high`."""
 
     low: Annotated[float, Key("the least latency of a link", "ms")] = 1.0
     high: Annotated[float, Key("the largest latency of a link", "ms")] = 10.0
 
     def __post_init__(self) -> None:
-        number("latency.low", self.low, 0.0)
-        number("latency.high", self.high, 0.0)
+        super().__post_init__()
         if self.low > self.high:
             raise CoverlayError(f"latency.low is {quoted(self.low)}, above latency.high {quoted(self.high)}; swap them")
 
@@ -60,7 +64,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(_Checked):
     """`per_unit` milliseconds per unit of length, but at least `minimum`.
 
     A unit is whatever the coordinates are in: kilometres where they are longitude and latitude, the side
@@ -69,10 +73,6 @@ class Distance:
 
     per_unit: Annotated[float, Key("latency per unit of distance in the overlay's coordinates", "ms")] = 1.0
     minimum: Minimum = 0.0
-
-    def __post_init__(self) -> None:
-        number("latency.per_unit", self.per_unit, 0.0)
-        number("latency.minimum", self.minimum, 0.0)
 
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
         if np.isnan(lengths).any():
@@ -84,15 +84,11 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class GreatCircle:
+class GreatCircle(_Checked):
     """`ms_per_km` for each kilometre over the globe, but at least `minimum`; for brokers on a map."""
 
     ms_per_km: Annotated[float, Key("latency per kilometre over the globe", "ms/km")] = MILLISECONDS_PER_KM
     minimum: Minimum = 0.0
-
-    def __post_init__(self) -> None:
-        number("latency.ms_per_km", self.ms_per_km, 0.0)
-        number("latency.minimum", self.minimum, 0.0)
 
     def draw(self, lengths: Floats, rng: np.random.Generator) -> Floats:
         return Distance(self.ms_per_km, self.minimum).draw(lengths, rng)

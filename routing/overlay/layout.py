@@ -36,32 +36,24 @@ def positions(graph: nx.Graph) -> NDArray[np.float64]:
     return np.round(placed / mean if mean > 0 else placed, DECIMALS)
 
 
-def _farthest(order: dict[int, list[int]], start: int) -> tuple[int, dict[int, int]]:
-    """The last node a breadth-first walk reaches, and the parents on the way."""
-    parent = {start: start}
-    queue = [start]
-    for node in queue:
-        for other in order[node]:
-            if other not in parent:
-                parent[other] = node
-                queue.append(other)
-    return queue[-1], parent
+def _parents(graph: nx.Graph, start: int) -> dict[int, int]:
+    """Of each node the one before it, in the order of a breadth-first walk; of the first itself."""
+    return {start: start, **{node: parent for parent, node in nx.bfs_edges(graph, start, sort_neighbors=sorted)}}
 
 
 def _middle(graph: nx.Graph) -> int:
     """The middle of a longest path (of a tree; of a long shortest path otherwise)."""
-    order = {node: sorted(graph[node]) for node in graph}
-    end, _ = _farthest(order, 0)
-    other, parent = _farthest(order, end)
-    path = [other]
+    *_, end = _parents(graph, 0)
+    parent = _parents(graph, end)
+    path = [list(parent)[-1]]
     while path[-1] != end:
         path.append(parent[path[-1]])
     return path[len(path) // 2]
 
 
 def _radial(graph: nx.Graph, root: int) -> NDArray[np.float64]:
-    _, parent = _farthest({node: sorted(graph[node]) for node in graph}, root)
-    walk = list(parent)  # breadth first: parents come before their children
+    parent = _parents(graph, root)
+    walk = list(parent)  # parents come before their children
     children: dict[int, list[int]] = {node: [] for node in walk}
     for node in walk[1:]:
         children[parent[node]].append(node)

@@ -25,7 +25,6 @@ class Tree:
     """A rooted tree over all brokers."""
 
     name: int
-    root: int
     graph: nx.Graph
     parent: dict[int, int]  # broker → the next one on the way to the root
     level: dict[int, int]  # broker → its distance from the root, in links
@@ -110,4 +109,4 @@ def reaches(tree: Tree, broker: int, sends_to: str) -> tuple[list[int], list[int
 
 def _rooted(name: int, root: int, graph: nx.Graph) -> Tree:
     parent = dict(nx.bfs_predecessors(graph, root))
-    return Tree(name, root, graph, parent, dict(nx.single_source_shortest_path_length(graph, root)))
+    return Tree(name, graph, parent, dict(nx.single_source_shortest_path_length(graph, root)))

@@ -12,7 +12,6 @@ from typing import Any
 from coverlay import unknown_name
 from routing.contract import LinkStrategy, RoutingOptions
 from routing.ledger import LinkLedger
-from routing.rank import Rank
 from routing.strategies.basic import Flooding, Identity, Simple
 from routing.strategies.covering import Covering, Hierarchical
 from routing.strategies.merging import Merging, MergingLedger
@@ -43,21 +42,13 @@ def make_ledger(
     **ledger_options: Any,
 ) -> LinkLedger:
     """A ledger of the named strategy; `exact_options` asks an exact twin beside an approximate search."""
-    if options.rank is not None and strategy(name).searches:
-        return _ranked_ledger(options, exact_options, options.rank, **ledger_options)
-    chosen = strategy(name)(options)
-    twin = Covering(exact_options) if chosen.approximate and exact_options is not None else None
+    rank = options.rank if strategy(name).searches else None
+    if rank is not None and options.skyband is not None:
+        return SkybandLedger(options, rank, options.skyband, **ledger_options)
+    chosen = (strategy(name) if rank is None else Covering)(with_rows(options))
+    twin = Covering(with_rows(exact_options)) if chosen.approximate and exact_options is not None else None
+    if rank is not None:
+        return RankedLedger(chosen, rank, exact_twin=twin, **ledger_options)
     if isinstance(chosen, Merging):
         return MergingLedger(chosen, new_id, exact_twin=twin, **ledger_options)
     return LinkLedger(chosen, exact_twin=twin, **ledger_options)
-
-
-def _ranked_ledger(
-    options: RoutingOptions, exact_options: RoutingOptions | None, rank: Rank, **ledger_options: Any
-) -> LinkLedger:
-    """Covering by those that outrank; only one strategy searches so."""
-    if options.skyband is not None:
-        return SkybandLedger(options, rank, options.skyband, **ledger_options)
-    chosen = Covering(with_rows(options))
-    exact = Covering(with_rows(exact_options)) if chosen.approximate and exact_options is not None else None
-    return RankedLedger(chosen, rank, exact_twin=exact, **ledger_options)

@@ -9,15 +9,6 @@ from routing.filter import Filter
 class Simple(LinkStrategy):
     """Every subscription goes everywhere: the baseline that table reductions are measured against."""
 
-    def add(self, subscription: int, filter: Filter) -> None:
-        pass
-
-    def remove(self, subscription: int, filter: Filter) -> None:
-        pass
-
-    def find_cover(self, subscription: int, filter: Filter) -> Search:
-        return Search(None)
-
 
 class Flooding(Simple):
     """Subscriptions stay at their broker and every event goes everywhere."""

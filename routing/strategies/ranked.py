@@ -17,8 +17,9 @@ from routing.rank import Rank
 
 
 def with_rows(options: RoutingOptions) -> RoutingOptions:
-    """The options of a search among filters with rows for the rank."""
-    assert options.rank is not None
+    """The options of a search among filters with rows for the rank, if there is one."""
+    if options.rank is None:
+        return options
     rows = len(options.rank.lowest)
     integral = None if options.integral is None else (*options.integral, *[False] * rows)
     return replace(options, domain=options.rank.domain(options.domain), integral=integral)

@@ -17,6 +17,7 @@ from broker.ranking import make_ranking
 from broker.tables import LinkTable, LocalTable
 from covering.residue import EMPTY, Residue
 from routing.filter import Filter
+from tests.broker.asking import looked_at, matches
 
 VALUES = 6  # whole numbers from 0 on: bounds, events and residues meet often
 
@@ -89,7 +90,7 @@ def test_a_neighbours_table_finds_a_match_if_there_is_one(seed, dimensions, sema
             table.add(s, f)
         for _ in range(4 * bool(filters)):
             event = drawn_event(rng, dimensions)
-            found, sliced, compared, blocks = table.ask(event)
+            found, (_, sliced, compared, blocks) = looked_at(table, event)
             assert found == bool(best(filters, event, 1, semantics))
             assert compared + blocks >= 1
             assert sliced == (table._built > 0) == (blocks > 0)
@@ -164,11 +165,11 @@ def test_what_a_static_part_saves_and_when_it_is_built():
     local = LocalTable(make_ranking("boxes", "auto", domain), FilterRows(2))
     many(link, 7)
     many(local, 7)
-    assert link.ask(event) == (True, 0, 6, 0), "a few entries are scanned, up to the match"
+    assert looked_at(link, event) == (True, (1, 0, 6, 0)), "a few entries are scanned, up to the match"
     assert local.top(event, 1)[2:] == (7, 0), "and of the clients' all"
     many(link, 57, first=7)
     many(local, 57, first=7)
-    found, sliced, compared, blocks = link.ask(event)
+    found, (_, sliced, compared, blocks) = looked_at(link, event)
     assert found
     assert sliced
     assert compared <= 2, "of a block's candidates those whose box touches the event's cells"
@@ -179,7 +180,7 @@ def test_what_a_static_part_saves_and_when_it_is_built():
     for s in (5, 6):
         link.remove(s)
         local.remove(s)
-    assert not link.matches(np.array([5.5, 0.5]))
+    assert not matches(link, np.array([5.5, 0.5]))
     assert local.top(event, 1)[0].tolist() == []
     many(link, 2, first=100)
-    assert link.ask(np.array([100.5, 0.5])) == (True, 1, 1 + 1, 1), "a candidate of the block, then the tail"
+    assert looked_at(link, np.array([100.5, 0.5])) == (True, (1, 1, 1 + 1, 1)), "one of the block, then the tail"

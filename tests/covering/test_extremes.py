@@ -25,9 +25,6 @@ def test_ids_that_are_none(name):
     assert None not in index
     index.check()
     assert index.ids() == ["a"]
-    filters = FilterIndex(name, [[0.0, 8.0]])
-    with pytest.raises(CoverlayError, match="hashable"):
-        filters.add([1], [[1, 2]])
 
 
 @pytest.mark.usefixtures("small_limits")

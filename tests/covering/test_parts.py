@@ -220,16 +220,8 @@ def test_filter_stats_count_one_check_and_mistakes_are_refused():
     assert index.stats.checks == 3
     assert index.stats.hits == 2
     assert 0 < index.stats.volume <= 3
-    with pytest.raises(CoverlayError, match="already"):
-        index.add(1, [[0, 1]])
-    with pytest.raises(CoverlayError, match="attribute 4"):
-        index.add(3, [[0, 1]], Residue.of({4: [1]}))
-    with pytest.raises(CoverlayError, match="NaN"):
-        index.find_cover([[0, np.nan]], EMPTY, "no such group")
     with pytest.raises(CoverlayError, match="exact"):
         FilterIndex("scan", [[0, 1]], 0.1)
-    with pytest.raises(CoverlayError, match="not stored"):
-        index.remove(9)
 
 
 # ---- strings -----------------------------------------------------------------------------------------

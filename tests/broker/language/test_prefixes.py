@@ -108,6 +108,5 @@ def test_mistakes_are_sentences(text, reason):
 
 
 def test_texts_in_tables_and_schemas():
-    assert Schema.from_table(SCHEMA.to_table()) == SCHEMA
     assert SCHEMA.decode(parse_event('topic = "north-east"').encode(SCHEMA)) == {"topic": "north-"}
     assert parse_subscription("prefix = 3").predicates[0].attribute == "prefix", "still a name"
