@@ -106,6 +106,7 @@ def advance(w: Any, residues: Any) -> int:
         else:
             _sample_tables(w)
             if run.calls == 0:
+                _take_sample(w)  # the final one
                 return DONE
             run.now, what = w.calendar[0].time, w.calendar[0].what
             if what < servers:

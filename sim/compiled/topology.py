@@ -58,7 +58,8 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             share = asked_share(epsilon) if settings.routing.method == "zorder-emulated" else (1, 0)
             rows.append((broker, target, wire, tree.name, part, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
-    for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
+    columns = ("source", "target", "wire", "tree", "part", "epsilon", "numerator", "shift")
+    for name, column in zip(columns, zip(*rows, strict=True), strict=False):  # without rows there are none
         routes[name] = column
     if settings.mode == "prune":
         sieves = routes.copy()

@@ -42,14 +42,14 @@ class Trace:
         counted = {name: int(run[name][0]) for name in self._tables}
         self._add("control", _control(arrays.control[: counted["control"]]))
         self._add("decisions", _decisions(decisions[: counted["decisions"]]))
-        self._add("deliveries", _plain("deliveries", arrays.deliveries[: counted["deliveries"]]))
+        self._add("deliveries", _columns(arrays.deliveries[: counted["deliveries"]]))
         if self._held < 1.0 and counted["deliveries"]:
             kept, rest = split("deliveries", self._tables["deliveries"].pop(), self._held)
             self._tables["deliveries"].append(kept)
             self._rest.append(rest)
         self._add("faults", _faults(arrays.faults[: counted["faults"]]))
         publications = arrays.publications[: counted["publications"]]
-        self._add("publications", {**_plain("publications", publications), "useful": publications["served"] > 0})
+        self._add("publications", {**_columns(publications), "useful": publications["served"] > 0})
         self._parents.append(publications["parent"].copy())
         for name in counted:
             run[name] = 0
@@ -79,11 +79,9 @@ def tables_of(engine: Engine) -> dict[str, pa.Table]:
     return {name: found[name] if name in found else trace.empty(name) for name in trace.HASHED}
 
 
-def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
-    """The columns that rows and table share, each copied once, into the type that Arrow then takes as it is."""
-    fields = {field.name: field.type for field in trace.SCHEMAS[table] if not pa.types.is_dictionary(field.type)}
-    shared = [name for name in rows.dtype.names or () if name in fields]
-    return {name: np.ascontiguousarray(rows[name], dtype=fields[name].to_pandas_dtype()) for name in shared}
+def _columns(rows: NDArray[Any]) -> dict[str, Any]:
+    """Each copied once; they have the types of the schema, which Arrow takes as they are."""
+    return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
 
 
 def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
@@ -91,11 +89,11 @@ def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
 
 
 def _control(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain("control", rows), "kind": _labels(rows["kind"], KINDS)}
+    return {**_columns(rows), "kind": _labels(rows["kind"], KINDS)}
 
 
 def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
-    columns = _plain("decisions", rows)
+    columns = _columns(rows)
     return {
         **columns,
         "outcome": _labels(rows["outcome"], OUTCOMES),
@@ -143,9 +141,9 @@ def _operations(engine: Engine) -> dict[str, Any]:
     kind = rows["kind"].copy()
     kind[: len(engine.timeline.preloaded)] = len(KINDS)  # they are the first requests
     labels = _labels(kind, (*KINDS, "preload"))
-    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": labels}
+    return {**_columns(rows), "operation": np.arange(len(rows)), "kind": labels}
 
 
 def _faults(rows: NDArray[Any]) -> dict[str, Any]:
     """Only full queues lose anything here."""
-    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), (QUEUE_FULL,))}
+    return {**_columns(rows), "kind": _labels(np.zeros(len(rows), np.int8), (QUEUE_FULL,))}
