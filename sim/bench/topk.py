@@ -14,7 +14,6 @@ processes use the machine too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ import numpy as np
 
 import topk
 from sim.bench import Progress, Row, verdict
-from sim.bench.timing import mean_least
+from sim.bench.timing import mean_least, timed
 from sim.bench.topk_peers import PEERS, snap
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.papers.interval.contract import Entries
@@ -102,9 +101,8 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
 
     def add(name: str, build: Callable[[], Any]) -> Any:
         progress(f"{kind}, n = {n:,}: building {name}")
-        started = time.perf_counter()
-        made = build()
-        rows[name] = {"case": kind, "n": n, "method": name, "build_ms": (time.perf_counter() - started) * 1e3}
+        made, seconds = timed(build)
+        rows[name] = {"case": kind, "n": n, "method": name, "build_ms": seconds * 1e3}
         return made
 
     for name, peer in PEERS.items():
@@ -153,10 +151,9 @@ def several_dimensions(d: int, n: int, progress: Progress) -> list[Row]:
         case, indexes, rows = f"paper, d = {d}, {semantics}", {}, {}
         for name in ("scan", OURS):
             progress(f"{case}, n = {n:,}: building {name}")
-            started = time.perf_counter()
-            indexes[name] = topk.create(name, catalogue, semantics=semantics)
-            build = (time.perf_counter() - started) * 1e3
-            rows[name] = {"case": case, "n": n, "method": name, "build_ms": build, "bytes": indexes[name].nbytes}
+            index, seconds = timed(partial(topk.create, name, catalogue, semantics=semantics))
+            indexes[name] = index
+            rows[name] = {"case": case, "n": n, "method": name, "build_ms": seconds * 1e3, "bytes": index.nbytes}
         for e in events[:10]:
             assert indexes["scan"].top(e, K) == indexes[OURS].top(e, K), "the two disagree"
         times = mean_least({name: partial(index.top, k=K) for name, index in indexes.items()}, events[:30], 7)

@@ -121,20 +121,13 @@ def superintervals(lo: Floats, hi: Floats) -> Search:
     return search
 
 
-def pandas_intervals(lo: Floats, hi: Floats) -> Search:
-    import pandas as pd
-
-    index: Any = pd.IntervalIndex.from_arrays(lo, hi, closed="both")
-    return lambda value, k: np.flatnonzero(index.contains(value))[:k]
-
-
 def duckdb(lo: Floats, hi: Floats) -> Search:
     import duckdb as db
+    import pyarrow as pa
 
     connection = db.connect()
     connection.execute("SET threads TO 2")
-    columns = {"lo": lo, "hi": hi, "position": np.arange(len(lo))}
-    connection.register("given", _arrow(columns))
+    connection.register("given", pa.table({"lo": lo, "hi": hi, "position": np.arange(len(lo))}))
     connection.execute("CREATE TABLE intervals AS SELECT * FROM given")
     query = "SELECT position FROM intervals WHERE lo <= $1 AND hi >= $1 ORDER BY position LIMIT $2"
 
@@ -142,12 +135,6 @@ def duckdb(lo: Floats, hi: Floats) -> Search:
         return connection.execute(query, [value, k]).fetchnumpy()["position"]
 
     return search
-
-
-def _arrow(columns: dict[str, Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(columns)
 
 
 def _integer(values: Floats) -> NDArray[np.int64]:
@@ -160,6 +147,5 @@ PEERS: dict[str, Callable[[Floats, Floats], Search]] = {
     "branch-free scan, score order": branch_free_scan,
     "ncls": ncls,
     "superintervals": superintervals,
-    "pandas IntervalIndex": pandas_intervals,
     "duckdb": duckdb,
 }

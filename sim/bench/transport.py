@@ -9,15 +9,16 @@ the same latencies and service times, and must agree on how many messages were p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import simpy
 
 from broker.transport import Link, Server
 from sim.bench import Progress, Row, calibration, engines, events, first_use, verdict
+from sim.bench.timing import timed
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -110,9 +111,8 @@ def transport(quick: bool, progress: Progress) -> list[Row]:
         for _ in range(REPEATS):  # interleaved, so that a busy machine slows both
             for name, pipeline in (("naive store and process", naive), ("coverlay transport", ours)):
                 progress(f"{case}, {name}")
-                started = time.perf_counter()
-                counts[name] = pipeline(TOKENS, hops, service)
-                best[name] = min(best.get(name, float("inf")), time.perf_counter() - started)
+                counts[name], seconds = timed(partial(pipeline, TOKENS, hops, service))
+                best[name] = min(best.get(name, seconds), seconds)
         for name, seconds in best.items():
             messages, finished = counts[name]
             rows.append(
