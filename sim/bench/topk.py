@@ -23,7 +23,7 @@ import numpy as np
 import topk
 from sim.bench import Progress, Row, verdict
 from sim.bench.timing import mean_least, timed
-from sim.bench.topk_peers import PEERS, snap
+from sim.bench.topk_peers import PEERS, Search, snap
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from topk.papers.interval.contract import Entries
 from topk.papers.interval.ir_tree import IRTree
@@ -89,7 +89,7 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
     values_list, together = values.tolist(), values[:_BATCH, None]
     ranked_lo, ranked_hi, ranked_scores = lo[order], hi[order], scores[order]
 
-    def answering(search: Callable[[float, int], Any]) -> Callable[[float, int], list[tuple[int, float]]]:
+    def answering(search: Search) -> Any:
         def answer(value: float, k: int) -> list[tuple[int, float]]:
             at = search(value, k)
             return list(zip(order[at].tolist(), ranked_scores[at].tolist(), strict=True))
