@@ -5,7 +5,7 @@ A module listed here has `run(quick, progress) -> rows` (a list of dicts, one pe
 only when used: peers and compiled kernels are slow to load.
 
 covering (with covering_approximate)     topk: intervals, boxes; sparse: expressions, places
-transport: engine (with engines, events, first_use, calibration)     spark
+transport: engine (with engines, events, first_use)     spark
 *_peers: what one would use instead      timing: how times are measured      boxes, spark_trace: workloads
 """
 

@@ -79,16 +79,12 @@ def engines(quick: bool, progress: Progress) -> list[Row]:
     for case in CASES:
         name = " ".join(str(value) for value in runs[case].point.values())
         rows += on_both(f"{name}, {subscriptions} subscriptions", small[case], runs[case], None, progress)
-    return [*rows, _control_alone(subscriptions, progress)]
-
-
-def _control_alone(subscriptions: int, progress: Progress) -> Row:
-    """The case without covering again, and nothing published."""
-    progress("control traffic alone")
+    # The case without covering again, and nothing published.
+    alone = f"simple, {subscriptions} subscriptions, no events"
+    progress(alone)
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}
     seconds, first, messages, _ = turns(load("strategies", settings).runs[CASES[0]], "compiled")
-    case = f"simple, {subscriptions} subscriptions, no events"
-    return _row(case, "compiled", subscriptions, messages, seconds, first_seconds=first)
+    return [*rows, _row(alone, "compiled", subscriptions, messages, seconds, first_seconds=first)]
 
 
 def _row(case: str, engine: str, subscriptions: int, messages: int, seconds: float, **more: Any) -> Row:
@@ -125,26 +121,16 @@ def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
 def sweep(quick: bool, progress: Progress) -> list[Row]:
     runs = RUNS // 4 if quick else RUNS
     settings = {"seeds": list(range(runs)), "overlay.brokers": 30, "workload.subscriptions": 1000}
-    data = {key: value for key, value in load("demo", settings).data.items() if key != "case"}
-    small = plan(data)
+    small = plan({key: value for key, value in load("demo", settings).data.items() if key != "case"})
     rows: list[Row] = []
-    seconds = {}
     for jobs in (1, 2):
         progress(f"sweep of {runs} runs, {jobs} jobs")
         with tempfile.TemporaryDirectory() as folder:
-            result, seconds[jobs] = timed(partial(run_sweep, small, Path(folder), SweepOptions(jobs=jobs)))
+            result, seconds = timed(partial(run_sweep, small, Path(folder), SweepOptions(jobs=jobs)))
         assert not result.failures
-        rows.append(
-            {
-                "case": f"sweep of {runs} runs",
-                "engine": "simpy",
-                "runs": runs,
-                "jobs": jobs,
-                "seconds": seconds[jobs],
-                "ratio": seconds[1] / seconds[jobs],
-            }
-        )
-    return rows
+        row = {"case": f"sweep of {runs} runs", "engine": "simpy", "runs": runs, "jobs": jobs}
+        rows.append(row | {"seconds": seconds})
+    return [row | {"ratio": rows[0]["seconds"] / row["seconds"]} for row in rows]
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

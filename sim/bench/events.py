@@ -23,6 +23,7 @@ from typing import Any
 
 from sim.bench import Progress, Row, verdict
 from sim.bench.engines import SUBSCRIPTIONS, on_both
+from sim.bench.timing import timed
 from sim.experiment.plan import PlannedRun, load
 
 EVENTS, STRATEGIES = 10_000, ("covering", "simple")
@@ -60,6 +61,8 @@ def full_scale(quick: bool, progress: Progress) -> list[Row]:
 
 def _measure() -> Row:
     """Run `coverlay run scale` at full size in this process; how long its phases took."""
+    import pyarrow.parquet as pq
+
     import analysis.spark.aggregate
     import sim.compiled.engine
     import sim.compiled.trace
@@ -81,10 +84,11 @@ def _measure() -> Row:
         main(["run", "scale", "--out", f"{folder}/small", *_set(4, 50, 5)])  # pays for compiling
         for owner, name, phase in phases:
             setattr(owner, name, _clocked(getattr(owner, name), took, phase))
-        started = time.perf_counter()
-        status = main(["run", "scale", "--out", f"{folder}/full", *_set(BROKERS, MILLION, EVENTS)])
-        seconds = time.perf_counter() - started
-        counted, peak = _counted(Path(folder) / "full"), _peak(os.getpid())
+        full = ["run", "scale", "--out", f"{folder}/full", *_set(BROKERS, MILLION, EVENTS)]
+        status, seconds = timed(lambda: main(full))
+        (path,) = Path(folder).glob("full/runs/run=*/run.parquet")
+        names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
+        counted, peak = pq.read_table(path, columns=names).to_pylist()[0], _peak(os.getpid())
     phase_seconds = {f"{phase}_seconds": value for phase, value in took.items()}
     return {"seconds": seconds, **phase_seconds, "peak": peak, "status": status, **counted}
 
@@ -116,15 +120,6 @@ def _clocked(function: Callable[..., Any], took: dict[str, float], phase: str) -
             took[phase] = took.get(phase, 0.0) + time.perf_counter() - started
 
     return clocked
-
-
-def _counted(out: Path) -> Row:
-    import pyarrow.parquet as pq
-
-    names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
-    (path,) = out.glob("runs/run=*/run.parquet")
-    row: Row = pq.read_table(path, columns=names).to_pylist()[0]
-    return row
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

@@ -106,13 +106,13 @@ def _of_expressions(
     few, best = events[MATCHING][:_PEER_EVENTS], built[SCAN].index
     for name, make in peers.items():
         progress(f"{data}, {len(workload.catalogue)} expressions: {name}")
-        answer, seconds = timed(partial(make, workload.catalogue, K))
-        if answer is None:
+        try:
+            made = Built(*timed(partial(make, workload.catalogue, K)))
+        except ImportError:
             continue  # not installed
-        made = Built(answer, seconds)
         for event in few:
-            assert [id for id, _ in answer(event)] == [id for id, _ in best.top(event, K)], f"{name} disagrees"
-        rows.append(some.row(MATCHING, name, mean_least({name: answer}, few, _PEER_ROUNDS)[name], scan, made))
+            assert [id for id, _ in made.index(event)] == [id for id, _ in best.top(event, K)], f"{name} disagrees"
+        rows.append(some.row(MATCHING, name, mean_least({name: made.index}, few, _PEER_ROUNDS)[name], scan, made))
     return rows
 
 

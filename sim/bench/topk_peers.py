@@ -8,6 +8,7 @@ exactly the same intervals (closed ends become half-open by adding one); all mus
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,6 @@ def _branch_free(lo: Any, hi: Any, value: float, k: int) -> Any:
     return out[:found]
 
 
-def numba_scan(lo: Floats, hi: Floats) -> Search:
-    return lambda value, k: _early_exit(lo, hi, value, k)
-
-
-def branch_free_scan(lo: Floats, hi: Floats) -> Search:
-    return lambda value, k: _branch_free(lo, hi, value, k)
-
-
 def _smallest(positions: Any, k: int) -> Any:
     if len(positions) > k:
         positions = np.partition(positions, k - 1)[:k]
@@ -143,8 +136,8 @@ def _integer(values: Floats) -> NDArray[np.int64]:
 
 PEERS: dict[str, Callable[[Floats, Floats], Search]] = {
     "numpy scan, score order": numpy_scan,
-    "numba scan, score order": numba_scan,
-    "branch-free scan, score order": branch_free_scan,
+    "numba scan, score order": lambda lo, hi: partial(_early_exit, lo, hi),
+    "branch-free scan, score order": lambda lo, hi: partial(_branch_free, lo, hi),
     "ncls": ncls,
     "superintervals": superintervals,
     "duckdb": duckdb,

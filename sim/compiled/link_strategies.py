@@ -12,13 +12,14 @@ import numpy as np
 
 from broker import work
 from covering import stats
+from covering.auto import ATTRIBUTES, FEW, MANY, REVIEW, STAY
 from covering.slot_table import drop_id, find_id, put_ids
-from sim.compiled import covers, covers_auto
+from sim.compiled import covers
 from sim.compiled.calendar import ascending
 from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
 from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.covers_residues import is_implied
-from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, SENT
+from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, PACKED, SENT
 from sim.compiled.state import inlined, inner
 
 # The formulas of the reference, compiled.
@@ -86,13 +87,49 @@ def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
                 exact = 1
             is_due = (run.auto or sieve) and link.checks >= index.next_review
             if (approximate is None or extra is not None) and is_due:
-                covers_auto.review(w, s, link.checks, link.hits)
+                _review(w, s, link.checks, link.hits)
         s = index.next
     if asked != 1:
         link.checks = checks + 1
         link.volume = before + ((link.volume - before) / asked if asked else 1.0)
         capped &= witness < 0
     return witness, probes, cubes, link.volume - before, capped, exact
+
+
+@inlined
+def _begin_count(w: Any, s: int, checks: int, hits: int) -> None:
+    """`auto` counts from here what happens before its next review of an index."""
+    index = w.indexes[s]
+    index.reviewed_checks, index.reviewed_hits = checks, hits
+    index.next_review = checks + REVIEW
+
+
+@inner
+def _review(w: Any, s: int, checks: int, hits: int) -> None:
+    """Decide again which method works, from what happened since the last time: AutoIndex._review."""
+    index = w.indexes[s]
+    recent = checks - index.reviewed_checks
+    share = (hits - index.reviewed_hits) / max(1, recent)
+    calm = index.updates < recent
+    index.updates = 0
+    _begin_count(w, s, checks, hits)
+    method, after = index.method, index.method
+    if method == KDTREE and 2 * index.fallbacks > recent:
+        index.stay = STAY
+        after = PACKED
+    elif index.stay:
+        index.stay -= 1
+        if not index.stay:
+            after = KDTREE
+    else:
+        index.fallbacks = 0
+        if w.domain.shape[0] >= ATTRIBUTES:
+            if method == KDTREE and share >= MANY and calm:
+                after = PACKED
+            elif method == PACKED and (share < FEW or not calm):
+                after = KDTREE
+    if after != method:
+        covers.take_over(w, s, after)
 
 
 @inner
@@ -149,7 +186,7 @@ def store(w: Any, node: int, approximate: Any, extra: Any) -> None:
         if s < 0:
             method = KDTREE if is_sieve(w, node) else run.first_method
             s = covers.new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
-            covers_auto.begin(w, s, link.checks, link.hits)
+            _begin_count(w, s, link.checks, link.hits)
         covers.add(w, s, node, w.points[row.subscription])
         if approximate is not None and w.indexes[s].method == BUDGET:
             rank_last(w, s)
