@@ -4,9 +4,9 @@ A module listed here has `run(quick, progress) -> rows` (a list of dicts, one pe
 `verdicts(rows) -> rows` (what was aimed at, what was measured, whether it was met). Modules are imported
 only when used: peers and compiled kernels are slow to load.
 
-covering (with covering_approximate)     topk (with topk_aspects) and sparse: expressions, places
-transport: engine (with engines, events, first_use, calibration)     spark
-*_peers: what one would use instead      timing: how times are measured      boxes, topk_common, spark_trace: workloads
+covering (with covering_approximate)     topk: intervals, boxes; sparse: expressions, places
+transport: engine (with engines, events, first_use)     spark
+*_peers: what one would use instead      timing: how times are measured      boxes, spark_trace: workloads
 """
 
 from collections.abc import Callable

@@ -54,13 +54,7 @@ def _around(centre: Boxes, half: Boxes) -> Boxes:
     return np.clip(np.stack([centre - half, centre + half], axis=2), 0.0, 1.0)
 
 
-WORKLOADS: dict[str, Make] = {
-    "wide": wide,
-    "narrow": narrow,
-    "zipf": zipf,
-    "anisotropic": anisotropic,
-    "mixture": mixture,
-}
+WORKLOADS: dict[str, Make] = {make.__name__: make for make in (wide, narrow, zipf, anisotropic, mixture)}
 
 
 def adversarial(n: int, d: int, rng: np.random.Generator) -> tuple[Boxes, Boxes]:

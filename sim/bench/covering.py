@@ -6,14 +6,14 @@ the least of several repeats, the methods of one case measured in turn within ea
 machine disturbs all of them alike. `us_single` is one call from Python per query, `us_batch` one call for all.
 
 Every method must give the same found / not found as the k-d tree on every query: a speed-up cannot change
-answers. The greedy methods are approximate and poset is quadratic to build: they are measured at 10k only. Other
-methods that may miss have rows of their own (covering_approximate.py).
+answers. Methods that may miss have rows of their own (covering_approximate.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,86 +21,47 @@ import numpy as np
 import covering
 from sim.bench import Progress, Row, covering_approximate
 from sim.bench.boxes import WORKLOADS, Boxes, adversarial, split_queries
-from sim.bench.covering_peers import LIBRARIES, PEERS
+from sim.bench.covering_peers import LIBRARIES, PEERS, Ours
+from sim.bench.timing import timed
 
 EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
-SMALL_ONLY = ("poset", "zorder")  # measured where they can be built or can finish
+SIZE = 100_000
 REPEATS = 5
 QUERIES = 500
 AUTO_WARM_UP = 10_000  # checks: auto reviews its choice every 4096
-PEER_LIMIT = 100_000  # entries beyond which building libspatialindex takes minutes
-_INEXACT = ("zorder", "ckdtree")  # by design; by rounding at the lower corner of its ball
+_INEXACT = "ckdtree"  # by rounding at the lower corner of its ball
 _FEW_CALLS = 5
 FINE_REPEATS = 21
 _LEAST_QUERIES = 10  # a workload with fewer queries of a kind gets no row
 _SECONDS_PER_REPEAT = 0.02  # slow methods answer fewer of the queries
 
 
-class Ours:
-    """A method of covering/ behind the peers' interface."""
-
-    def __init__(self, name: str, boxes: Boxes) -> None:
-        self.index = covering.create(name, [[0, 1]] * boxes.shape[1])
-        self.index.add_many(np.arange(len(boxes)), boxes)
-
-    @property
-    def nbytes(self) -> int:
-        return self.index.nbytes
-
-    def single(self, box: Boxes) -> bool:
-        return self.index.find_cover(box) is not None
-
-    def batch(self, boxes: Boxes) -> list[bool]:
-        return [found is not None for found in self.answers(boxes)]
-
-    def answers(self, boxes: Boxes) -> list[Any]:
-        return self.index.find_cover_many(boxes)
-
-
 def run(quick: bool, progress: Progress) -> list[Row]:
-    """The whole table; `quick` leaves out sizes other than 100k and most workloads."""
+    """The whole table; `quick` leaves out most workloads."""
     rows: list[Row] = []
-    for n, d, workload in _grid(quick):
-        progress(f"{workload}, n = {n:,}, d = {d}")
-        rows += _static(workload, n, d)
+    for d in (1, 2, 4) if quick else (1, 2, 3, 4, 8):
+        for workload in ("narrow", "zipf") if quick else WORKLOADS:
+            progress(f"{workload}, d = {d}")
+            rows += _static(workload, SIZE, d)
     for d in (2, 4) if quick else (1, 2, 3, 4, 8):
         for workload in ("narrow",) if quick else ("narrow", "zipf", "mixture"):
             progress(f"mixed operations, {workload}, d = {d}")
-            rows += _mixed(workload, 100_000, d)
+            rows += _mixed(workload, SIZE, d)
         progress(f"adversarial, d = {d}")
-        rows += _adversarial(100_000, d)
+        rows += _adversarial(SIZE, d)
     return rows + covering_approximate.rows(quick, progress)
-
-
-def _grid(quick: bool) -> Iterator[tuple[int, int, str]]:
-    if quick:
-        yield from ((100_000, d, workload) for d in (1, 2, 4) for workload in ("narrow", "zipf"))
-        return
-    for d in (1, 2, 3, 4, 8):
-        yield 10_000, d, "zipf"
-        for workload in WORKLOADS:
-            yield 100_000, d, workload
-        yield 1_000_000, d, "zipf"
 
 
 def _static(workload: str, n: int, d: int) -> list[Row]:
     rng = np.random.default_rng([n, d])
     stored = WORKLOADS[workload](n, d, rng)
-    queries = dict(
-        zip(("uncovered", "covered"), split_queries(stored, WORKLOADS[workload](4000, d, rng), QUERIES), strict=True)
-    )
+    queries = split_queries(stored, WORKLOADS[workload](4000, d, rng), QUERIES)
     built: dict[str, tuple[Any, float]] = {}
-    for name in [*PEERS, *EXACT, *(SMALL_ONLY if n <= 10_000 and d <= 2 else ())]:
-        if name in LIBRARIES and n > PEER_LIMIT:
-            continue
-        start = time.perf_counter()
-        try:
-            made: Any = PEERS[name](stored) if name in PEERS else Ours(name, stored)
-        except ImportError:
-            continue  # a peer that is not installed is left out
-        built[name] = (made, time.perf_counter() - start)
+    for name in (*PEERS, *EXACT):
+        with suppress(ImportError):  # a peer that is not installed is left out
+            built[name] = timed(partial(PEERS.get(name, partial(Ours, name)), stored))
     rows = []
-    for case, asked in queries.items():
+    for case, asked in zip(("uncovered", "covered"), queries, strict=True):
         if len(asked) >= _LEAST_QUERIES:
             rows += _measure(case, workload, n, d, asked, built)
     return rows
@@ -116,26 +77,19 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
             for _ in range(AUTO_WARM_UP // len(asked)):
                 made.batch(asked)
         made.single(asked[0])
-        start = time.perf_counter()
-        answers = made.batch(asked[:_FEW_CALLS])
-        each = (time.perf_counter() - start) / _FEW_CALLS
-        share[name] = asked[: max(_FEW_CALLS, int(_SECONDS_PER_REPEAT / each))]
-        if name not in _INEXACT and answers != [case == "covered"] * len(answers):
+        answers, seconds = timed(partial(made.batch, asked[:_FEW_CALLS]))
+        share[name] = asked[: max(_FEW_CALLS, int(_SECONDS_PER_REPEAT / seconds * _FEW_CALLS))]
+        right = all((found is not None and found is not False) == (case == "covered") for found in answers)
+        if name != _INEXACT and not right:
             raise AssertionError(f"{name} is wrong on a {case} query of {workload}, n = {n}, d = {d}")
 
-    def turn(name: str, some: Boxes) -> tuple[float, float]:
-        made = built[name][0]
-        ask = made.answers if isinstance(made, Ours) else made.batch
+    def turn(name: str) -> tuple[float, float]:
+        made, some = built[name][0], share[name]
         before = made.index.stats.probes if isinstance(made, Ours) else 0
         for _ in range(2):  # the first call finds the caches full of other data: the second one counts
-            start = time.perf_counter()
-            ask(some)
-            middle = time.perf_counter()
-            together = (middle - start) / len(some) * 1e6
+            together = timed(partial(made.batch, some))[1] / len(some) * 1e6
             batch[name] = min(batch.get(name, np.inf), together)
-        for box in some:
-            made.single(box)
-        alone = (time.perf_counter() - middle) / len(some) * 1e6
+        alone = timed(lambda: [made.single(box) for box in some])[1] / len(some) * 1e6
         single[name] = min(single.get(name, np.inf), alone)
         if isinstance(made, Ours):
             probes[name] = (made.index.stats.probes - before) / (3 * len(some))
@@ -143,16 +97,13 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
 
     for _ in range(REPEATS):
         for name in built:
-            turn(name, share[name])
+            turn(name)
     # auto and our best method differ by tenths of a microsecond, and the machine has slow seconds. So these take more
     # turns, and auto is compared with the best of the same round.
-    others = [name for name in EXACT if name in built and name != "auto"]
+    others = [name for name in EXACT if name != "auto"]
     close = [n for n in others if any(took[n] < 2 * min(took[o] for o in others) for took in (single, batch))]
-    rounds = [
-        np.array(turn("auto", share["auto"])) / np.min([turn(name, share[name]) for name in close], axis=0)
-        for _ in range(FINE_REPEATS if "auto" in built and close else 0)
-    ]
-    auto_to_best = np.median(rounds, axis=0) if rounds else (None, None)
+    rounds = [np.array(turn("auto")) / np.min([turn(name) for name in close], axis=0) for _ in range(FINE_REPEATS)]
+    auto_to_best = np.median(rounds, axis=0)
     libraries = [name for name in LIBRARIES if name in built]
     raw = n * (16 * d + 8)
     return [
@@ -181,7 +132,7 @@ def _measure(case: str, workload: str, n: int, d: int, asked: Boxes, built: dict
 def _mixed(workload: str, n: int, d: int) -> list[Row]:
     """µs per operation of the same sequence for each method; the scan does a prefix of it."""
     rng = np.random.default_rng([n, d, 1])
-    operations = 20_000 if n >= 100_000 else 4000
+    operations = 20_000 if n >= SIZE else 4000
     stored = WORKLOADS[workload](n + operations, d, rng)
     asked, _ = split_queries(stored, WORKLOADS[workload](8000, d, rng), 1000)
     if len(asked) < _LEAST_QUERIES:
@@ -234,27 +185,26 @@ def _adversarial(n: int, d: int) -> list[Row]:
 
 def verdicts(rows: list[Row]) -> list[Row]:
     """What was aimed at, what this run measured where it was worst, and whether the aim was met."""
-    size = max((row["n"] for row in rows if row["case"] == "uncovered" and row["n"] <= 100_000), default=0)
 
     def ours(case: str, key: str, most_d: int = 4) -> list[tuple[float, str]]:
         """The best ratio of our methods in every cell of the table, and where that is."""
         cells: dict[str, list[float]] = {}
         for row in rows:
-            wanted = row["case"] == case and row["n"] == size and row["d"] <= most_d and row.get(key) is not None
+            wanted = row["case"] == case and row["d"] <= most_d and row.get(key) is not None
             if wanted and str(row["method"]).split(" ")[0] in EXACT:
                 cells.setdefault(f"{row['workload']}, d = {row['d']}", []).append(row[key])
         return [(max(ratios), where) for where, ratios in cells.items()]
 
     def auto(key: str, *cases: str) -> list[tuple[float, str]]:
         return [
-            (row[key], f"{row['case']}, {row['workload']}, n = {row['n']:,}, d = {row['d']}")
+            (row[key], f"{row['case']}, {row['workload']}, d = {row['d']}")
             for row in rows
             if str(row["method"]).startswith("auto") and row["case"] in cases and row.get(key) is not None
         ]
 
-    static = ("uncovered", "covered", "adversarial")
+    static, cells = ("uncovered", "covered", "adversarial"), f"uncovered at {rows[0]['n']:,}, d ≤ 4"
     at_least = (
-        (f"uncovered at {size:,}, d ≤ 4: times the scalar scan, batch", 50, ours("uncovered", "ratio_to_scalar_scan")),
+        (f"{cells}: times the scalar scan, batch", 50, ours("uncovered", "ratio_to_scalar_scan")),
         ("the same against the best library, single calls", 4, ours("uncovered", "ratio_to_best_peer_single")),
         ("the same against the best library, batch", 15, ours("uncovered", "ratio_to_best_peer_batch")),
         ("mixed operations: times the scan", 15, ours("mixed", "ratio_to_scalar_scan", 8)),

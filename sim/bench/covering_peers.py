@@ -1,6 +1,6 @@
 """What one would use instead of covering/: each answers the same question over the dominance points.
 
-- `scalar-scan`: the obvious numba loop with an early exit, the yardstick of the targets;
+- `scalar-scan`: the obvious numba loop with an early exit (`scan`), the yardstick of the targets;
 - `numpy`: one vectorised comparison;
 - `rtree`: libspatialindex over the points; a query is the box from the query's point upwards;
 - `ckdtree`: SciPy's k-d tree; a query is the ball in the maximum norm that has the query's point as its lower
@@ -8,32 +8,23 @@
 
 Both libraries report *all* covers rather than one, which is unfair to them on covered queries; on uncovered
 ones, which the targets are about, there is none to report. They know no ±∞, so bounds are clipped far
-outside the domain. A peer that is not installed is left out.
+outside the domain. A peer that is not installed is left out. `single` takes one box, `batch` many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covering.scan import ScanIndex, scan_one
+import covering
 from sim.bench.boxes import Boxes
 
 _FAR = 1e3  # beyond every bound of the unit-domain workloads
 Points = NDArray[np.float64]
-
-
-class Peer(Protocol):
-    """Built over boxes; `single` takes one box, `batch` many."""
-
-    nbytes: int
-
-    def single(self, box: Boxes) -> bool: ...
-
-    def batch(self, boxes: Boxes) -> list[bool]: ...
 
 
 def _points(boxes: Boxes) -> Points:
@@ -51,18 +42,17 @@ def _point(box: Boxes) -> list[float]:
     return [bound for low, high in box.tolist() for bound in (_clip(-low), _clip(high))]
 
 
-class ScalarScan:
-    def __init__(self, boxes: Boxes) -> None:
-        self.points = _points(boxes)
-        self.nbytes = self.points.nbytes
-        self._index = ScanIndex([[0, 1]] * boxes.shape[1])
-        self._index.add_many(np.arange(len(boxes)), boxes)
+class Ours:
+    """A method of covering/, with ids in the place of True and None in that of False."""
 
-    def single(self, box: Boxes) -> bool:
-        return int(scan_one(self.points, len(self.points), np.array(_point(box)))) >= 0
+    def __init__(self, name: str, boxes: Boxes) -> None:
+        self.index = covering.create(name, [[0, 1]] * boxes.shape[1])
+        self.index.add_many(np.arange(len(boxes)), boxes)
+        self.single, self.batch = self.index.find_cover, self.index.find_cover_many
 
-    def batch(self, boxes: Boxes) -> list[bool]:
-        return [found is not None for found in self._index.find_cover_many(boxes)]
+    @property
+    def nbytes(self) -> int:
+        return self.index.nbytes  # `auto` may have chosen another method since
 
 
 class NumpyScan:
@@ -117,8 +107,8 @@ class CKDTree:
         return (self._tree.query_ball_point(centres, self._radius, p=np.inf, return_length=True) > 0).tolist()
 
 
-PEERS: dict[str, Callable[[Boxes], Peer]] = {
-    "scalar-scan": ScalarScan,
+PEERS: dict[str, Callable[[Boxes], Any]] = {
+    "scalar-scan": partial(Ours, "scan"),
     "numpy": NumpyScan,
     "rtree": Rtree,
     "ckdtree": CKDTree,

@@ -15,12 +15,13 @@ import multiprocessing
 import resource
 import statistics
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from broker import trace
 from sim.bench import Progress, Row, verdict
+from sim.bench.timing import timed
 from sim.experiment.build import overlay_of, ready_of, workload_of
 from sim.experiment.engines import ENGINES, Ready, compiled_engine
 from sim.experiment.plan import PlannedRun, load, plan
@@ -45,9 +46,9 @@ def turns(run: PlannedRun, engine: str) -> tuple[float, float, int, set[str]]:
     for _ in range(1 if engine == "simpy" else TURNS):
         ready = _ready(run)
         gc.collect()  # or one engine would pay for the garbage of the other
-        started = time.perf_counter()
-        tables = ENGINES[engine](ready).tables
-        times.append(time.perf_counter() - started)
+        ran, seconds = timed(partial(ENGINES[engine], ready))
+        tables = ran.tables
+        times.append(seconds)
         hashes.add(trace.trace_hash(tables))
     messages = tables["control"].num_rows + tables["publications"].num_rows
     return statistics.median(times), times[0], messages, hashes
@@ -78,16 +79,12 @@ def engines(quick: bool, progress: Progress) -> list[Row]:
     for case in CASES:
         name = " ".join(str(value) for value in runs[case].point.values())
         rows += on_both(f"{name}, {subscriptions} subscriptions", small[case], runs[case], None, progress)
-    return [*rows, _control_alone(subscriptions, progress)]
-
-
-def _control_alone(subscriptions: int, progress: Progress) -> Row:
-    """The case without covering again, and nothing published."""
-    progress("control traffic alone")
+    # The case without covering again, and nothing published.
+    alone = f"simple, {subscriptions} subscriptions, no events"
+    progress(alone)
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}
     seconds, first, messages, _ = turns(load("strategies", settings).runs[CASES[0]], "compiled")
-    case = f"simple, {subscriptions} subscriptions, no events"
-    return _row(case, "compiled", subscriptions, messages, seconds, first_seconds=first)
+    return [*rows, _row(alone, "compiled", subscriptions, messages, seconds, first_seconds=first)]
 
 
 def _row(case: str, engine: str, subscriptions: int, messages: int, seconds: float, **more: Any) -> Row:
@@ -115,9 +112,7 @@ def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
     for count in (200, subscriptions):  # the first one pays for compiling
         settings = {"workload.subscriptions": count, "overlay.brokers": 1000, "seeds": [1]}
         ready = _ready(load("scale", settings).runs[0])
-        started = time.perf_counter()
-        engine = compiled_engine(ready)
-        seconds = time.perf_counter() - started
+        engine, seconds = timed(partial(compiled_engine, ready))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     messages = int(engine.arrays.operations["messages"].sum())
     return int(engine.arrays.wires["entries"].sum()), messages, seconds, peak
@@ -126,28 +121,16 @@ def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
 def sweep(quick: bool, progress: Progress) -> list[Row]:
     runs = RUNS // 4 if quick else RUNS
     settings = {"seeds": list(range(runs)), "overlay.brokers": 30, "workload.subscriptions": 1000}
-    data = {key: value for key, value in load("demo", settings).data.items() if key != "case"}
-    small = plan(data)
+    small = plan({key: value for key, value in load("demo", settings).data.items() if key != "case"})
     rows: list[Row] = []
-    seconds = {}
     for jobs in (1, 2):
         progress(f"sweep of {runs} runs, {jobs} jobs")
         with tempfile.TemporaryDirectory() as folder:
-            started = time.perf_counter()
-            result = run_sweep(small, Path(folder), SweepOptions(jobs=jobs))
-            seconds[jobs] = time.perf_counter() - started
+            result, seconds = timed(partial(run_sweep, small, Path(folder), SweepOptions(jobs=jobs)))
         assert not result.failures
-        rows.append(
-            {
-                "case": f"sweep of {runs} runs",
-                "engine": "simpy",
-                "runs": runs,
-                "jobs": jobs,
-                "seconds": seconds[jobs],
-                "ratio": seconds[1] / seconds[jobs],
-            }
-        )
-    return rows
+        row = {"case": f"sweep of {runs} runs", "engine": "simpy", "runs": runs, "jobs": jobs}
+        rows.append(row | {"seconds": seconds})
+    return [row | {"ratio": rows[0]["seconds"] / row["seconds"]} for row in rows]
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

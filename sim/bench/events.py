@@ -23,6 +23,7 @@ from typing import Any
 
 from sim.bench import Progress, Row, verdict
 from sim.bench.engines import SUBSCRIPTIONS, on_both
+from sim.bench.timing import timed
 from sim.experiment.plan import PlannedRun, load
 
 EVENTS, STRATEGIES = 10_000, ("covering", "simple")
@@ -51,21 +52,17 @@ def _run(strategy: str, subscriptions: int, events: int) -> PlannedRun:
 def full_scale(quick: bool, progress: Progress) -> list[Row]:
     if quick:
         return []
-    progress("full scale: 1,000 brokers, 1,000,000 subscriptions, 10,000 events")
-    return [_in_own_process(BROKERS, MILLION, EVENTS)]
-
-
-def _in_own_process(brokers: int, subscriptions: int, events: int) -> Row:
-    sizes = [str(size) for size in (brokers, subscriptions, events)]
-    command = [sys.executable, "-m", "sim.bench.events", *sizes]
+    case = f"full scale, {BROKERS} brokers, {MILLION} subscriptions, {EVENTS} events"
+    progress(case)
+    command = [sys.executable, "-m", "sim.bench.events"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    row: Row = json.loads(done.stdout.splitlines()[-1])
-    case = f"full scale, {brokers} brokers, {subscriptions} subscriptions, {events} events"
-    return {"case": case, "engine": "compiled", **row}
+    return [{"case": case, "engine": "compiled", **json.loads(done.stdout.splitlines()[-1])}]
 
 
-def measure(brokers: int, subscriptions: int, events: int) -> Row:
-    """Run `coverlay run scale` at this size in this process; how long its phases took."""
+def _measure() -> Row:
+    """Run `coverlay run scale` at full size in this process; how long its phases took."""
+    import pyarrow.parquet as pq
+
     import analysis.spark.aggregate
     import sim.compiled.engine
     import sim.compiled.trace
@@ -84,15 +81,14 @@ def measure(brokers: int, subscriptions: int, events: int) -> Row:
         (analysis.spark.aggregate, "analyze", "aggregate"),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        small = [("overlay.brokers", 4), ("workload.subscriptions", 50), ("workload.events", 5)]
-        main(["run", "scale", "--out", f"{folder}/small", *_set(small)])  # pays for compiling
+        main(["run", "scale", "--out", f"{folder}/small", *_set(4, 50, 5)])  # pays for compiling
         for owner, name, phase in phases:
             setattr(owner, name, _clocked(getattr(owner, name), took, phase))
-        size = [("overlay.brokers", brokers), ("workload.subscriptions", subscriptions), ("workload.events", events)]
-        started = time.perf_counter()
-        status = main(["run", "scale", "--out", f"{folder}/full", *_set(size)])
-        seconds = time.perf_counter() - started
-        counted, peak = _counted(Path(folder) / "full"), _peak(os.getpid())
+        full = ["run", "scale", "--out", f"{folder}/full", *_set(BROKERS, MILLION, EVENTS)]
+        status, seconds = timed(lambda: main(full))
+        (path,) = Path(folder).glob("full/runs/run=*/run.parquet")
+        names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
+        counted, peak = pq.read_table(path, columns=names).to_pylist()[0], _peak(os.getpid())
     phase_seconds = {f"{phase}_seconds": value for phase, value in took.items()}
     return {"seconds": seconds, **phase_seconds, "peak": peak, "status": status, **counted}
 
@@ -110,8 +106,9 @@ def _peak(process: int) -> int:
     return int(own.split()[1]) * 1024 + sum(_peak(child) for child in children)
 
 
-def _set(settings: list[tuple[str, Any]]) -> list[str]:
-    return [part for key, value in settings for part in ("--set", f"{key}={json.dumps(value)}")]
+def _set(*sizes: int) -> list[str]:
+    keys = ("overlay.brokers", "workload.subscriptions", "workload.events")
+    return [part for key, size in zip(keys, sizes, strict=True) for part in ("--set", f"{key}={size}")]
 
 
 def _clocked(function: Callable[..., Any], took: dict[str, float], phase: str) -> Callable[..., Any]:
@@ -123,15 +120,6 @@ def _clocked(function: Callable[..., Any], took: dict[str, float], phase: str) -
             took[phase] = took.get(phase, 0.0) + time.perf_counter() - started
 
     return clocked
-
-
-def _counted(out: Path) -> Row:
-    import pyarrow.parquet as pq
-
-    names = ["event_messages", "deliveries", "missed", "duplicates", "judged_share"]
-    (path,) = out.glob("runs/run=*/run.parquet")
-    row: Row = pq.read_table(path, columns=names).to_pylist()[0]
-    return row
 
 
 def verdicts(rows: list[Row]) -> list[Row]:
@@ -155,5 +143,4 @@ def verdicts(rows: list[Row]) -> list[Row]:
 
 
 if __name__ == "__main__":
-    brokers, subscriptions, events = (int(size) for size in sys.argv[1:])
-    sys.stdout.write(json.dumps(measure(brokers, subscriptions, events)) + "\n")
+    sys.stdout.write(json.dumps(_measure()) + "\n")

@@ -20,10 +20,10 @@ from sim.bench import Progress, Row, verdict
 ENGINE_SECONDS, METHOD_SECONDS = 25.0, 10.0
 ENTRIES = 2000  # enough for indexes to build what they build only when large
 ENGINES: dict[str, Row] = {
-    "simple": {"routing.strategy": "simple"},
-    "covering": {"routing.strategy": "covering"},
-    "zorder-emulated": {"routing.strategy": "covering", "covering.method": "zorder-emulated"},
-    "preloaded": {"routing.strategy": "covering", "arrivals.kind": "preloaded"},
+    "simple": {"routing": {"strategy": "simple"}},
+    "covering": {"routing": {"strategy": "covering"}},
+    "zorder-emulated": {"routing": {"strategy": "covering"}, "covering": {"method": "zorder-emulated"}},
+    "preloaded": {"routing": {"strategy": "covering"}, "arrivals": {"kind": "preloaded"}},
 }
 
 
@@ -76,12 +76,8 @@ def _engine(name: str) -> Callable[[], object]:
     from sim.experiment.plan import plan
     from sim.experiment.runner import simulate
 
-    small = {"overlay.brokers": 5, "workload.subscriptions": 50, "workload.events": 5, "run.engine": "compiled"}
-    data: Row = {"name": "first use"}
-    for key, value in {**small, **ENGINES[name]}.items():
-        section, _, option = key.partition(".")
-        data.setdefault(section, {})[option] = value
-    run = plan(data).runs[0]
+    small = {"overlay": {"brokers": 5}, "workload": {"subscriptions": 50, "events": 5}, "run": {"engine": "compiled"}}
+    run = plan({"name": "first use", **small, **ENGINES[name]}).runs[0]
     return lambda: simulate(run)
 
 

@@ -19,8 +19,6 @@ import math
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL
@@ -33,6 +31,7 @@ from analysis.spark.traces import Sweep, find_runs
 from coverlay import CoverlayError
 from sim.bench import Progress, Row, spark_trace, verdict
 from sim.bench.spark_peers import duckdb
+from sim.bench.timing import timed
 
 CORES = 2
 MEMORY = "6g"
@@ -54,25 +53,24 @@ _WITHOUT_FAULTS = {"outage_mean", "repair_mean"}
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    peers: dict[str, Callable[[Path], pd.DataFrame]] = {"DuckDB": partial(duckdb, cores=CORES, memory="6GB")}
-    peers = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name.lower()) is not None}
+    times: dict[str, list[float]] = {"Spark": [], "DuckDB": []}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         rows = spark_trace.write(out, QUICK_ROWS if quick else spark_trace.ROWS, progress)
         sweep = find_runs(out)
         nbytes = sweep.nbytes
-        started = time.perf_counter()
         progress("starting Spark")
         stop()
-        context(f"local[{CORES}]", memory=MEMORY)
-        times: dict[str, list[float]] = {"Spark": [], **{name: [] for name in peers}}
-        startup = time.perf_counter() - started
+        _, startup = timed(partial(context, f"local[{CORES}]", memory=MEMORY))
         for repeat in range(REPEATS):
             progress(f"Spark, {repeat + 1} of {REPEATS}")
-            values = _timed(times["Spark"], partial(_spark, sweep))
-            for name, peer in peers.items():
-                progress(f"{name}, {repeat + 1} of {REPEATS}")
-                compare(values, _timed(times[name], partial(peer, sweep.base)), name)
+            values, seconds = timed(partial(_spark, sweep))
+            times["Spark"].append(seconds)
+            if importlib.util.find_spec("duckdb") is not None:
+                progress(f"DuckDB, {repeat + 1} of {REPEATS}")
+                theirs, seconds = timed(partial(duckdb, sweep.base, CORES, "6GB"))
+                times["DuckDB"].append(seconds)
+                compare(values, theirs, "DuckDB")
         stop()
     return [*small_sweep(progress), *_rows(rows, nbytes, values.shape[1], startup, times)]
 
@@ -87,20 +85,11 @@ def small_sweep(progress: Progress, repeats: int = SMALL_REPEATS) -> list[Row]:
             out = f"{folder}/{repeat}"
             for what, verb in zip(best, (("run", str(file), "--out", out), ("analyze", out)), strict=True):
                 progress(f"small sweep, {what}, {repeat + 1} of {repeats}")
-                started = time.perf_counter()
+                command = [sys.executable, "-m", "sim.cli.main", *verb]
                 # No pipe: Java would keep it open for a moment after the command has ended.
-                subprocess.run(
-                    [sys.executable, "-m", "sim.cli.main", *verb], stdout=DEVNULL, stderr=DEVNULL, check=True
-                )
-                best[what] = min(best[what], time.perf_counter() - started)
+                _, seconds = timed(partial(subprocess.run, command, stdout=DEVNULL, stderr=DEVNULL, check=True))
+                best[what] = min(best[what], seconds)
     return [{"engine": "Spark", "what": f"small sweep, {what}", "seconds": best[what]} for what in best]
-
-
-def _timed(times: list[float], measure: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    started = time.perf_counter()
-    found = measure()
-    times.append(time.perf_counter() - started)
-    return found
 
 
 def _spark(sweep: Sweep) -> pd.DataFrame:
@@ -126,22 +115,15 @@ def compare(ours: pd.DataFrame, theirs: pd.DataFrame, name: str) -> None:
 
 
 def _rows(rows: int, nbytes: int, metrics: int, startup: float, times: dict[str, list[float]]) -> list[Row]:
-    def row(engine: str, what: str, seconds: float) -> Row:
-        base = min(times["DuckDB"]) if times.get("DuckDB") else None
-        return {
-            "engine": engine,
-            "what": what,
-            "rows": rows,
-            "megabytes": round(nbytes / 1e6),
-            "metrics": metrics,
-            "seconds": seconds,
-            "rows_per_s": round(rows / seconds),
-            "times_duckdb": seconds / base if base else None,
-        }
-
-    found = [row("Spark", "first aggregation", times["Spark"][0]), row("Spark", "later", min(times["Spark"][1:]))]
-    found += [row(name, "best", min(seconds)) for name, seconds in times.items() if name != "Spark"]
-    return [{"engine": "Spark", "what": "start-up", "seconds": startup}, *found]
+    ours, base = times["Spark"], min(times["DuckDB"], default=None)
+    took = {("Spark", "first aggregation"): ours[0], ("Spark", "later"): min(ours[1:]), ("DuckDB", "best"): base}
+    same = {"rows": rows, "megabytes": round(nbytes / 1e6), "metrics": metrics}
+    return [{"engine": "Spark", "what": "start-up", "seconds": startup}] + [
+        {"engine": engine, "what": what, **same, "seconds": seconds, "rows_per_s": round(rows / seconds),
+         "times_duckdb": seconds / base if base else None}
+        for (engine, what), seconds in took.items()
+        if seconds is not None
+    ]  # fmt: skip
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

@@ -14,7 +14,7 @@ from analysis.spark.metrics.covering import CHECKS
 from analysis.spark.metrics.delivery import PERCENTS
 from analysis.spark.metrics.traffic import KINDS
 from broker.trace.buckets import EXPONENT_BIAS, PARTS, SUBBITS
-from broker.trace.schema import CLIENT, FAILURES, LOSSES, LOST, MUST_BE_ZERO
+from broker.trace.schema import CLIENT, FAILURES, LOSSES, LOST, MUST_BE_ZERO, SCHEMAS
 
 # The middle of a bucket, see broker/trace/buckets.py.
 _MIDDLE = f"if(b = 0, 0, (1 + ((b & {PARTS - 1}) + 0.5) / {PARTS}) * pow(2, (b >> {SUBBITS}) - {EXPONENT_BIAS}))"
@@ -145,19 +145,6 @@ DUCKDB_JOBS = {
             + (missed + missed_transient + missed_dropped + missed_fault) / judged_share, 0) delivery_ratio,
         control_messages / nullif(events, 0) control_per_event, finished simulated_time, wall_seconds from run""",
 }
-TABLES = (
-    "control",
-    "decisions",
-    "decisions_rest",
-    "tables",
-    "publications",
-    "deliveries",
-    "deliveries_rest",
-    "operations",
-    "faults",
-    "brokers",
-    "run",
-)
 
 
 def duckdb(base: Path, cores: int, memory: str) -> pd.DataFrame:
@@ -165,7 +152,7 @@ def duckdb(base: Path, cores: int, memory: str) -> pd.DataFrame:
     import duckdb as library
 
     connection = library.connect(config={"threads": cores, "memory_limit": memory})
-    for name in TABLES:
+    for name in SCHEMAS:
         files = f"{base}/run=*/{name}.parquet"
         connection.execute(f"create view {name} as from read_parquet('{files}', hive_types={{'run': varchar}})")
     for step in DUCKDB_STEPS:

@@ -19,12 +19,10 @@ def numpy_peer(catalogue: SparseCatalogue, k: int) -> Answer:
     return lambda event: _compared(catalogue, everything, event, k)
 
 
-def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
-    try:
-        import duckdb
-        import pandas
-    except ImportError:
-        return None
+def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer:
+    import duckdb
+    import pandas
+
     connection = duckdb.connect()
     sizes = np.diff(catalogue.offsets)
     predicates = pandas.DataFrame(
@@ -50,12 +48,10 @@ def duckdb_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     return top
 
 
-def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
+def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer:
     """A bitmap per attribute: rows that need an attribute the event lacks are out; the rest is compared."""
-    try:
-        from pyroaring import BitMap
-    except ImportError:
-        return None
+    from pyroaring import BitMap
+
     rows = np.repeat(np.arange(len(catalogue)), np.diff(catalogue.offsets))
     order = np.argsort(catalogue.attributes, kind="stable")
     begins = np.searchsorted(catalogue.attributes[order], np.arange(catalogue.dimensions + 1))
@@ -71,7 +67,7 @@ def roaring_peer(catalogue: SparseCatalogue, k: int) -> Answer | None:
     return top
 
 
-PEERS: dict[str, Callable[[SparseCatalogue, int], Answer | None]] = {
+PEERS: dict[str, Callable[[SparseCatalogue, int], Answer]] = {
     "numpy": numpy_peer,
     "DuckDB": duckdb_peer,
     "pyroaring": roaring_peer,
@@ -92,9 +88,5 @@ def _compared(catalogue: SparseCatalogue, rows: Any, event: Event, k: int) -> Ma
     held = (catalogue.lo[at] <= high) & (low <= catalogue.hi[at])
     matching = np.flatnonzero(np.logical_and.reduceat(held, begins)) if len(rows) else rows
     scores = np.add.reduceat(np.where(held, catalogue.weights[at] * weight, 0.0), begins)[matching]
-    return _best(catalogue.ids[rows[matching]], scores, k)
-
-
-def _best(ids: Any, scores: Any, k: int) -> Match:
-    order = np.lexsort((ids, -scores))[:k]
-    return [(int(ids[i]), float(scores[i])) for i in order]
+    ids = catalogue.ids[rows[matching]]
+    return [(int(ids[i]), float(scores[i])) for i in np.lexsort((ids, -scores))[:k]]

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 _BETWEEN = 20e-6  # seconds between two readings of the clock, at least: a reading takes 0.1 µs, some answers 0.6
 _WARM = 0.02  # seconds that a method warms up: an answer of 0.6 µs takes 0.9 right after another method's turn
+
+
+def timed(task: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and how many seconds it took."""
+    started = time.perf_counter()
+    return task(), time.perf_counter() - started
 
 
 def _warm(task: Callable[[Any], Any], events: Sequence[Any]) -> None:

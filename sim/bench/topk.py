@@ -5,9 +5,7 @@ events from the same regions as the subscriptions. "paper, elsewhere": the same 
 other regions, where few of the short, high-scoring intervals are. "short": ten of n match. "wide": almost
 everything matches.
 
-Then 4 dimensions, events that are intervals, our index from a thousand to five million subscriptions, the
-space of the papers' trees, and upkeep: the amortised cost of insertions (for the SOPT-R-tree by
-log-structured rebuilds), score updates and deletions.
+Then 4 dimensions, and the space of the papers' trees.
 
 Every method gets a number (from two dimensions on an array) and returns the same answer, a list of (id, score), best
 first; all answers are compared before anything is timed. Times are the least of interleaved rounds, because other
@@ -16,7 +14,6 @@ processes use the machine too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,15 +22,60 @@ import numpy as np
 
 import topk
 from sim.bench import Progress, Row, verdict
-from sim.bench.timing import mean_least
-from sim.bench.topk_aspects import intervals, scale, space, upkeep
-from sim.bench.topk_common import OURS, K, asking, paced, workload
-from sim.bench.topk_peers import PEERS
+from sim.bench.timing import mean_least, timed
+from sim.bench.topk_peers import PEERS, Search, snap
 from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
+from topk.papers.interval.contract import Entries
+from topk.papers.interval.ir_tree import IRTree
+from topk.papers.interval.sopt_rtree import SoptRTree
 
+K = 20
+OURS = "auto"
+ROUNDS = 50  # on a busy machine some of them run undisturbed; a neighbour on the same core slows one by half
 _PAPERS = ("segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
 SCAN = "branch-free scan, score order"
 _EVENTS, _BATCH = 20_000, 1000  # as many as the quickest answers while it warms up; of these a batch
+_QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
+_SLOW = 0.02
+
+
+def run(quick: bool, progress: Progress) -> list[Row]:
+    sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
+    rows: list[Row] = []
+    for n in sizes:
+        for kind in ("paper", "paper, elsewhere", "short", "wide"):
+            rows += one_dimension(kind, n, progress)
+    for n in sizes[1:]:
+        rows += several_dimensions(4, n, progress)
+    return rows + space(sizes[-1])
+
+
+def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
+    """lo, hi, scores, event values."""
+    if kind.startswith("paper"):
+        points = regional_zipf(rng, n + events, 1)[:, 0]
+        half = zipf_lengths(rng, n, 1)[:, 0]
+        values = points[n:] if kind == "paper" else regional_zipf(rng, events, 1)[:, 0]
+        return snap(points[:n] - half), snap(points[:n] + half), 1 - half, snap(values)
+    start = rng.random(n)
+    if kind == "short":
+        return snap(start), snap(start + 20 / n * rng.random(n)), rng.random(n), snap(rng.random(events))
+    return snap(start * 0.05), snap(1 - 0.05 * rng.random(n)), rng.random(n), snap(rng.random(events))
+
+
+def _paced(tasks: dict[str, Callable[[Any], Any]], events: list[Any], progress: Progress) -> dict[str, float]:
+    """Seconds per event. Slow methods answer fewer of the events, fast ones more often."""
+    seconds: dict[str, float] = {}
+    paces: dict[tuple[int, int], dict[str, Callable[[Any], Any]]] = {}
+    for name, task in tasks.items():
+        once = mean_least({name: task}, events[:3], 2)[name]
+        pace = (200, ROUNDS) if once < _QUICK else (20, 5) if once < _SLOW else (5, 2)
+        paces.setdefault(pace, {})[name] = task
+    for (count, rounds), group in paces.items():
+        progress(f"timing {', '.join(group)}")
+        # As in the paper's experiments: some queries to warm up, then others are measured.
+        seconds |= mean_least(group, events[:count], rounds, warm_up=events[count:])
+    return seconds
 
 
 def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
@@ -44,10 +86,10 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
     rows: dict[str, Row] = {}
     single: dict[str, Callable[[Any], Any]] = {}
     batch: dict[str, Callable[[Any], Any]] = {}
-    values_list = values.tolist()
+    values_list, together = values.tolist(), values[:_BATCH, None]
     ranked_lo, ranked_hi, ranked_scores = lo[order], hi[order], scores[order]
 
-    def answering(search: Callable[[float, int], Any]) -> Callable[[float, int], list[tuple[int, float]]]:
+    def answering(search: Search) -> Any:
         def answer(value: float, k: int) -> list[tuple[int, float]]:
             at = search(value, k)
             return list(zip(order[at].tolist(), ranked_scores[at].tolist(), strict=True))
@@ -59,9 +101,8 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
 
     def add(name: str, build: Callable[[], Any]) -> Any:
         progress(f"{kind}, n = {n:,}: building {name}")
-        started = time.perf_counter()
-        made = build()
-        rows[name] = {"case": kind, "n": n, "method": name, "build_ms": (time.perf_counter() - started) * 1e3}
+        made, seconds = timed(build)
+        rows[name] = {"case": kind, "n": n, "method": name, "build_ms": seconds * 1e3}
         return made
 
     for name, peer in PEERS.items():
@@ -73,39 +114,30 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
             continue
         for v, want in zip(values_list, expected, strict=False):
             assert search(v, K) == want, f"{name} disagrees at {v}"
-        single[name] = asking(search)
+        single[name] = partial(search, k=K)
     topk.create(OURS, topk.Catalogue.from_boxes(lo[:1000], hi[:1000], scores[:1000]))  # compile before timing
     for name in (OURS, *_PAPERS):
         index = add(name, partial(topk.create, name, catalogue))
-        events = values[:_BATCH, None]
         for v, want in zip(values_list, expected, strict=False):
             assert index.top(v, K) == want, f"{name} disagrees at {v}"
         index.stats.reset()
-        rows[name]["bytes"] = index.nbytes
-        single[name] = asking(index.top)
-        batch[name] = asking(index.top_many)
-        index.top_many(events, K)
-        rows[name]["nodes"] = index.stats.nodes / index.stats.queries
-        rows[name]["entries"] = index.stats.entries / index.stats.queries
+        single[name] = partial(index.top, k=K)
+        batch[name] = partial(index.top_many, k=K)
+        index.top_many(together, K)
+        did = index.stats
+        rows[name] |= {"bytes": index.nbytes, "nodes": did.nodes / did.queries, "entries": did.entries / did.queries}
     # Ours takes turns with the peers; the papers' structures, which touch far more memory, come after.
     rivals = {name: task for name, task in single.items() if name not in _PAPERS}
-    times = paced(rivals, values_list, progress)
-    times |= paced({name: single[name] for name in _PAPERS}, values_list, progress)
-    batches = {name: mean_least({name: batch[name]}, [values[:_BATCH, None]], 7)[name] for name in batch}
-    ours = times[OURS]
+    times = _paced(rivals, values_list, progress)
+    times |= _paced({name: single[name] for name in _PAPERS}, values_list, progress)
     for name, seconds in times.items():
-        rows[name]["us_single"] = seconds * 1e6
-        rows[name]["times_ours"] = seconds / ours
-        if name in batches:
-            rows[name]["us_batch"] = batches[name] / _BATCH * 1e6
-    rows[OURS].update(_build_against_sort(catalogue, lo, hi))
-    return list(rows.values())
-
-
-def _build_against_sort(catalogue: topk.Catalogue, lo: Any, hi: Any) -> Row:
+        rows[name] |= {"us_single": seconds * 1e6, "times_ours": seconds / times[OURS]}
+    for name, task in batch.items():
+        rows[name]["us_batch"] = mean_least({name: task}, [together], 7)[name] / _BATCH * 1e6
     ends = np.concatenate((lo, hi))
-    times = mean_least({"sort": lambda _: np.sort(ends), "build": lambda _: topk.create(OURS, catalogue)}, [0], 25)
-    return {"build_ms": times["build"] * 1e3, "build_over_sort": times["build"] / times["sort"]}
+    builds = mean_least({"sort": lambda _: np.sort(ends), "build": lambda _: topk.create(OURS, catalogue)}, [0], 25)
+    rows[OURS] |= {"build_ms": builds["build"] * 1e3, "build_over_sort": builds["build"] / builds["sort"]}
+    return list(rows.values())
 
 
 def several_dimensions(d: int, n: int, progress: Progress) -> list[Row]:
@@ -114,49 +146,35 @@ def several_dimensions(d: int, n: int, progress: Progress) -> list[Row]:
     half = zipf_lengths(rng, n, d)
     catalogue = topk.Catalogue.from_boxes(points[:n] - half, points[:n] + half, 1 - half)
     events = points[n:]
-    rows: list[Row] = []
+    found: list[Row] = []
     for semantics in topk.SEMANTICS:
-        indexes = {}
+        case, indexes, rows = f"paper, d = {d}, {semantics}", {}, {}
         for name in ("scan", OURS):
-            progress(f"{d} dimensions, {semantics}, n = {n:,}: building {name}")
-            started = time.perf_counter()
-            indexes[name] = topk.create(name, catalogue, semantics=semantics)
-            rows.append(
-                {
-                    "case": f"paper, d = {d}, {semantics}",
-                    "n": n,
-                    "method": name,
-                    "build_ms": (time.perf_counter() - started) * 1e3,
-                    "bytes": indexes[name].nbytes,
-                }
-            )
+            progress(f"{case}, n = {n:,}: building {name}")
+            index, seconds = timed(partial(topk.create, name, catalogue, semantics=semantics))
+            indexes[name] = index
+            rows[name] = {"case": case, "n": n, "method": name, "build_ms": seconds * 1e3, "bytes": index.nbytes}
         for e in events[:10]:
             assert indexes["scan"].top(e, K) == indexes[OURS].top(e, K), "the two disagree"
-        tasks = {name: asking(index.top) for name, index in indexes.items()}
-        times = mean_least(tasks, list(events[:30]), 7)
-        batch = mean_least({OURS: asking(indexes[OURS].top_many)}, [events], 5)[OURS]
-        for row in rows[-2:]:
-            row["us_single"] = times[str(row["method"])] * 1e6
-            if row["method"] == OURS:
-                row["us_batch"] = batch / len(events) * 1e6
-        ours = rows[-1]["us_single"]
-        for row in rows[-2:]:
-            row["times_ours"] = row["us_single"] / ours
+        times = mean_least({name: partial(index.top, k=K) for name, index in indexes.items()}, events[:30], 7)
+        for name, seconds in times.items():
+            rows[name] |= {"us_single": seconds * 1e6, "times_ours": seconds / times[OURS]}
+        batch = mean_least({OURS: partial(indexes[OURS].top_many, k=K)}, [events], 5)[OURS]
+        rows[OURS]["us_batch"] = batch / len(events) * 1e6
+        found += rows.values()
+    return found
+
+
+def space(n: int) -> list[Row]:
+    """Bytes of the two recommended trees against the interval data they hold."""
+    lo, hi, scores, _ = workload("paper", n, 1, np.random.default_rng(3))
+    entries = Entries(np.arange(n), lo, hi, scores, np.arange(n))
+    rows = []
+    for tree, each in ((SoptRTree, 24), (IRTree, 32)):  # bounds and row; the updatable one also score and id
+        size = tree(entries).nbytes
+        row = {"case": "space", "n": n, "method": tree.name, "bytes": size, "bytes_over_data": size / (each * n)}
+        rows.append(row)
     return rows
-
-
-def run(quick: bool, progress: Progress) -> list[Row]:
-    sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
-    rows: list[Row] = []
-    for n in sizes:
-        for kind in ("paper", "paper, elsewhere", "short", "wide"):
-            rows += one_dimension(kind, n, progress)
-    for n in sizes[1:]:
-        rows += several_dimensions(4, n, progress)
-    rows += intervals(sizes[-1], progress)
-    rows += scale((1000, *sizes) if quick else (1000, *sizes, 5_000_000), progress)
-    rows += space(sizes[-1])
-    return rows + upkeep(5_000 if quick else 50_000, progress)
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

@@ -8,6 +8,7 @@ exactly the same intervals (closed ends become half-open by adding one); all mus
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,6 @@ def _branch_free(lo: Any, hi: Any, value: float, k: int) -> Any:
     return out[:found]
 
 
-def numba_scan(lo: Floats, hi: Floats) -> Search:
-    return lambda value, k: _early_exit(lo, hi, value, k)
-
-
-def branch_free_scan(lo: Floats, hi: Floats) -> Search:
-    return lambda value, k: _branch_free(lo, hi, value, k)
-
-
 def _smallest(positions: Any, k: int) -> Any:
     if len(positions) > k:
         positions = np.partition(positions, k - 1)[:k]
@@ -121,20 +114,13 @@ def superintervals(lo: Floats, hi: Floats) -> Search:
     return search
 
 
-def pandas_intervals(lo: Floats, hi: Floats) -> Search:
-    import pandas as pd
-
-    index: Any = pd.IntervalIndex.from_arrays(lo, hi, closed="both")
-    return lambda value, k: np.flatnonzero(index.contains(value))[:k]
-
-
 def duckdb(lo: Floats, hi: Floats) -> Search:
     import duckdb as db
+    import pyarrow as pa
 
     connection = db.connect()
     connection.execute("SET threads TO 2")
-    columns = {"lo": lo, "hi": hi, "position": np.arange(len(lo))}
-    connection.register("given", _arrow(columns))
+    connection.register("given", pa.table({"lo": lo, "hi": hi, "position": np.arange(len(lo))}))
     connection.execute("CREATE TABLE intervals AS SELECT * FROM given")
     query = "SELECT position FROM intervals WHERE lo <= $1 AND hi >= $1 ORDER BY position LIMIT $2"
 
@@ -144,22 +130,15 @@ def duckdb(lo: Floats, hi: Floats) -> Search:
     return search
 
 
-def _arrow(columns: dict[str, Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(columns)
-
-
 def _integer(values: Floats) -> NDArray[np.int64]:
     return np.rint(values * GRID).astype(np.int64)
 
 
 PEERS: dict[str, Callable[[Floats, Floats], Search]] = {
     "numpy scan, score order": numpy_scan,
-    "numba scan, score order": numba_scan,
-    "branch-free scan, score order": branch_free_scan,
+    "numba scan, score order": lambda lo, hi: partial(_early_exit, lo, hi),
+    "branch-free scan, score order": lambda lo, hi: partial(_branch_free, lo, hi),
     "ncls": ncls,
     "superintervals": superintervals,
-    "pandas IntervalIndex": pandas_intervals,
     "duckdb": duckdb,
 }

@@ -40,12 +40,6 @@ def _take_sample(w: Any) -> None:
 
 
 @inlined
-def _trace_is_long(w: Any) -> bool:
-    run = w.run[0]
-    return max(run.control, run.decisions, run.publications, run.deliveries, run.faults) >= BLOCK
-
-
-@inlined
 def _clients_wait(w: Any) -> bool:
     """Is there nothing for the clients to do now? They wait for the next line of the timeline, or are done."""
     run = w.run[0]
@@ -92,7 +86,7 @@ def advance(w: Any, residues: Any) -> int:
             begin_service(w)
         if not put_on_wires(w):
             return DRAW
-        if _trace_is_long(w):
+        if max(run.control, run.decisions, run.publications, run.deliveries, run.faults) >= BLOCK:
             return TAKE_TRACE
         make_nodes(w, run.widest)
         m, broker, arrives = -1, run.ended, False
@@ -106,6 +100,7 @@ def advance(w: Any, residues: Any) -> int:
         else:
             _sample_tables(w)
             if run.calls == 0:
+                _take_sample(w)  # the final one
                 return DONE
             run.now, what = w.calendar[0].time, w.calendar[0].what
             if what < servers:

@@ -11,8 +11,9 @@ Cost: one decision per subscription and route that it reaches, O(log degree) for
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from coverlay import kernel
 from sim.compiled.calendar import pop, push
-from sim.compiled.link_ledgers import forward_all, make_nodes, new_node
+from sim.compiled.link_ledgers import forward_all, make_nodes, new_node, note_update
 from sim.compiled.matching import enter_local, enter_table, leave_table
 from sim.compiled.processing import new_operation, write_control
 from sim.compiled.records import SIMPLE, SUBSCRIBE
@@ -51,20 +52,7 @@ def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
     for route, (tree, _, target) in enumerate(ends):
         into[tree, target].append(route)
     inputs = [[q for q in into[tree, source] if ends[q][1] != target] for tree, source, target in ends]
-    outputs = defaultdict(list)
-    for route, before in enumerate(inputs):
-        for q in before:
-            outputs[q].append(route)
-    missing = [len(before) for before in inputs]
-    ready, order = deque(route for route, left in enumerate(missing) if not left), []
-    while ready:
-        route = ready.popleft()
-        order.append(route)
-        for after in outputs[route]:
-            missing[after] -= 1
-            if not missing[after]:
-                ready.append(after)
-    assert len(order) == len(ends), "in a tree no route waits for itself"
+    order = list(TopologicalSorter(dict(enumerate(inputs))).static_order())  # a tree has no cycle
     first = np.cumsum([0, *(1 + len(inputs[route]) for route in order)])
     flat = [q for route in order for q in (CLIENTS, *inputs[route])]
     return np.array(order, np.int64), first.astype(np.int64), np.array(flat, np.int64)
@@ -149,10 +137,11 @@ def _pass_on(w: Any, route: int, inputs: Any, own: Any, own_first: Any, passed_f
     while waiting:
         i, operation = heap[0].what, np.int64(heap[0].time)
         if inputs[i] == CLIENTS:
-            _note(w, SUBSCRIBE, w.subscriptions[operation].node + places[i], operation)
+            kind, node = SUBSCRIBE, w.subscriptions[operation].node + places[i]
         else:
             passed = w.passed[cursor[i]]
-            _note(w, passed.kind, w.nodes[passed.node].child + places[i], operation)
+            kind, node = passed.kind, w.nodes[passed.node].child + places[i]
+        note_update(w, kind, node, node + 1, operation, 0)
         waiting = pop(heap, waiting)
         cursor[i] += 1
         if cursor[i] < last[i]:
@@ -160,14 +149,6 @@ def _pass_on(w: Any, route: int, inputs: Any, own: Any, own_first: Any, passed_f
             waiting = push(heap, waiting, float(operation), i, i)
     if run.strategy == SIMPLE:
         forward_all(w)
-
-
-@inlined
-def _note(w: Any, kind: int, node: int, operation: int) -> None:
-    """An update of one ledger; there is room for it."""
-    update = w.updates[w.run[0].updates]
-    w.run[0].updates += 1
-    update.kind, update.first, update.last, update.operation, update.hop = kind, node, node + 1, operation, 0
 
 
 @inlined
@@ -191,6 +172,7 @@ def _take_in(w: Any, route: int, first: int, last: int) -> None:
                     new_node(w, np.int64(w.nodes[node].subscription), w.learn[onward])
         if run.prunes:
             w.wires[table.wire].known += 1
-            _note(w, SUBSCRIBE, w.nodes[node].child, w.passed[at].operation)
+            child = w.nodes[node].child
+            note_update(w, SUBSCRIBE, child, child + 1, w.passed[at].operation, 0)
         else:
             enter_table(w, node)

@@ -20,23 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from covering import static_with_tail
 from covering.contract import covered_slots
 from covering.kdtree import FRONT, NODE_CAP, find_in_tree
 from covering.kdtree_build import BUCKET, bucket_order, fill_extremes, level_starts
 from covering.packed import find_largest_first, volumes
 from covering.packed_words import FIRST, SCAN_BLOCK, covered_by_fields, pack, pack_stored, scan_fields
 from covering.scan import scan_one
+from covering.static_with_tail import DEAD_SHARE, TAIL_FACTOR, TAIL_LEAST
 from sim.compiled.calendar import ascending
 from sim.compiled.records import KDTREE, PACKED, SCAN
 from sim.compiled.state import ONE_MORE, inlined, inner, longer
 
 _LEAST_CAPACITY = 8  # slots of the first region
-_TAIL_LEAST, _TAIL_FACTOR, _DEAD_SHARE = (
-    static_with_tail.TAIL_LEAST,
-    static_with_tail.TAIL_FACTOR,
-    static_with_tail.DEAD_SHARE,
-)
 
 
 @inner
@@ -254,7 +249,7 @@ def remove(w: Any, s: int, slot: int) -> None:
 @inlined
 def tail_limit(built: int) -> int:
     """As StaticWithTail.tail_limit."""
-    return max(_TAIL_LEAST, int(_TAIL_FACTOR * np.sqrt(built)))
+    return max(TAIL_LEAST, int(TAIL_FACTOR * np.sqrt(built)))
 
 
 @inlined
@@ -262,7 +257,7 @@ def needs_rebuild(w: Any, s: int) -> bool:
     """After an addition or a removal: is the tail too long, or are too many of the static part gone?"""
     index = w.indexes[s]
     too_long = index.used - index.built > tail_limit(index.built)
-    too_dead = index.dead > max(_TAIL_LEAST, _DEAD_SHARE * index.built)
+    too_dead = index.dead > max(TAIL_LEAST, DEAD_SHARE * index.built)
     return (too_long or too_dead) and (index.method == PACKED or index.method == KDTREE)
 
 

@@ -28,6 +28,7 @@ from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
 from sim.compiled.link_ledgers import update_ledgers
 from sim.compiled.state import Arrays, Growing, growing, world_of
+from sim.compiled.support import STRATEGIES
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
 from sim.random_streams import Stream
@@ -36,28 +37,6 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
-_SERVICES = {
-    "none": r.NO_SERVICE,
-    "constant": r.CONSTANT,
-    "exponential": r.EXPONENTIAL,
-    "linear": r.LINEAR,
-    "work": r.WORK,
-}
-_FIRST_METHOD = {
-    "scan": r.SCAN,
-    "packed": r.PACKED,
-    "kdtree": r.KDTREE,
-    "auto": r.KDTREE,
-    "zorder-emulated": r.EMULATED,
-    "budget": r.BUDGET,
-}
-_STRATEGIES = {
-    "flooding": r.SIMPLE,
-    "simple": r.SIMPLE,
-    "identity": r.IDENTITY,
-    "covering": r.COVERING,
-    "hierarchical": r.COVERING,
-}
 
 
 class Engine:
@@ -134,10 +113,6 @@ class Engine:
             else:
                 self.trace.take(self.growing.decisions)
         self.trace.take(self.growing.decisions)
-        at, wires = int(self._run["samples"][0]), self.arrays.wires
-        pruned = wires["known"] - wires["entries"] if self._run["prunes"][0] else np.zeros(len(wires), np.int64)
-        self.arrays.samples[at] = np.concatenate([self.arrays.brokers["local"], wires["entries"], pruned])
-        self.arrays.sampled_at[at] = self.now
 
     def _update_ledgers(self) -> None:
         update_ledgers(self.world, self._approximate, self._extra)
@@ -189,12 +164,14 @@ class Engine:
     def _set_strategy(self) -> None:
         settings, routing, run = self.settings, self.settings.routing, self._run
         options = dict(routing.method_options)
-        run["strategy"] = _STRATEGIES[settings.strategy]
+        run["strategy"] = STRATEGIES[settings.strategy]
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
         run["budget"] = options.get("budget", BUDGET)
         run["gives_up"] = routing.method == "budget" or not {"probe_cap", "node_budget"}.isdisjoint(options)
-        run["auto"], run["first_method"] = routing.method == "auto", _FIRST_METHOD.get(routing.method, r.SCAN)
+        run["auto"], run["first_method"] = routing.method == "auto", r.KDTREE
+        if routing.method in r.SEARCHES:
+            run["first_method"] = r.SEARCHES.index(routing.method)
         run["bits"] = options.get("bits") or greedy_bits(2 * len(routing.domain))
         quantiser = Quantiser.of(routing.domain, int(run["bits"][0]))
         approximate = run["first_method"][0] in (r.EMULATED, r.BUDGET)
@@ -207,7 +184,7 @@ class Engine:
         run["only_latency"] = links.only_latency
         run["bandwidth"], run["jitter"] = links.bandwidth or 0.0, links.jitter
         kind = service.get("kind", "none")
-        run["service"] = _SERVICES[kind]
+        run["service"] = r.SERVICES.index(kind)
         if kind != WORK:
             for name, option in zip(("service_base", "service_slope"), SERVICE_OPTIONS[kind], strict=False):
                 run[name] = service[option]

@@ -192,6 +192,14 @@ def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
     return sent
 
 
+@inlined
+def note_update(w: Any, kind: int, first: int, last: int, operation: int, hop: int) -> None:
+    """The ledgers of some nodes are to be updated; there is room to note that."""
+    update = w.updates[w.run[0].updates]
+    w.run[0].updates += 1
+    update.kind, update.first, update.last, update.operation, update.hop = kind, first, last, operation, hop
+
+
 @kernel
 def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     """What messages mean for the routes that lead on (`w.updates`): LinkLedger.subscribe or unsubscribe on each.

@@ -12,33 +12,19 @@ import numpy as np
 
 from broker import work
 from covering import stats
+from covering.auto import ATTRIBUTES, FEW, MANY, REVIEW, STAY
 from covering.slot_table import drop_id, find_id, put_ids
-from sim.compiled import covers_auto
+from sim.compiled import covers
 from sim.compiled.calendar import ascending
-from sim.compiled.covers import (
-    add,
-    covered,
-    drop_index,
-    exists,
-    needs_rebuild,
-    new_index,
-    owners_of,
-    rebuild,
-    remove,
-    search,
-)
 from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
 from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.covers_residues import is_implied
-from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, SENT
+from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, PACKED, SENT
 from sim.compiled.state import inlined, inner
 
 # The formulas of the reference, compiled.
-pages_and_trips, search_time, covered_time = (
-    inlined(stats.pages_and_trips),
-    inlined(work.search_time),
-    inlined(work.covered_time),
-)
+_FORMULAS = (stats.pages_and_trips, work.search_time, work.covered_time)
+pages_and_trips, search_time, covered_time = map(inlined, _FORMULAS)
 
 
 @inlined
@@ -87,26 +73,63 @@ def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
                 if approximate is not None and (extra is None or index.method == BUDGET):
                     slot, looked, share, ended = search_largest(w, s, query)
                 else:
-                    slot, looked, share, ended = search(w, s, query, link.epsilon, -1 if sieve else run.node_budget)
-                any_at_all = slot >= 0 or (may_miss and run.ask_exact and exists(w, s, query[0]))
+                    gives_up = -1 if sieve else run.node_budget
+                    slot, looked, share, ended = covers.search(w, s, query, link.epsilon, gives_up)
+                any_at_all = slot >= 0 or (may_miss and run.ask_exact and covers.exists(w, s, query[0]))
             capped |= ended
             probes += looked
             link.volume += share
             _charge(w, KDTREE_EPSILON if index.method == KDTREE and link.epsilon > 0.0 else index.method, looked)
             if slot >= 0:
-                witness, exact = np.int64(owners_of(w, s)[slot]), 1
+                witness, exact = np.int64(covers.owners_of(w, s)[slot]), 1
                 link.hits += 1
             elif may_miss and run.ask_exact and any_at_all:
                 exact = 1
             is_due = (run.auto or sieve) and link.checks >= index.next_review
             if (approximate is None or extra is not None) and is_due:
-                covers_auto.review(w, s, link.checks, link.hits)
+                _review(w, s, link.checks, link.hits)
         s = index.next
     if asked != 1:
         link.checks = checks + 1
         link.volume = before + ((link.volume - before) / asked if asked else 1.0)
         capped &= witness < 0
     return witness, probes, cubes, link.volume - before, capped, exact
+
+
+@inlined
+def _begin_count(w: Any, s: int, checks: int, hits: int) -> None:
+    """`auto` counts from here what happens before its next review of an index."""
+    index = w.indexes[s]
+    index.reviewed_checks, index.reviewed_hits = checks, hits
+    index.next_review = checks + REVIEW
+
+
+@inner
+def _review(w: Any, s: int, checks: int, hits: int) -> None:
+    """Decide again which method works, from what happened since the last time: AutoIndex._review."""
+    index = w.indexes[s]
+    recent = checks - index.reviewed_checks
+    share = (hits - index.reviewed_hits) / max(1, recent)
+    calm = index.updates < recent
+    index.updates = 0
+    _begin_count(w, s, checks, hits)
+    method, after = index.method, index.method
+    if method == KDTREE and 2 * index.fallbacks > recent:
+        index.stay = STAY
+        after = PACKED
+    elif index.stay:
+        index.stay -= 1
+        if not index.stay:
+            after = KDTREE
+    else:
+        index.fallbacks = 0
+        if w.domain.shape[0] >= ATTRIBUTES:
+            if method == KDTREE and share >= MANY and calm:
+                after = PACKED
+            elif method == PACKED and (share < FEW or not calm):
+                after = KDTREE
+    if after != method:
+        covers.take_over(w, s, after)
 
 
 @inner
@@ -149,32 +172,8 @@ def _key_of(w: Any, node: int) -> int:
 @inlined
 def _rebuild_if_due(w: Any, s: int, approximate: Any, extra: Any) -> None:
     """After an addition or a removal. Where searches are approximate only sieves have indexes with a static part."""
-    if (approximate is None or extra is not None) and needs_rebuild(w, s):
-        rebuild(w, s)
-
-
-@inlined
-def _enter(w: Any, s: int, node: int, approximate: Any, extra: Any) -> None:
-    """Put a node into an index, which is rebuilt if that is due."""
-    add(w, s, node, w.points[w.nodes[node].subscription])
-    if approximate is not None and w.indexes[s].method == BUDGET:
-        rank_last(w, s)
-    else:
-        _rebuild_if_due(w, s, approximate, extra)
-
-
-@inlined
-def _withdraw(w: Any, s: int, node: int, approximate: Any, extra: Any) -> None:
-    """Take a node out of an index, which is rebuilt if that is due and dropped if it is empty."""
-    slot = np.int64(w.nodes[node].slot)
-    if approximate is not None and w.indexes[s].method == BUDGET:
-        remove_ranked(w, s, slot)
-    else:
-        remove(w, s, slot)
-    if w.indexes[s].held == 0:
-        drop_index(w, chain_of(w, node), s)
-    else:
-        _rebuild_if_due(w, s, approximate, extra)
+    if (approximate is None or extra is not None) and covers.needs_rebuild(w, s):
+        covers.rebuild(w, s)
 
 
 @inlined
@@ -186,9 +185,13 @@ def store(w: Any, node: int, approximate: Any, extra: Any) -> None:
         s, link = _index_of(w, node), w.routes[row.route]
         if s < 0:
             method = KDTREE if is_sieve(w, node) else run.first_method
-            s = new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
-            covers_auto.begin(w, s, link.checks, link.hits)
-        _enter(w, s, node, approximate, extra)
+            s = covers.new_index(w, chain_of(w, node), w.subscriptions[row.subscription].residue, method)
+            _begin_count(w, s, link.checks, link.hits)
+        covers.add(w, s, node, w.points[row.subscription])
+        if approximate is not None and w.indexes[s].method == BUDGET:
+            rank_last(w, s)
+        else:
+            _rebuild_if_due(w, s, approximate, extra)
     elif run.strategy == IDENTITY:
         w.keys[node] = _key_of(w, node)
         put_ids(w.equal, w.keys, node, node + 1)
@@ -199,7 +202,15 @@ def unstore(w: Any, node: int, approximate: Any, extra: Any) -> None:
     """A node is no longer sent."""
     run = w.run[0]
     if run.strategy == COVERING:
-        _withdraw(w, _index_of(w, node), node, approximate, extra)
+        s, slot = _index_of(w, node), np.int64(w.nodes[node].slot)
+        if approximate is not None and w.indexes[s].method == BUDGET:
+            remove_ranked(w, s, slot)
+        else:
+            covers.remove(w, s, slot)
+        if w.indexes[s].held == 0:
+            covers.drop_index(w, chain_of(w, node), s)
+        else:
+            _rebuild_if_due(w, s, approximate, extra)
     elif run.strategy == IDENTITY:
         drop_id(w.equal, w.keys, w.keys[node])
 
@@ -215,8 +226,8 @@ def covered_by(w: Any, node: int, extra: Any) -> Any:
     found, names, count, s = np.empty(held, np.int64), np.empty(held), 0, first
     while s >= 0:
         _charge_covered(w, s, w.routes[w.nodes[node].route].epsilon)
-        owners = owners_of(w, s)
-        for slot in covered(w, s, w.points[subscription]):
+        owners = covers.owners_of(w, s)
+        for slot in covers.covered(w, s, w.points[subscription]):
             name = np.int64(w.nodes[owners[slot]].subscription)
             if is_implied(w, extra, w.subscriptions[subscription].residue, name):
                 found[count], names[count] = owners[slot], name

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from broker.local_rows import find_best, local_at
-from sim.compiled.link_ledgers import forward_all, new_node
+from sim.compiled.link_ledgers import forward_all, new_node, note_update
 from sim.compiled.matching import behind, enter_local, enter_table, leave_local, leave_table, tables_are_due
 from sim.compiled.records import EVERYTHING, NO_SERVICE, NONE, PUBLISH, SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined, inner
@@ -85,9 +85,8 @@ def _control(w: Any, m: int, broker: int) -> None:
             if fresh:
                 new_node(w, subscription, onward)
             last_child += 1
-    update = w.updates[0]
-    update.kind, update.first, update.last, update.operation, update.hop = kind, child, last_child, operation, hop + 1
-    run.updates = 1 if child < last_child else 0
+    if child < last_child:
+        note_update(w, kind, child, last_child, operation, hop + 1)
     run.begun, run.served_event, run.finishing, run.searching = broker, False, operation, 0.0
 
 

@@ -10,7 +10,7 @@ read from the world, and a record such as `node = w.nodes[i]`, stay valid while 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numba import from_dtype, typeof, types
@@ -21,67 +21,70 @@ from sim.compiled import records as r
 from topk.kernels.structures import kept, put_fields, structure
 
 Array = NDArray[Any]
+Ints = Annotated[Array, np.int64]
+Numbers = Annotated[Array, np.float64]
+Matrix = Annotated[Array, np.float64, 2]
 
 
 class Arrays(NamedTuple):
-    """What a world is made of."""
+    """What a world is made of; an annotation says what the elements are, and how many dimensions there are (1)."""
 
-    run: Array  # one record: settings, counters, the time
+    run: Annotated[Array, r.RUN]  # one record: settings, counters, the time
     # The overlay:
-    wires: Array
-    routes: Array
-    learn_first: Array  # per part: routes that lead on from it
-    learn: Array
-    near_first: Array  # per part: its neighbours
-    near: Array
-    brokers: Array
+    wires: Annotated[Array, r.WIRE]
+    routes: Annotated[Array, r.ROUTE]
+    learn_first: Ints  # per part: routes that lead on from it
+    learn: Ints
+    near_first: Ints  # per part: its neighbours
+    near: Annotated[Array, r.NEAR]
+    brokers: Annotated[Array, r.BROKER]
     # Subscriptions, events, and what clients do:
-    subscriptions: Array
-    points: Array  # (−lo, hi) of each attribute: one box contains another where no coordinate is smaller
-    mentioned: Array
-    weights: Array
-    named: Array  # the attributes that a subscription mentions, −1 after the last
-    local_rows: Array  # the clients' subscriptions: the address of a LocalRows per broker
-    events: Array
-    timeline: Array
-    operations: Array
+    subscriptions: Annotated[Array, r.SUBSCRIPTION]
+    points: Matrix  # (−lo, hi) of each attribute: one box contains another where no coordinate is smaller
+    mentioned: Annotated[Array, np.bool_, 2]
+    weights: Matrix
+    named: Annotated[Array, np.int32, 2]  # the attributes that a subscription mentions, −1 after the last
+    local_rows: Ints  # the clients' subscriptions: the address of a LocalRows per broker
+    events: Matrix
+    timeline: Annotated[Array, r.ACT]
+    operations: Annotated[Array, r.OPERATION]
     # Messages:
-    messages: Array
-    calendar: Array
-    draws: Array  # random numbers drawn in advance, per wire
-    service_draws: Array  # and per broker
-    prices: Array  # one record
-    search_prices: Array  # by SEARCHES
+    messages: Annotated[Array, r.MESSAGE]
+    calendar: Annotated[Array, r.CALL]
+    draws: Matrix  # random numbers drawn in advance, per wire
+    service_draws: Matrix  # and per broker
+    prices: Annotated[Array, r.PRICES]  # one record
+    search_prices: Annotated[Array, r.SEARCH_PRICE]  # by SEARCHES
     # Ledgers and tables:
-    nodes: Array
-    keys: Array  # identity routing: (route, class) of a node
-    equal: Array  # hash table from these to the node that was sent (covering/slot_table.py)
-    entry_node: Array  # tables, place by place: whose it is, −1 for one that left
-    link_rows: Array  # their bounds: the address of a LinkRows per route
-    updates: Array  # of ledgers, that are to be made: one, or many while loading
-    passed: Array  # while loading, see bulk.py
+    nodes: Annotated[Array, r.NODE]
+    keys: Ints  # identity routing: (route, class) of a node
+    equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
+    entry_node: Annotated[Array, np.int32]  # tables, place by place: whose it is, −1 for one that left
+    link_rows: Ints  # their bounds: the address of a LinkRows per route
+    updates: Annotated[Array, r.UPDATE]  # of ledgers, that are to be made: one, or many while loading
+    passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py
     # Covering indexes, see covers.py:
-    chains: Array
-    indexes: Array
-    index_points: Array
-    index_words: Array
-    index_owners: Array
-    index_tops: Array
-    index_top_words: Array
-    grid: Array
-    guards: Array
-    domain: Array
-    box: Array
+    chains: Annotated[Array, r.CHAIN]
+    indexes: Annotated[Array, r.INDEX]
+    index_points: Matrix
+    index_words: Annotated[Array, np.uint64]
+    index_owners: Annotated[Array, np.int32]
+    index_tops: Matrix
+    index_top_words: Annotated[Array, np.uint64]
+    grid: Matrix
+    guards: Annotated[Array, np.uint64]
+    domain: Matrix
+    box: Matrix
     # The trace:
-    control: Array
-    decisions: Array
-    publications: Array
-    deliveries: Array
-    faults: Array
-    sample_due: Array
-    sampled_at: Array
-    samples: Array
-    no_nodes: Array  # an empty one
+    control: Annotated[Array, r.CONTROL]
+    decisions: Annotated[Array, r.DECISION]
+    publications: Annotated[Array, r.PUBLICATION]
+    deliveries: Annotated[Array, r.DELIVERY]
+    faults: Annotated[Array, r.FAULT]
+    sample_due: Numbers
+    sampled_at: Numbers
+    samples: Annotated[Array, np.int64, 2]
+    no_nodes: Ints  # an empty one
 
 
 class Growing(NamedTuple):
@@ -96,27 +99,7 @@ def _rows(kind: Any, dimensions: int = 1) -> types.Array:
     return types.Array(from_dtype(np.dtype(kind)), dimensions, "C")
 
 
-_MATRIX, _NUMBERS, _INTS = _rows(np.float64, 2), _rows(np.float64), _rows(np.int64)
-_TYPES = {
-    "run": _rows(r.RUN), "wires": _rows(r.WIRE), "routes": _rows(r.ROUTE), "learn_first": _INTS, "learn": _INTS,
-    "near_first": _INTS, "near": _rows(r.NEAR), "brokers": _rows(r.BROKER),
-    "subscriptions": _rows(r.SUBSCRIPTION), "points": _MATRIX, "mentioned": _rows(np.bool_, 2), "weights": _MATRIX,
-    "named": _rows(np.int32, 2),
-    "local_rows": _INTS, "link_rows": _INTS,
-    "events": _MATRIX, "timeline": _rows(r.ACT), "operations": _rows(r.OPERATION),
-    "messages": _rows(r.MESSAGE), "calendar": _rows(r.CALL), "draws": _MATRIX, "service_draws": _MATRIX,
-    "prices": _rows(r.PRICES), "search_prices": _rows(r.SEARCH_PRICE),
-    "nodes": _rows(r.NODE), "keys": _INTS, "equal": _rows(np.int32), "entry_node": _rows(np.int32),
-    "updates": _rows(r.UPDATE), "passed": _rows(r.PASSED),
-    "chains": _rows(r.CHAIN), "indexes": _rows(r.INDEX), "index_points": _MATRIX, "index_words": _rows(np.uint64),
-    "index_owners": _rows(np.int32), "index_tops": _MATRIX, "index_top_words": _rows(np.uint64), "grid": _MATRIX,
-    "guards": _rows(np.uint64), "domain": _MATRIX, "box": _MATRIX,
-    "control": _rows(r.CONTROL), "decisions": _rows(r.DECISION), "publications": _rows(r.PUBLICATION),
-    "deliveries": _rows(r.DELIVERY), "faults": _rows(r.FAULT), "sample_due": _NUMBERS, "sampled_at": _NUMBERS,
-    "samples": _rows(np.int64, 2), "no_nodes": _INTS,
-}  # fmt: skip
-
-
+_TYPES = {name: _rows(*hint.__metadata__) for name, hint in get_type_hints(Arrays, include_extras=True).items()}
 World, _ = structure("World", **{name: _TYPES[name] for name in Arrays._fields})
 
 

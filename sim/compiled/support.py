@@ -6,10 +6,14 @@ import numpy as np
 
 from covering.curve.keys import greedy_bits
 from sim.compiled.covers_emulated import WIDEST, fits
+from sim.compiled.records import COVERING, IDENTITY, SIMPLE
 from sim.experiment.config import Experiment
 from sim.workloads import Workload
 
-STRATEGIES = ("flooding", "simple", "identity", "covering", "hierarchical")
+# Strategies, and how their ledgers decide.
+STRATEGIES = {
+    "flooding": SIMPLE, "simple": SIMPLE, "identity": IDENTITY, "covering": COVERING, "hierarchical": COVERING,
+}  # fmt: skip
 # Covering methods, with the options that it knows.
 METHODS = {
     "scan": (),
@@ -25,44 +29,29 @@ MATCHERS = ("scan", "auto")
 def unsupported(experiment: Experiment) -> str | None:
     """The first setting that the compiled engine does not know, as a phrase; None if it knows them all."""
     routing, faults = experiment.routing, experiment.faults
-    if routing.strategy not in STRATEGIES:
-        return f"routing.strategy = {routing.strategy!r}"
-    if routing.cover != "single":
-        return f"routing.cover = {routing.cover!r}"
-    if routing.advertisements != "none":
-        return f"routing.advertisements = {routing.advertisements!r}"
-    if faults.file is not None or faults.crash_fraction or faults.cut_fraction:
-        return "faults"
-    if experiment.links.loss:
-        return f"links.loss = {experiment.links.loss}"
-    if experiment.broker.queue is not None and experiment.broker.overflow != "drop":
-        return f"broker.overflow = {experiment.broker.overflow!r}"
-    if experiment.matching.kind != "boxes":
-        return f"matching.kind = {experiment.matching.kind!r}"
-    if experiment.matching.method not in MATCHERS:
-        return f"matching.method = {experiment.matching.method!r}"
-    if experiment.network_wide:
-        return f"matching.scope = {experiment.matching.scope!r}"
-    for option, value in experiment.matching.options.items():
-        return f"matching.{option} = {value!r}"
-    if routing.strategy in ("covering", "hierarchical"):
-        return _unsupported_search(experiment)
-    return None
-
-
-def _unsupported_search(experiment: Experiment) -> str | None:
-    covering = experiment.covering
-    if covering.method not in METHODS:
-        return f"covering.method = {covering.method!r}"
-    for option in covering.options:
-        if option not in METHODS[covering.method]:
-            return f"covering.{option} = {covering.options[option]!r}"
-    return None
+    matching, broker, covering = experiment.matching, experiment.broker, experiment.covering
+    searches = STRATEGIES.get(routing.strategy) == COVERING
+    known = METHODS.get(covering.method, ())
+    checks = [
+        (routing.strategy in STRATEGIES, f"routing.strategy = {routing.strategy!r}"),
+        (routing.cover == "single", f"routing.cover = {routing.cover!r}"),
+        (routing.advertisements == "none", f"routing.advertisements = {routing.advertisements!r}"),
+        (faults.file is None and not faults.crash_fraction and not faults.cut_fraction, "faults"),
+        (not experiment.links.loss, f"links.loss = {experiment.links.loss}"),
+        (broker.queue is None or broker.overflow == "drop", f"broker.overflow = {broker.overflow!r}"),
+        (matching.kind == "boxes", f"matching.kind = {matching.kind!r}"),
+        (matching.method in MATCHERS, f"matching.method = {matching.method!r}"),
+        (not experiment.network_wide, f"matching.scope = {matching.scope!r}"),
+        *((False, f"matching.{option} = {value!r}") for option, value in matching.options.items()),
+        (not searches or covering.method in METHODS, f"covering.method = {covering.method!r}"),
+        *((not searches or name in known, f"covering.{name} = {value!r}") for name, value in covering.options.items()),
+    ]
+    return next((setting for supported, setting in checks if not supported), None)
 
 
 def unsupported_workload(experiment: Experiment, workload: Workload) -> str | None:
     """What only shows once the workload is there."""
-    if experiment.covering.method == "zorder-emulated" and experiment.routing.strategy in ("covering", "hierarchical"):
+    if experiment.covering.method == "zorder-emulated" and STRATEGIES[experiment.routing.strategy] == COVERING:
         dimensions = 2 * workload.lo.shape[1]
         bits = experiment.covering.options.get("bits") or greedy_bits(dimensions)
         epsilons = [experiment.covering.epsilon, *experiment.covering.epsilon_per_level]

@@ -34,7 +34,7 @@ class Topology:
 
 def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     trees = list(trees_of(overlay, settings.trees, settings.root).values())
-    links = links_of(trees)
+    links, place = links_of(trees), {tree.name: at for at, tree in enumerate(trees)}
     ends = sorted([*links, *((b, a) for a, b in links)])
     wires = np.zeros(len(ends), WIRE)
     wires["source"], wires["target"] = np.array(ends, np.int64).reshape(-1, 2).T
@@ -53,12 +53,13 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             epsilon = settings.routing_on(tree, broker, target).epsilon
             route_of[tree.name, broker, target] = len(rows)
             learn.append(len(rows))
-            part = target * len(trees) + _place(trees, tree)
+            part = target * len(trees) + place[tree.name]
             wire = wire_of[broker, target]
             share = asked_share(epsilon) if settings.routing.method == "zorder-emulated" else (1, 0)
             rows.append((broker, target, wire, tree.name, part, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
-    for name, column in zip(ROUTE.names or (), zip(*rows, strict=True), strict=False):
+    columns = ("source", "target", "wire", "tree", "part", "epsilon", "numerator", "shift")
+    for name, column in zip(columns, zip(*rows, strict=True), strict=False):  # without rows there are none
         routes[name] = column
     if settings.mode == "prune":
         sieves = routes.copy()
@@ -69,12 +70,8 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
     for (broker, tree), (_, silent) in zip(parts, told, strict=True):
         for other in tree.neighbours(broker):
             incoming = EVERYTHING if other in silent else route_of.get((tree.name, other, broker), NOTHING)
-            near.append((other, wire_of[broker, other], incoming, other * len(trees) + _place(trees, tree)))
+            near.append((other, wire_of[broker, other], incoming, other * len(trees) + place[tree.name]))
         near_first.append(len(near))
     learn_first = np.concatenate([[0], np.cumsum([len(learners) for learners, _ in told])]).astype(np.int64)
     first, edges = np.array(near_first, np.int64), np.array(near, NEAR)
     return Topology(trees, links, wires, routes, learn_first, np.array(learn, np.int64), first, edges)
-
-
-def _place(trees: list[Tree], tree: Tree) -> int:
-    return 0 if len(trees) == 1 else tree.name  # a source's tree is called like the source

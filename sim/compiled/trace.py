@@ -7,7 +7,7 @@ at once (broker/trace/sampling.py): a large run has a hundred million.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from broker.network import overlay_rows
 from broker.trace.sampling import merged, split
 from broker.trace.schema import QUEUE_FULL
 from coverlay import kernel
-from sim.compiled.records import KINDS, OUTCOMES, PUBLICATION
+from sim.compiled.records import KINDS, OUTCOMES
 from sim.compiled.state import Arrays
 
 if TYPE_CHECKING:
@@ -32,32 +32,26 @@ class Trace:
     def __init__(self, arrays: Arrays, held: float) -> None:
         self._arrays, self._held = arrays, held
         self._rest = [trace.empty("deliveries_rest")]
-        names = ("control", "decisions", "deliveries", "faults", "publications")
-        self._tables: dict[str, list[pa.Table]] = {name: [] for name in names}
-        self._parents = [np.empty(0, PUBLICATION["parent"])]
+        self._tables: dict[str, list[pa.Table]] = {name: [] for name in _COLUMNS}
+        self._parents: list[NDArray[np.int64]] = []  # of publications
 
     def take(self, decisions: NDArray[Any]) -> None:
         """Take the rows out of the arrays; that of `decisions` may have been replaced."""
-        arrays, run = self._arrays, self._arrays.run
-        counted = {name: int(run[name][0]) for name in self._tables}
-        self._add("control", _control(arrays.control[: counted["control"]]))
-        self._add("decisions", _decisions(decisions[: counted["decisions"]]))
-        self._add("deliveries", _plain("deliveries", arrays.deliveries[: counted["deliveries"]]))
-        if self._held < 1.0 and counted["deliveries"]:
-            kept, rest = split("deliveries", self._tables["deliveries"].pop(), self._held)
-            self._tables["deliveries"].append(kept)
-            self._rest.append(rest)
-        self._add("faults", _faults(arrays.faults[: counted["faults"]]))
-        publications = arrays.publications[: counted["publications"]]
-        self._add("publications", {**_plain("publications", publications), "useful": publications["served"] > 0})
-        self._parents.append(publications["parent"].copy())
-        for name in counted:
+        run = self._arrays.run
+        for name, columns in _COLUMNS.items():
+            written = decisions if name == "decisions" else getattr(self._arrays, name)
+            rows = written[: int(run[name][0])]
+            if not len(rows):
+                continue
+            table = trace.to_table(name, columns(rows))
+            if name == "deliveries" and self._held < 1.0:
+                table, rest = split(name, table, self._held)
+                self._rest.append(rest)
+            if name == "publications":
+                self._parents.append(rows["parent"].copy())
+                run["publications_before"] += len(rows)
+            self._tables[name].append(table)
             run[name] = 0
-        run["publications_before"] += counted["publications"]
-
-    def _add(self, name: str, columns: Mapping[str, Any]) -> None:
-        if len(columns["time"]):
-            self._tables[name].append(trace.to_table(name, columns))
 
     def tables(self) -> dict[str, pa.Table]:
         found = {name: pa.concat_tables(parts) for name, parts in self._tables.items() if parts}
@@ -79,23 +73,17 @@ def tables_of(engine: Engine) -> dict[str, pa.Table]:
     return {name: found[name] if name in found else trace.empty(name) for name in trace.HASHED}
 
 
-def _plain(table: str, rows: NDArray[Any]) -> dict[str, Any]:
-    """The columns that rows and table share, each copied once, into the type that Arrow then takes as it is."""
-    fields = {field.name: field.type for field in trace.SCHEMAS[table] if not pa.types.is_dictionary(field.type)}
-    shared = [name for name in rows.dtype.names or () if name in fields]
-    return {name: np.ascontiguousarray(rows[name], dtype=fields[name].to_pandas_dtype()) for name in shared}
+def _columns(rows: NDArray[Any]) -> dict[str, Any]:
+    """Each copied once; they have the types of the schema, which Arrow takes as they are."""
+    return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
 
 
 def _labels(codes: NDArray[Any], names: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(names))
 
 
-def _control(rows: NDArray[Any]) -> dict[str, Any]:
-    return {**_plain("control", rows), "kind": _labels(rows["kind"], KINDS)}
-
-
 def _decisions(rows: NDArray[Any]) -> dict[str, Any]:
-    columns = _plain("decisions", rows)
+    columns = _columns(rows)
     return {
         **columns,
         "outcome": _labels(rows["outcome"], OUTCOMES),
@@ -143,9 +131,14 @@ def _operations(engine: Engine) -> dict[str, Any]:
     kind = rows["kind"].copy()
     kind[: len(engine.timeline.preloaded)] = len(KINDS)  # they are the first requests
     labels = _labels(kind, (*KINDS, "preload"))
-    return {**_plain("operations", rows), "operation": np.arange(len(rows)), "kind": labels}
+    return {**_columns(rows), "operation": np.arange(len(rows)), "kind": labels}
 
 
-def _faults(rows: NDArray[Any]) -> dict[str, Any]:
-    """Only full queues lose anything here."""
-    return {**_plain("faults", rows), "kind": _labels(np.zeros(len(rows), np.int8), (QUEUE_FULL,))}
+# What kernels write, by the table it becomes.
+_COLUMNS: dict[str, Callable[[NDArray[Any]], dict[str, Any]]] = {
+    "control": lambda rows: {**_columns(rows), "kind": _labels(rows["kind"], KINDS)},
+    "decisions": _decisions,
+    "deliveries": _columns,
+    "faults": lambda rows: {**_columns(rows), "kind": [QUEUE_FULL] * len(rows)},  # nothing else is lost here
+    "publications": lambda rows: {**_columns(rows), "useful": rows["served"] > 0},
+}

@@ -17,19 +17,9 @@ from sim.workloads.options import NotNegative
 from sim.workloads.scenario import Luck, at_least, between, one_of, popularity, rounded, written
 
 INTERESTS = (
-    "football",
-    "travel",
-    "cooking",
-    "music",
-    "gardening",
-    "games",
-    "fashion",
-    "cars",
-    "books",
-    "finance",
-    "cycling",
+    "football", "travel", "cooking", "music", "gardening", "games", "fashion", "cars", "books", "finance", "cycling",
     "films",
-)
+)  # fmt: skip
 COUNTRIES = ("Germany", "France", "Italy", "Spain", "Poland", "Sweden", "Greece", "Ireland")
 DEVICES = ("phone", "laptop", "tablet", "television")
 

@@ -25,7 +25,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from broker.language.schema import Schema
 from coverlay import CoverlayError, Key, unknown_name
 from routing.options import accepted, number, reject_unknown, whole
 from routing.overlay.latency import globe_distances
@@ -34,6 +33,7 @@ from sim.workloads.contract import Floats, Workload
 from sim.workloads.options import NotNegative, Positive, Range, Share, checked
 from sim.workloads.publishing import BURSTY, PUBLISHING, SCALED, bursty, poisson, squeeze
 from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.uniform import uniform
 from sim.workloads.zipf import rank
 
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH, RERANK = 0, 1, 2, 3
@@ -295,9 +295,7 @@ def schedule(
 
 def validate(kind: str, options: Mapping[str, Any]) -> None:
     """Raise what `schedule` would raise for these options."""
-    nothing = np.empty((0, 1))
-    none = np.empty((0, 1), dtype=np.bool_)
-    empty = Workload(Schema.uniform(1), nothing, nothing, none, np.empty(0), nothing, nothing)
+    empty = uniform()(streams(0), attributes=1, subscriptions=0, events=0)
     schedule(kind, streams(0), empty, 1, **options)
 
 

@@ -115,17 +115,14 @@ class Generator(Protocol):
 def from_filters(schema: Schema, filters: Sequence[Filter], events: Floats) -> Workload:
     """The columns of compiled subscriptions, with events as points."""
     shape = (len(filters), len(schema))
-    bounds, mentioned, weights = np.empty((*shape, 2)), np.empty(shape, dtype=np.bool_), np.empty(shape)
-    scores, near = np.empty(len(filters)), np.full((len(filters), 3), np.nan)
-    residues = {row: filter_.residue for row, filter_ in enumerate(filters) if filter_.residue != EMPTY}
-    for row, filter_ in enumerate(filters):
-        bounds[row], mentioned[row], weights[row] = filter_.box, filter_.mentioned, filter_.weights
-        scores[row] = filter_.score
-        if filter_.near is not None:
-            near[row] = filter_.near
+    bounds = np.array([f.box for f in filters], np.float64).reshape(*shape, 2)
+    mentioned = np.array([f.mentioned for f in filters], np.bool_).reshape(shape)
+    weights = np.array([f.weights for f in filters], np.float64).reshape(shape)
+    scores = np.array([f.score for f in filters], np.float64)
+    residues = {row: f.residue for row, f in enumerate(filters) if f.residue != EMPTY}
+    near = np.array([f.near or (np.nan,) * 3 for f in filters], np.float64) if any(f.near for f in filters) else None
     lo, hi = bounds[..., 0].copy(), bounds[..., 1].copy()
-    somewhere = None if np.isnan(near).all() else near
-    return Workload(schema, lo, hi, mentioned, scores, weights, events, residues, near=somewhere)
+    return Workload(schema, lo, hi, mentioned, scores, weights, events, residues, near=near)
 
 
 def boxes(

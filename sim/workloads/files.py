@@ -85,24 +85,20 @@ def load_workload(
 
 
 def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
+    if not changes:
+        return []
     rows = "1 row changes" if changes == 1 else f"{changes} rows change"
-    said = (
-        f"in {table.path} {rows} a subscription that is there: the new one joins and the old one leaves at one moment"
-    )
+    there = f"in {table.path} {rows} a subscription that is there"
     alone = f"{of_rank} of these change{'s' * (of_rank == 1)} only the rank"
-    ranks = f'; {alone}, which is a single request where matching.scope = "network"'
-    return [f"{said}, under the same id{ranks if of_rank else ''}"] if changes else []
+    ranks = f'; {alone}, which is a single request where matching.scope = "network"' if of_rank else ""
+    return [f"{there}: the new one joins and the old one leaves at one moment, under the same id{ranks}"]
 
 
 def _told_of_unbounded(table: Table, asked: Workload) -> list[str]:
     """A change of score under a misspelt id is such a row."""
-    rows = np.flatnonzero(~asked.mentioned.any(axis=1))
-    first = f", first in {table.place(int(rows[0]))}" if len(rows) else ""
-    return (
-        [f"{table.path} has subscriptions without bounds, which match every event ({len(rows)}{first})"]
-        if first
-        else []
-    )
+    rows = np.flatnonzero(~asked.mentioned.any(axis=1)).tolist()
+    said = f"{table.path} has subscriptions without bounds, which match every event"
+    return [f"{said} ({len(rows)}, first in {table.place(rows[0])})"] if rows else []
 
 
 def _told_of_gaps(subscriptions: Table, events: Table | None, schema: Schema) -> list[str]:
@@ -227,17 +223,14 @@ def _from_bounds(table: Table, schema: Schema) -> Workload:
     shape = (len(table), len(schema))
     lo, hi, weights = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape)
     for j, attribute in enumerate(schema.attributes):
-        given = [part for part in ("_lo", "_hi") if attribute.name + part in table.columns]
-        if attribute.kind == "text" and given:
+        if attribute.kind == "text" and (given := _bounds(table, attribute.name)):
             hint = f'ask for texts in a column text: {attribute.name} prefix "…"'
-            raise CoverlayError(f"{table.path} has a column {attribute.name}{given[0]}, but it is text; {hint}")
+            raise CoverlayError(f"{table.path} has a column {given[0]}, but it is text; {hint}")
         bound = number if attribute.kind != "categorical" else lambda c, a=attribute: a.number(str(c))
-        if f"{attribute.name}_lo" in table.columns:
-            lo[:, j] = table.convert(f"{attribute.name}_lo", bound, -math.inf)
-        if f"{attribute.name}_hi" in table.columns:
-            hi[:, j] = table.convert(f"{attribute.name}_hi", bound, math.inf)
-        if f"{attribute.name}_weight" in table.columns:
-            weights[:, j] = table.convert(f"{attribute.name}_weight", not_negative, 1.0)
+        parts = ((lo, bound, -math.inf), (hi, bound, math.inf), (weights, not_negative, 1.0))
+        for part, (into, cell, empty) in zip(PARTS, parts, strict=True):
+            if attribute.name + part in table.columns:
+                into[:, j] = table.convert(attribute.name + part, cell, empty)
         if attribute.integral:
             lo[:, j], hi[:, j] = np.ceil(lo[:, j]), np.floor(hi[:, j])
         never = np.flatnonzero((lo[:, j] > hi[:, j]) | (lo[:, j] == np.inf) | (hi[:, j] == -np.inf))

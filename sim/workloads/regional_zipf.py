@@ -151,10 +151,8 @@ def regional_zipf(rng: np.random.Generator, n: int, d: int, *, skew_within: floa
     return draw_points(rng, n, draw_regions(rng, d, **regions), skew_within=skew_within)
 
 
-def zipf_lengths(
-    rng: np.random.Generator, n: int, d: int, skew_length: float = 0.75, steps: int = _LENGTH_STEPS
-) -> Floats:
+def zipf_lengths(rng: np.random.Generator, n: int, d: int, skew_length: float = 0.75) -> Floats:
     """Half-lengths (n, d) in (0, 1): a Zipf-distributed hundredth of the domain, uniform within it."""
-    step = rng.choice(steps, size=(n, d), p=zipf_probabilities(steps, skew_length))
-    lengths: Floats = (step + rng.random((n, d))) / steps
+    step = rng.choice(_LENGTH_STEPS, size=(n, d), p=zipf_probabilities(_LENGTH_STEPS, skew_length))
+    lengths: Floats = (step + rng.random((n, d))) / _LENGTH_STEPS
     return lengths

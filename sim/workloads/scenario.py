@@ -93,7 +93,7 @@ def written(
         points = np.full((events, attributes), np.nan)
         for row, values in enumerate(happened):
             points[row] = kept.encode({name: value for name, value in values.items() if name in kept.names})
-        return compiled(kept, [_about(subscription, kept) for subscription in asked], points)
+        return from_filters(kept, [compile_subscription(kept, _about(wish, kept)) for wish in asked], points)
 
     return draw
 
@@ -101,8 +101,3 @@ def written(
 def _about(subscription: Subscription, schema: Schema) -> Subscription:
     kept = tuple(p for p in subscription.predicates if p.attribute in schema.names)
     return replace(subscription, predicates=kept, near=subscription.near if schema.place else None)
-
-
-def compiled(schema: Schema, subscriptions: Sequence[Subscription], points: Floats) -> Workload:
-    """Columns from subscriptions in the language and events as points."""
-    return from_filters(schema, [compile_subscription(schema, subscription) for subscription in subscriptions], points)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sim.bench import topk as bench
-from sim.bench import topk_aspects, topk_common
 from sim.bench.topk_peers import PEERS
 from sim.reproduce import ibm04, ibm04_indexes, ibm04_storage, vldb08
 from sim.reproduce.sheet import Sheet
@@ -45,15 +44,13 @@ def test_more_skew_concentrates_points_and_shortens_lengths() -> None:
 
 def test_bench_rows_agree_and_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every peer that is installed gives our answers (asserted inside), and every target gets a verdict."""
-    monkeypatch.setattr(topk_common, "ROUNDS", 1)
-    monkeypatch.setattr(topk_aspects, "ROUNDS", 1)
+    monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setattr(bench, "_EVENTS", 500)
     monkeypatch.setattr(bench, "_BATCH", 20)
     n = 700
     kinds = ("paper", "paper, elsewhere", "short", "wide")
     rows = [row for kind in kinds for row in bench.one_dimension(kind, n, quiet)]
     rows += bench.several_dimensions(4, n, quiet) + bench.space(n)
-    rows += bench.intervals(n, quiet) + bench.scale((n,), quiet)
     assert {str(row["method"]) for row in rows} & set(PEERS)
     verdicts = bench.verdicts(rows)
     assert len(verdicts) == 12

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import topk
-from coverlay import CoverlayError
 from sim.workloads.begen import Begen, begen, dblp_like, unmatched
 from sim.workloads.located import Located, located_workload
 
@@ -70,14 +69,3 @@ def test_located_weights_sum_to_one_and_alpha_follows_its_law():
     expressions = workload.catalogue.expressions
     assert np.add.reduceat(expressions.weights, expressions.offsets[:-1]) == pytest.approx(1.0)
     assert workload.catalogue.alpha.mean() == pytest.approx(0.9, abs=0.01)
-
-
-def test_what_the_generators_refuse():
-    with pytest.raises(CoverlayError, match="distribution"):
-        begen(Begen(distribution="normal"))
-    with pytest.raises(CoverlayError, match="match_probability"):
-        begen(Begen(match_probability=0.0))
-    with pytest.raises(CoverlayError, match="subscription_size"):
-        begen(Begen(subscription_size=20, event_size=10))
-    with pytest.raises(CoverlayError, match="kind"):
-        dblp_like("books", 10, 1)

@@ -11,7 +11,7 @@ from coverlay import CoverlayError
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
 from sim.workloads import WORKLOADS, generate
-from sim.workloads.scenario import compiled
+from sim.workloads.contract import from_filters
 
 SCENARIOS = {"stocks": 6, "ads": 6, "jobs": 6, "sensors": 5}
 
@@ -65,7 +65,7 @@ def test_events_are_read_back(kind):
 def test_every_operator_comes_back_in_its_own_words(text):
     colours = ["red", "green", "blue", "white", "black", "pink"]
     schema = Schema((continuous("price", 0, 100), integer("count", 0, 20), categorical("colour", colours)))
-    workload = compiled(schema, [parse_subscription(text)], np.empty((0, 3)))
+    workload = from_filters(schema, [compile_subscription(schema, parse_subscription(text))], np.empty((0, 3)))
     said = str(subscription_of(workload, 0))
     assert_same_filter(workload, 0, compile_subscription(schema, parse_subscription(said)))
     assert len(said) <= len(text) + len(" weight 1.0"), said
