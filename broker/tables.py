@@ -160,12 +160,10 @@ class LinkTable(FilterTable):
         link_rows.check(self._rows, [self._filters.get(subscription) for subscription in self._ids[: self._built]])
 
 
-class RankedTable(LinkTable):
-    """A neighbour's entries that also answers "which k of them match best?", for the k best of the whole network."""
+class _Matched(FilterTable):
+    """A table whose entries a matcher has too."""
 
-    def __init__(self, semantics: str, domain: Floats, store: FilterRows, ranking: Ranking) -> None:
-        super().__init__(semantics, domain, store)
-        self._matcher = ranking.new_matcher(store)
+    _matcher: Any
 
     def add(self, subscription: int, filter: Filter) -> None:
         super().add(subscription, filter)
@@ -174,6 +172,14 @@ class RankedTable(LinkTable):
     def remove(self, subscription: int) -> None:
         super().remove(subscription)
         self._matcher.remove(subscription)
+
+
+class RankedTable(_Matched, LinkTable):
+    """A neighbour's entries that also answers "which k of them match best?", for the k best of the whole network."""
+
+    def __init__(self, semantics: str, domain: Floats, store: FilterRows, ranking: Ranking) -> None:
+        super().__init__(semantics, domain, store)
+        self._matcher = ranking.new_matcher(store)
 
     def top(self, event: Floats, k: int, weights: Floats | None) -> tuple[Ints, Floats, int, int]:
         """As that of a LocalTable."""
@@ -185,20 +191,12 @@ class RankedTable(LinkTable):
         assert len(self._matcher) == len(self)
 
 
-class LocalTable(FilterTable):
+class LocalTable(_Matched):
     """The subscriptions of a broker's own clients, ranked by any matcher of `topk`."""
 
     def __init__(self, ranking: Ranking, known: FilterRows) -> None:
         super().__init__()
         self._matcher = ranking.new_matcher(known)
-
-    def add(self, subscription: int, filter: Filter) -> None:
-        super().add(subscription, filter)
-        self._matcher.add(subscription, filter)
-
-    def remove(self, subscription: int) -> None:
-        super().remove(subscription)
-        self._matcher.remove(subscription)
 
     def top(self, event: Floats, k: int | None, weights: Floats | None = None) -> tuple[Ints, Floats, int, int]:
         """The best matches, best first, all of them when k is None: ids and scores; entries compared, nodes."""

@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import Key, kernel
+from coverlay import CoverlayError, Key, kernel
 from sim.random_streams import Stream, streams
 from sim.workloads.options import Count, NotNegative, Range
 from sim.workloads.regional_zipf import zipf_probabilities
@@ -59,12 +59,14 @@ class Population:
     @property
     def law(self) -> Floats:
         """How likely each attribute is named."""
+        if self.distribution not in DISTRIBUTIONS:
+            raise CoverlayError(f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {self.distribution!r}")
         return zipf_probabilities(self.dimensions, self.skew if self.distribution == "zipf" else 0.0)
 
 
 @dataclass(frozen=True)
 class Begen(Population):
-    """One column of Table III; subscription_size ≤ event_size ≤ dimensions."""
+    """One column of Table III."""
 
     _: KW_ONLY
     cardinality: Cardinality = 250_000_000
@@ -87,6 +89,7 @@ class Expressions:
 
 def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
     """Expressions and events; equal parameters give equal arrays. `stream` takes the place of the seed."""
+    _check(parameters)
     stream = stream or streams(parameters.seed)
     law = parameters.law
     shape = (parameters.dimensions, parameters.clusters or 1)
@@ -94,6 +97,16 @@ def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
     topics = _Topics(parameters, stream, law, centres)
     catalogue = _expressions(parameters, stream, law, centres, topics)
     return Expressions(catalogue, _events(parameters, stream, law, centres, topics, catalogue))
+
+
+def _check(p: Begen) -> None:
+    if not 0.0 < p.match_probability <= 0.25:
+        raise CoverlayError(f"match_probability must be above 0 and at most 0.25, not {p.match_probability}")
+    if not 1 <= p.subscription_size <= p.event_size <= p.dimensions:
+        raise CoverlayError(
+            "subscription_size ≤ event_size ≤ dimensions is needed, "
+            f"not {p.subscription_size}, {p.event_size} and {p.dimensions}"
+        )
 
 
 class _Topics:
@@ -232,6 +245,8 @@ def dblp_like(kind: str, subscriptions: int, events: int, seed: int = 1) -> Expr
     Few prefixes and words are popular (Zipf both), so lists are long and overlap is dense. An event is one of the
     expressions, word for word, as a new paper by known authors would be.
     """
+    if kind not in _DBLP_SIZE:
+        raise CoverlayError(f"kind must be one of {', '.join(_DBLP_SIZE)}, not {kind!r}")
     stream = streams(seed)
     law = zipf_probabilities(_PREFIXES, 1.0)
     mean = _DBLP_SIZE[kind]

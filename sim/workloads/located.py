@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from coverlay import Key
+from coverlay import CoverlayError, Key
 from sim.random_streams import Stream, streams
 from sim.workloads.begen import (
     Cardinality,
@@ -74,6 +74,9 @@ class LocatedWorkload:
 
 def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkload:
     """Equal parameters give equal arrays. `stream` takes the place of the seed."""
+    widest = max(p.subscription_size, p.event_size)
+    if widest > p.dimensions:
+        raise CoverlayError(f"dimensions must be at least {widest} for these sizes, not {p.dimensions}")
     stream = stream or streams(p.seed)
     law, cities = p.law, _cities(p, stream)
     places = _places(p, cities, stream("located.places"), p.subscriptions)

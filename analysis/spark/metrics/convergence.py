@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.spark.metrics.counts import each, in_units, percentile, ratio
-from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
+from analysis.spark.metrics.definition import Amount, Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CONVERGED, FAILURES, LOST, REPAIRS
 
@@ -77,9 +77,9 @@ def repair(run: Counted) -> Values:
 
 
 JOB = Job(convergence, (
-    Metric("subscribe_requests", "subscriptions that came", "subscriptions",
+    Amount("subscribe_requests", "subscriptions that came", "subscriptions",
            "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
-           "count of subscribe operations", empty=0),
+           "count of subscribe operations"),
     Metric("convergence_mean", "convergence of a subscription, mean", "ms",
            "Time from a client's subscribe until its last message has been processed.",
            "mean of finished − time over subscribe operations"),
@@ -95,9 +95,9 @@ JOB = Job(convergence, (
 ))  # fmt: skip
 
 REPAIR_JOB = Job(repair, (
-    Metric("failures", "failures", "failures",
+    Amount("failures", "failures", "failures",
            "Brokers that crashed and links that were cut.",
-           "count of faults of kind crash or cut", empty=0),
+           "count of faults of kind crash or cut"),
     Metric("outage_mean", "outage, mean", "ms",
            "Time from a failure until everything is whole again.",
            "mean over crash and cut of time of the next converged − time"),

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.spark.metrics.counts import each, in_units, ratio
-from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
+from analysis.spark.metrics.definition import Amount, Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import SHARE_UNIT, WORK_UNIT
 
 MICROSECONDS = 1000.0  # in a millisecond
@@ -76,12 +76,12 @@ def covering_work(run: Counted) -> Values:
 
 
 JOB = Job(covering_work, (
-    Metric("checks", "covering checks", "checks",
+    Amount("checks", "covering checks", "checks",
            "Decisions whether a subscription must be sent over a link.",
-           "count of decisions forwarded, exposed or suppressed", empty=0),
-    Metric("probes", "probes", "probes",
+           "count of decisions forwarded, exposed or suppressed"),
+    Amount("probes", "probes", "probes",
            "Stored entries or key ranges looked at by all searches, those of retractions and mergers included.",
-           "Σ probes over decisions", empty=0),
+           "Σ probes over decisions"),
     Metric("probes_per_check", "probes per check", "probes",
            "Search cost of an average covering check.",
            "Σ probes over checks ÷ checks"),
@@ -94,12 +94,12 @@ JOB = Job(covering_work, (
     Metric("round_trips_per_check", "round trips per check", "round trips",
            "Times that an average covering check would ask, were the index on another machine.",
            "Σ round_trips over checks ÷ checks"),
-    Metric("cubes", "standard cubes", "cubes",
+    Amount("cubes", "standard cubes", "cubes",
            "Standard cubes searched by curve methods; other methods have none.",
-           "Σ cubes over decisions", empty=0),
-    Metric("key_ranges", "key ranges", "ranges",
+           "Σ cubes over decisions"),
+    Amount("key_ranges", "key ranges", "ranges",
            "Ranges of curve keys searched, after neighbouring cubes were merged.",
-           "Σ runs over decisions", empty=0),
+           "Σ runs over decisions"),
     Metric("volume", "searched volume", "share",
            "Part of the search region that an average check searched; 1 is exhaustive.",
            "mean of volume over checks"),

@@ -129,7 +129,14 @@ class Metric:
     definition: str
     formula: str
     signed: bool = False  # it can be below 0, and so can its interval
-    empty: float | None = None  # its value in a run without such rows: 0 for a count, unknown for an average
+    empty: float | None = None  # its value in a run without such rows: an average is unknown
+
+
+@dataclass(frozen=True)
+class Amount(Metric):
+    """A metric that adds up: in a run without such rows it is 0."""
+
+    empty: float | None = 0
 
 
 @dataclass(frozen=True)

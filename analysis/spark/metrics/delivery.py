@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.spark.metrics.counts import PUBLICATIONS, each, from_broker, in_units, parameter, percentile, ratio
-from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
+from analysis.spark.metrics.definition import Amount, Count, Counted, Job, Metric, Rows, Values
 from broker.trace.buckets import RELATIVE_ERROR, TIME_UNIT
 from broker.trace.schema import CLIENT
 
@@ -77,9 +77,9 @@ def waiting(run: Counted) -> Values:
 
 
 DELIVERY_JOB = Job(deliveries, (
-    Metric("deliveries", "deliveries", "deliveries",
+    Amount("deliveries", "deliveries", "deliveries",
            "Events handed to subscribers.",
-           "count of deliveries, those that sampling added up included", empty=0),
+           "count of deliveries, those that sampling added up included"),
     Metric("hops", "hops", "links",
            "Links that a delivered event crossed, on average.",
            "mean of hops over deliveries"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.spark.metrics.counts import ratio
-from analysis.spark.metrics.definition import Count, Counted, Job, Metric, Rows, Values
+from analysis.spark.metrics.definition import Amount, Count, Counted, Job, Metric, Rows, Values
 from broker.trace.schema import CLIENT
 
 BYTES_PER_BOUND = 16  # a lower and an upper bound of eight bytes each, per attribute
@@ -48,23 +48,23 @@ def table_size(run: Counted) -> Values:
 
 
 JOB = Job(table_size, (
-    Metric("entries", "routing-table entries", "entries",
+    Amount("entries", "routing-table entries", "entries",
            "Entries that brokers keep for their neighbours, all brokers together, at the end.",
-           "Σ entries over brokers and neighbours, clients left out, final sample", empty=0),
-    Metric("entries_per_broker", "entries per broker", "entries",
+           "Σ entries over brokers and neighbours, clients left out, final sample"),
+    Amount("entries_per_broker", "entries per broker", "entries",
            "Routing-table entries of an average broker.",
-           "entries ÷ brokers", empty=0),
-    Metric("entries_max", "largest table", "entries",
+           "entries ÷ brokers"),
+    Amount("entries_max", "largest table", "entries",
            "Routing-table entries of the broker that has most.",
-           "max over brokers of Σ entries over its neighbours", empty=0),
+           "max over brokers of Σ entries over its neighbours"),
     Metric("reduction", "reduction against simple routing", "share",
            "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
            "every active subscription at every other broker, in a tree per source at each broker on its way there.",
            "1 − entries ÷ entries of simple routing", signed=True),
-    Metric("pruned", "pruned entries", "entries",
+    Amount("pruned", "pruned entries", "entries",
            "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
            "neighbour covers them.",
-           "Σ pruned over brokers and neighbours, final sample", empty=0),
+           "Σ pruned over brokers and neighbours, final sample"),
     Metric("memory_per_broker", "memory per broker", "bytes",
            "What the entries of an average broker, its clients' and pruned ones included, take at least: bounds and "
            "ids, without any index over them.",

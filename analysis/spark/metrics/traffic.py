@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.spark.metrics.convergence import OPERATIONS
 from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, ratio, totals
-from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Values
+from analysis.spark.metrics.definition import Amount, Columns, Counted, Job, Metric, Values
 from broker.trace.schema import CLIENT
 
 _BEFORE = " + Σ messages over preload operations"  # in formulas: what spread before time 0
@@ -64,13 +64,13 @@ def _links(rows: Columns) -> NDArray[np.int64]:
 def _of_kinds(name: str, what: str, besides: str = "") -> Metric:
     told = f"The part of the control messages that {what}."
     formula = f"count of control messages of kind {', '.join(KINDS[name])} whose source is a broker{besides}"
-    return Metric(name, name.replace("_", " "), "messages", told, formula, empty=0)
+    return Amount(name, name.replace("_", " "), "messages", told, formula)
 
 
 CONTROL_JOB = Job(control_traffic, (
-    Metric("control_messages", "control messages", "messages",
+    Amount("control_messages", "control messages", "messages",
            "Subscriptions, unsubscriptions, advertisements and recovery messages over links.",
-           f"count of control messages whose source is a broker{_BEFORE}", empty=0),
+           f"count of control messages whose source is a broker{_BEFORE}"),
     _of_kinds("subscribe_messages",
               "spread subscriptions and changes of rank, newly exposed ones and those before time 0 included", _BEFORE),
     _of_kinds("unsubscribe_messages", "take subscriptions back"),
@@ -79,12 +79,12 @@ CONTROL_JOB = Job(control_traffic, (
 ))  # fmt: skip
 
 EVENT_JOB = Job(event_traffic, (
-    Metric("event_messages", "event messages", "messages",
+    Amount("event_messages", "event messages", "messages",
            "Copies of events sent over links.",
-           "count of publications whose source is a broker", empty=0),
-    Metric("false_positives", "false-positive forwards", "messages",
+           "count of publications whose source is a broker"),
+    Amount("false_positives", "false-positive forwards", "messages",
            "Event messages towards brokers behind which nothing matched.",
-           "count of publications whose source is a broker and that are not useful", empty=0),
+           "count of publications whose source is a broker and that are not useful"),
     Metric("false_positive_share", "false-positive share", "share",
            "The part of the event messages that was for nothing.",
            "false-positive forwards ÷ event messages"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.spark.metrics.convergence import FAULTS
 from analysis.spark.metrics.counts import ratio
-from analysis.spark.metrics.definition import Counted, Job, Metric, Values
+from analysis.spark.metrics.definition import Amount, Counted, Job, Metric, Values
 from broker.trace.schema import LOSSES, LOST, MUST_BE_ZERO
 
 
@@ -71,7 +71,7 @@ TRUTH_JOB = Job(truth, (
 ))  # fmt: skip
 
 DROPS_JOB = Job(drops, (
-    Metric("dropped", "lost event messages", "messages",
+    Amount("dropped", "lost event messages", "messages",
            "Copies of events lost to a full queue, a cut link or a crashed broker.",
-           f"count of faults of kind {', '.join(LOST)}", empty=0),
+           f"count of faults of kind {', '.join(LOST)}"),
 ))  # fmt: skip

@@ -16,7 +16,7 @@ from broker.trace.schema import CLIENT, MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.capacity import find as finding
 from sim.capacity.find import RATE, at_rates, find, prepare
-from sim.capacity.load import load_of
+from sim.capacity.load import Load, load_of
 from sim.capacity.search import NARROW
 from sim.capacity.words import sentence
 from sim.cli.main import main
@@ -114,20 +114,25 @@ def test_a_narrow_link_has_a_queue_too(tmp_path: Path) -> None:
     assert only.rate == pytest.approx(50.0 / 40 * 1000 * 3 / 2, rel=0.2), "40 bytes each; two of three events cross it"
 
 
-def test_subscriptions_that_come_meanwhile_occupy_links_too(tmp_path: Path) -> None:
-    links, arrivals = {"bandwidth": 20.0}, {"kind": "storm", "publish_rate": 2.0}
-    spread = {"routing": {"strategy": "simple"}, "broker": {"service": {"kind": "none"}}}
-    data = {**TINY, "links": links, "arrivals": arrivals, **spread}
-    (run,) = plan(data).runs
-    execute(run, tmp_path)
-    (folder,) = run_folders(tmp_path)
-    found, trace = load_of(folder, 1), open_run(folder)
-    events, control = trace.read("publications").to_pylist(), trace.read("control").to_pylist()
+def storm(folder: Path, **sections: Any) -> tuple[Load, Any, list[Any], list[Any]]:
+    """A run's load, its trace, the hops of its events, and the control messages that were sent meanwhile."""
+    (run,) = plan({**TINY, "arrivals": {"kind": "storm", "publish_rate": 2.0}, **sections}).runs
+    execute(run, folder)
+    (own,) = run_folders(folder)
+    trace = open_run(own)
+    events = trace.read("publications").to_pylist()
     times = [row["published"] for row in events]
-    meanwhile = [row for row in control if min(times) <= row["sent"] <= max(times) and row["source"] != CLIENT]
-    assert meanwhile
+    control = [row for row in trace.read("control").to_pylist() if min(times) <= row["sent"] <= max(times)]
+    assert control, "the storm comes while events are published"
+    return load_of(own, 1), trace, events, control
+
+
+def test_subscriptions_that_come_meanwhile_occupy_links_too(tmp_path: Path) -> None:
+    spread = {"routing": {"strategy": "simple"}, "broker": {"service": {"kind": "none"}}}
+    found, _, events, control = storm(tmp_path, links={"bandwidth": 20.0}, **spread)
+    times = [row["published"] for row in events]
     occupied: Counter[tuple[int, int]] = Counter()
-    for rows, size in ((events, lambda row: 32 + 8), (meanwhile, lambda row: 32 + 16 * (row["kind"] == "subscribe"))):
+    for rows, size in ((events, lambda row: 32 + 8), (control, lambda row: 32 + 16 * (row["kind"] == "subscribe"))):
         for row in rows:
             if row["source"] != CLIENT:
                 occupied[row["source"], row["target"]] += size(row)
@@ -138,16 +143,8 @@ def test_subscriptions_that_come_meanwhile_occupy_links_too(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("matching", [{}, {"k": 3, "scope": "network"}], ids=["broker", "network"])
 def test_the_load_is_what_a_slow_count_says(tmp_path: Path, matching: dict[str, Any]) -> None:
-    arrivals = {"kind": "storm", "publish_rate": 2.0}
-    data = {**TINY, "broker": {"service": {"kind": "work"}}, "arrivals": arrivals, "matching": matching}
-    (run,) = plan(data).runs
-    execute(run, tmp_path)
-    (folder,) = run_folders(tmp_path)
-    found, trace = load_of(folder, 1), open_run(folder)
-    events, control = trace.read("publications").to_pylist(), trace.read("control").to_pylist()
+    found, trace, events, control = storm(tmp_path, broker={"service": {"kind": "work"}}, matching=matching)
     times = [row["published"] for row in events]
-    control = [row for row in control if min(times) <= row["sent"] <= max(times)]
-    assert control, "the storm comes while events are published"
     replies = [row for row in trace.read("ranked").to_pylist() if not row["carries"]]
     assert bool(replies) is bool(matching), "answers and awards take their time too"
     messages = [*events, *replies, *control]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import topk
+from coverlay import CoverlayError
 from sim.workloads.begen import Begen, begen, dblp_like, unmatched
 from sim.workloads.located import Located, located_workload
 
@@ -15,7 +16,7 @@ from sim.workloads.located import Located, located_workload
 def test_match_probability_is_hit_within_ten_per_cent(distribution, probability):
     workload = begen(Begen(subscriptions=50_000, events=64, distribution=distribution, match_probability=probability))
     index = topk.create("scan", workload.catalogue)
-    matches = np.array([len(index.top(event, None)) for event in workload.events])
+    matches = np.array([index.count_matches(event) for event in workload.events])
     assert matches.mean() / len(workload.catalogue) == pytest.approx(probability, rel=0.1)
 
 
@@ -51,8 +52,8 @@ def test_same_seed_same_arrays():
 def test_events_that_match_nothing():
     workload = begen(Begen(subscriptions=5000, events=10, match_probability=0.01))
     index = topk.create("scan", workload.catalogue)
-    missed = sum(len(index.top(event, None)) for event in unmatched(workload))
-    assert missed < 0.02 * sum(len(index.top(event, None)) for event in workload.events)
+    missed = sum(index.count_matches(event) for event in unmatched(workload))
+    assert missed < 0.02 * sum(index.count_matches(event) for event in workload.events)
 
 
 @pytest.mark.parametrize(("kind", "size"), [("author", 8), ("title", 35)])
@@ -69,3 +70,14 @@ def test_located_weights_sum_to_one_and_alpha_follows_its_law():
     expressions = workload.catalogue.expressions
     assert np.add.reduceat(expressions.weights, expressions.offsets[:-1]) == pytest.approx(1.0)
     assert workload.catalogue.alpha.mean() == pytest.approx(0.9, abs=0.01)
+
+
+def test_what_the_generators_refuse():
+    with pytest.raises(CoverlayError, match="distribution"):
+        begen(Begen(distribution="normal"))
+    with pytest.raises(CoverlayError, match="match_probability"):
+        begen(Begen(match_probability=0.0))
+    with pytest.raises(CoverlayError, match="subscription_size"):
+        begen(Begen(subscription_size=20, event_size=10))
+    with pytest.raises(CoverlayError, match="kind"):
+        dblp_like("books", 10, 1)
