@@ -157,19 +157,9 @@ def _mixed(workload: str, n: int, d: int) -> list[Row]:
                 index.remove(victims[gone])
                 gone += 1
         each = (time.perf_counter() - start) / len(some) * 1e6
-        rows.append(
-            {
-                "case": "mixed",
-                "workload": workload,
-                "n": n,
-                "d": d,
-                "method": name,
-                "us_operation": each,
-                "bytes": index.nbytes,
-                "bytes_to_raw": index.nbytes / (len(index) * (16 * d + 8)),
-                "ratio_to_scalar_scan": rows[0]["us_operation"] / each if rows else 1.0,
-            }
-        )
+        row: Row = {"case": "mixed", "workload": workload, "n": n, "d": d, "method": name, "us_operation": each}
+        row |= {"bytes": index.nbytes, "bytes_to_raw": index.nbytes / (len(index) * (16 * d + 8))}
+        rows.append(row | {"ratio_to_scalar_scan": rows[0]["us_operation"] / each if rows else 1.0})
     return rows
 
 
@@ -177,10 +167,7 @@ def _adversarial(n: int, d: int) -> list[Row]:
     stored, asked = adversarial(n, d, np.random.default_rng([n, d, 2]))
     built: dict[str, tuple[Any, float]] = {"scalar-scan": (PEERS["scalar-scan"](stored), 0.0)}
     built |= {name: (Ours(name, stored), 0.0) for name in EXACT}
-    rows = _measure("uncovered", "adversarial", n, d, asked, built)
-    for row in rows:
-        row["case"] = "adversarial"
-    return rows
+    return [row | {"case": "adversarial"} for row in _measure("uncovered", "adversarial", n, d, asked, built)]
 
 
 def verdicts(rows: list[Row]) -> list[Row]:

@@ -127,9 +127,8 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
         did = index.stats
         rows[name] |= {"bytes": index.nbytes, "nodes": did.nodes / did.queries, "entries": did.entries / did.queries}
     # Ours takes turns with the peers; the papers' structures, which touch far more memory, come after.
-    rivals = {name: task for name, task in single.items() if name not in _PAPERS}
-    times = _paced(rivals, values_list, progress)
-    times |= _paced({name: single[name] for name in _PAPERS}, values_list, progress)
+    papers = {name: single.pop(name) for name in _PAPERS}
+    times = _paced(single, values_list, progress) | _paced(papers, values_list, progress)
     for name, seconds in times.items():
         rows[name] |= {"us_single": seconds * 1e6, "times_ours": seconds / times[OURS]}
     for name, task in batch.items():
