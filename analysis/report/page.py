@@ -251,12 +251,14 @@ def _question(summary: Summary) -> str:
 
 
 def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
-    """The file of the experiment, as text and as what it says; empty where there is none, or none that can be read."""
+    """The experiment's file, and its question and notes where it has them; it may be gone, or edited by hand."""
     try:
         text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "", {}
     try:
-        return text, tomllib.loads(text)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return text, {}
+    kinds = {"question": str, "notes": list}
+    return text, {key: found[key] for key, kind in kinds.items() if isinstance(found.get(key), kind)}

@@ -107,8 +107,7 @@ JOB = Job(covering_work, (
            "Part of the checks that a probe cap or a budget ended before all possible covers were seen.",
            "capped checks ÷ checks"),
     Metric("recall", "recall of covering", "share",
-           "Of the checks in which exact covering finds a cover, the part in which this method did; unknown where "
-           "exact covering was not asked (covering.recall = false).",
+           "Part of the checks with a cover in which this search found one; unknown if covering.recall = false.",
            "suppressed checks with a cover ÷ checks with a cover"),
     Metric("missed_covers", "missed covers", "checks",
            "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
