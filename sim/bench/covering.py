@@ -25,7 +25,7 @@ from sim.bench.covering_peers import LIBRARIES, PEERS, Ours
 from sim.bench.timing import timed
 
 EXACT = ("packed", "kdtree", "bigmin", "quadtree", "auto")
-SIZE = 100_000
+SIZE, LARGE = 100_000, 1_000_000  # entries; of the larger size the libraries would take minutes to build
 REPEATS = 5
 QUERIES = 500
 AUTO_WARM_UP = 10_000  # checks: auto reviews its choice every 4096
@@ -37,12 +37,15 @@ _SECONDS_PER_REPEAT = 0.02  # slow methods answer fewer of the queries
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    """The whole table; `quick` leaves out most workloads."""
+    """The whole table; `quick` leaves out most workloads, and the larger size."""
     rows: list[Row] = []
     for d in (1, 2, 4) if quick else (1, 2, 3, 4, 8):
         for workload in ("narrow", "zipf") if quick else WORKLOADS:
             progress(f"{workload}, d = {d}")
             rows += _static(workload, SIZE, d)
+        if not quick:
+            progress(f"zipf, n = {LARGE:,}, d = {d}")
+            rows += _static("zipf", LARGE, d)
     for d in (2, 4) if quick else (1, 2, 3, 4, 8):
         for workload in ("narrow",) if quick else ("narrow", "zipf", "mixture"):
             progress(f"mixed operations, {workload}, d = {d}")
@@ -57,7 +60,7 @@ def _static(workload: str, n: int, d: int) -> list[Row]:
     stored = WORKLOADS[workload](n, d, rng)
     queries = split_queries(stored, WORKLOADS[workload](4000, d, rng), QUERIES)
     built: dict[str, tuple[Any, float]] = {}
-    for name in (*PEERS, *EXACT):
+    for name in (*(peer for peer in PEERS if n <= SIZE or peer not in LIBRARIES), *EXACT):
         with suppress(ImportError):  # a peer that is not installed is left out
             built[name] = timed(partial(PEERS.get(name, partial(Ours, name)), stored))
     rows = []
@@ -177,14 +180,14 @@ def verdicts(rows: list[Row]) -> list[Row]:
         """The best ratio of our methods in every cell of the table, and where that is."""
         cells: dict[str, list[float]] = {}
         for row in rows:
-            wanted = row["case"] == case and row["d"] <= most_d and row.get(key) is not None
+            wanted = row["case"] == case and row["n"] <= SIZE and row["d"] <= most_d and row.get(key) is not None
             if wanted and str(row["method"]).split(" ")[0] in EXACT:
                 cells.setdefault(f"{row['workload']}, d = {row['d']}", []).append(row[key])
         return [(max(ratios), where) for where, ratios in cells.items()]
 
     def auto(key: str, *cases: str) -> list[tuple[float, str]]:
         return [
-            (row[key], f"{row['case']}, {row['workload']}, d = {row['d']}")
+            (row[key], f"{row['case']}, {row['workload']}, n = {row['n']:,}, d = {row['d']}")
             for row in rows
             if str(row["method"]).startswith("auto") and row["case"] in cases and row.get(key) is not None
         ]
