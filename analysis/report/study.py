@@ -37,7 +37,7 @@ from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, s
 from analysis.spark.statistics import quantile
 from coverlay import CoverlayError
 
-BOUNDS_FILE = "bounds.json"  # written by sim/reproduce/theory_bounds.py, which may import the theory and the profiles
+BOUNDS_FILE = "bounds.json"  # written by sim/tell/study_bounds.py, which may import the theory and the profiles
 LEAST = 5  # ways to approximate; a sweep with fewer is no study
 HARDLY = 0.01  # of the messages kept away: less is nothing to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and waits say nothing
@@ -146,7 +146,7 @@ class Case:
     rows: tuple[Row, ...]
     away: float  # share of simple routing's messages that exact covering saves
     verdicts: tuple[Verdict, ...]
-    bounds: Mapping[str, Any]  # empty where unknown; see sim/reproduce/theory_bounds.py
+    bounds: Mapping[str, Any]  # empty where unknown; see sim/tell/study_bounds.py
     unit: str  # of costs: µs or probes
     seeds: int  # the fewest that a search has
     thresholds: Thresholds = field(default_factory=Thresholds)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from broker.language.schema import PLACE, PLACE_BOUNDS, Floats, Schema, Value
 from coverlay import CoverlayError, quoted
 
@@ -137,6 +139,13 @@ class Event:
                     raise CoverlayError(f'{schema.names[column]} has a value already; "at" would give it another')
                 values[schema.names[column]] = number
         return schema.encode(values)
+
+    def encode_weights(self, schema: Schema) -> Floats:
+        """One weight per attribute, 1 where the event says nothing."""
+        weights = np.ones(len(schema))
+        for name, weight in self.weights.items():
+            weights[schema.index(name)] = weight
+        return weights
 
     def __str__(self) -> str:
         said = ", ".join(f"{name} = {_literal(value)}{self._weight(name)}" for name, value in self.values.items())

@@ -168,7 +168,7 @@ def report(options: argparse.Namespace) -> int:
     from analysis.report.summary import load
     from analysis.report.told import read_told
     from sim.experiment.sweep import left_of
-    from sim.reproduce.theory_bounds import prices_of, write_missing_bounds
+    from sim.tell.study_bounds import prices_of, write_missing_bounds
 
     given = {name: value for name in ("keeps", "cheaper") if (value := getattr(options, name, None)) is not None}
     names = getattr(options, "profiles", None)

@@ -16,7 +16,6 @@ icdcs07_*, box_union     parts of icdcs07
 icde12_*          parts of icde12: what is counted, and ablations
 vldb08_*          parts of vldb08: its data, Figure 6, what a query is made of, and what it says beside its results
 sstd15_*          parts of sstd15: why claims do not hold, and what the order of its methods depends on
-theory_bounds     what theory says about a sweep over ε, for the report
 """
 
 DOCUMENTS: dict[str, str] = {

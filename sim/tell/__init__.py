@@ -5,4 +5,5 @@ tables    which subscription is held where and why (`coverlay tables`); tables_i
 story     a few events of a run, told after `coverlay run`
 run_trace one run on disk, as these read it
 as_text   subscriptions and events of a workload in the language that clients write
+keep      what a sweep tells beside its traces, for its page; study_bounds: what theory and profiles say about a study
 """

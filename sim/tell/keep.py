@@ -1,5 +1,5 @@
 """What a sweep tells beside its traces, kept for its page (analysis/report/told.py) as `told.json` in its folder; and
-the bounds of theory beside a study's (sim/reproduce/theory_bounds.py).
+the bounds of theory beside a study's (sim/tell/study_bounds.py).
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
 says who should have been served: for each event and broker the subscriptions in force when it was published that match
@@ -24,9 +24,9 @@ from broker.trace.schema import FAILURES, LOSSES, REPAIRS
 from sim.experiment.plan import Plan, PlannedRun
 from sim.experiment.runner import RUNS_KEPT, run_folder
 from sim.experiment.sweep import SweepResult
-from sim.reproduce.theory_bounds import write_bounds
 from sim.tell.run_trace import RunTrace
 from sim.tell.story import story_of, tell
+from sim.tell.study_bounds import write_bounds
 
 BINS = 40  # of the time in which events are published
 MOST_RUNS = 8  # lines in the picture of losses

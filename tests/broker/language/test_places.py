@@ -46,6 +46,7 @@ def test_near_ranks_and_restricts_nothing():
 def test_at_is_latitude_and_longitude():
     event = parse_event("price = 3 weight 0.5 at (48, 11)")
     assert event.encode(SCHEMA).tolist() == [3.0, 48.0, 11.0]
+    assert event.encode_weights(SCHEMA).tolist() == [0.5, 1.0, 1.0]
     assert np.array_equal(parse_event("price = 3, lat = 48, lon = 11").encode(SCHEMA), event.encode(SCHEMA))
     assert parse_event("at (1, 2)").encode(SCHEMA).tolist()[1:] == [1.0, 2.0]
     assert math.isnan(parse_event("").encode(SCHEMA)[1])

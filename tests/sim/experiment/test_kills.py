@@ -26,7 +26,7 @@ from analysis.spark.traces import find_runs
 from sim.cli.main import main
 from sim.experiment.plan import plan, to_toml
 from sim.experiment.sweep import LOCK, SweepOptions, run_sweep
-from sim.reproduce.theory_bounds import write_bounds
+from sim.tell.study_bounds import write_bounds
 from tests.sim.experiment import kill_hook
 
 EXPERIMENT = {

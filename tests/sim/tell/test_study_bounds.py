@@ -9,7 +9,7 @@ import pytest
 from broker.work import DEFAULT, load_profile
 from covering.curve import theory
 from sim.experiment.plan import load, to_toml
-from sim.reproduce.theory_bounds import bounds, prices_beside, regions, write_bounds, write_missing_bounds
+from sim.tell.study_bounds import bounds, prices_beside, regions, write_bounds, write_missing_bounds
 
 
 @pytest.fixture
