@@ -139,6 +139,7 @@ def test_the_indexes_of_a_point_are_gone_before_the_next_is_measured(
     made_up: Sheet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # garbage is collected
+
     class Index:
         def __init__(self) -> None:
             self.parts = [self]  # refer to each other
