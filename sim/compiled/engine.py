@@ -26,7 +26,7 @@ from routing.overlay.graph import Overlay
 from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
-from sim.compiled.link_ledgers import update_ledgers
+from sim.compiled.link_ledgers import update_ledgers, update_with_residues
 from sim.compiled.state import Arrays, Growing, growing, world_of
 from sim.compiled.support import STRATEGIES
 from sim.compiled.topology import Topology, topology_of
@@ -37,6 +37,7 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
+_TOLD_EVERY = 64  # updates of ledgers
 
 
 class Engine:
@@ -102,20 +103,27 @@ class Engine:
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
         """Until nothing is under way any more; `tell` hears the simulated time now and then."""
         world = self.world
+        updates = 0
         while (stopped := advance(world, self._residues)) != DONE:
-            tell(self.now)
-            if stopped == UPDATE:
+            if stopped == UPDATE:  # of most messages: what is done here in Python takes as long as a search
                 self._update_ledgers()
-            elif stopped == DRAW:
+                updates += 1
+                if updates % _TOLD_EVERY:
+                    continue
+            tell(self.now)
+            if stopped == DRAW:
                 self._draw()
             elif stopped == BUILD:
                 self._build_tables()
-            else:
+            elif stopped != UPDATE:
                 self.trace.take(self.growing.decisions)
         self.trace.take(self.growing.decisions)
 
     def _update_ledgers(self) -> None:
-        update_ledgers(self.world, self._approximate, self._extra)
+        if self._extra is None:
+            update_ledgers(self.world, self._approximate, None)
+        else:
+            update_with_residues(self.world, self._approximate, *self._extra)
 
     def _draw(self) -> None:
         """Draw random numbers where all are used up; every stream keeps its order, as if drawn one by one."""

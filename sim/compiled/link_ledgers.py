@@ -231,6 +231,12 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     run.updates = 0
 
 
+@kernel
+def update_with_residues(w: Any, approximate: Any, residues: Any, whole: Any) -> None:
+    """`update_ledgers` with `extra`, for Python, where numba takes 100 µs to see the type of a structure in a tuple."""
+    update_ledgers(w, approximate, (residues, whole))
+
+
 @inlined
 def forward_all(w: Any) -> None:
     """`update_ledgers` for simple routing, which holds nothing back and notes nothing down."""

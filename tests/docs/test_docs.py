@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_a_printed_script_runs(
     script: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # runs are made here: every other process would import everything
     exec(compile(script, "script", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert printed.strip()

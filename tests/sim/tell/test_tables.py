@@ -165,15 +165,21 @@ SUBSCRIPTIONS = "broker,time,price_lo,price_hi\nhub,0,0,90\nhub,10,20,30\nfar,20
 WITH_IDS = "id,broker,time,price_lo,price_hi\nall,hub,0,0,90\nann,hub,10,20,30\n7,far,20,0,100\nann,,15,25,30\n"
 
 
-def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp_path, capsys):
-    (tmp_path / "net.gml").write_text(NET)
-    (tmp_path / "subs.csv").write_text(SUBSCRIPTIONS)
-    (tmp_path / "mine.toml").write_text(
+def ran(folder, subscriptions, events=""):
+    """The output folder of a run on own files."""
+    (folder / "net.gml").write_text(NET)
+    (folder / "subs.csv").write_text(subscriptions)
+    (folder / "events.csv").write_text(events)
+    (folder / "mine.toml").write_text(
         'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
-        'workload.subscriptions_file = "subs.csv"\n'
+        'workload.subscriptions_file = "subs.csv"\n' + 'workload.events_file = "events.csv"\n' * bool(events)
     )
-    out = tmp_path / "out"
-    assert not run_sweep(load(str(tmp_path / "mine.toml")), out).failures
+    assert not run_sweep(load(str(folder / "mine.toml")), folder / "out").failures
+    return folder / "out"
+
+
+def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp_path, capsys):
+    out = ran(tmp_path, SUBSCRIPTIONS)
 
     def told(*words):
         assert main(["tables", str(out), *words]) == 0
@@ -205,15 +211,7 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
 
 
 def test_subscriptions_are_called_as_in_the_users_file(tmp_path, capsys):
-    (tmp_path / "net.gml").write_text(NET)
-    (tmp_path / "subs.csv").write_text(WITH_IDS)
-    (tmp_path / "events.csv").write_text("time,broker,price\n100,far,27\n")
-    (tmp_path / "mine.toml").write_text(
-        'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
-        'workload = { subscriptions_file = "subs.csv", events_file = "events.csv" }\n'
-    )
-    out = tmp_path / "out"
-    assert not run_sweep(load(str(tmp_path / "mine.toml")), out).failures
+    out = ran(tmp_path, WITH_IDS, "time,broker,price\n100,far,27\n")
 
     def told(*words):
         assert main([words[0], str(out), *words[1:]]) == 0
