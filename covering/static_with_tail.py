@@ -12,6 +12,7 @@ entry, spread over the insertions): t·0.16 ns = n·0.3 µs / t gives t ≈ 43 �
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ TAIL_FACTOR = 43.0  # see above
 DEAD_SHARE = 0.25  # of the static part may be tombstones
 
 
-class StaticWithTail(PackedPoints):
+class StaticWithTail(PackedPoints, ABC):
     """Base of the methods that keep a rebuilt static part and a packed tail."""
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
@@ -32,9 +33,9 @@ class StaticWithTail(PackedPoints):
         self._built = 0
         self._dead = 0  # tombstones in the static part
 
+    @abstractmethod
     def _arranged(self, points: Floats) -> Slots:
         """The order in which these points shall lie; may note what it needs for `_arrange_done`."""
-        raise NotImplementedError
 
     def _arrange_done(self) -> None:
         """The static part now lies in that order in `_points[:_built]`: build what goes on top of it."""

@@ -37,7 +37,7 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
-_TOLD_EVERY = 64  # updates of ledgers
+_TOLD_EVERY = 64  # updates of ledgers: telling takes longer than many of them
 
 
 class Engine:
@@ -102,21 +102,19 @@ class Engine:
 
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
         """Until nothing is under way any more; `tell` hears the simulated time now and then."""
-        world = self.world
-        updates = 0
+        world, updates = self.world, 0
         while (stopped := advance(world, self._residues)) != DONE:
-            if stopped == UPDATE:  # of most messages: what is done here in Python takes as long as a search
+            if stopped == UPDATE:
                 self._update_ledgers()
                 updates += 1
-                if updates % _TOLD_EVERY:
-                    continue
-            tell(self.now)
-            if stopped == DRAW:
+            elif stopped == DRAW:
                 self._draw()
             elif stopped == BUILD:
                 self._build_tables()
-            elif stopped != UPDATE:
+            else:
                 self.trace.take(self.growing.decisions)
+            if stopped != UPDATE or updates % _TOLD_EVERY == 0:
+                tell(self.now)
         self.trace.take(self.growing.decisions)
 
     def _update_ledgers(self) -> None:
