@@ -95,8 +95,12 @@ class Filter:
         return all(self.holds(a, float(event[a])) for a in self.named.tolist())
 
     def relaxed_score(self, event: Floats) -> float | None:
-        held = [a for a in self.named.tolist() if self.holds(a, float(event[a]))]
-        return float(sum(float(self.weights[a]) for a in held)) if held else None
+        score = None
+        for a in self.named.tolist():
+            if self.holds(a, float(event[a])):
+                # One after the other, as kernels add: `sum` rounds differently from Python 3.12 on.
+                score = (score or 0.0) + float(self.weights[a])
+        return score
 
     def contains(self, other: Filter, integral: tuple[bool, ...] | None = None) -> bool:
         """Does every event that matches `other` match this one (as far as `Residue.implied_by` can tell)?"""

@@ -14,6 +14,7 @@ import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
 from tests.topk.test_conformance import COORDINATES, ONE_DIMENSIONAL, build
+from tests.topk.test_theorems import entries
 
 # One of each kind of structure; all others share their code with one of these.
 DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list", "ibs-tree")
@@ -160,3 +161,22 @@ def test_a_residue_that_fills_the_buffer_is_honoured(name: str) -> None:
     index.add(7, [0.0], [1.0], 9.0, excluded=((0, (0.5,)),))
     assert index.top([0.5], 5) == list(index.top_many([[0.5]], 5)[0]) == [(0, 1.0), (1, 1.0)]
     assert index.top([0.25], 5) == [(7, 9.0), (0, 1.0), (1, 1.0)]
+
+
+@pytest.mark.parametrize("name", [name for name, cls in topk.interval_indexes().items() if cls.dynamic])
+def test_what_an_interval_index_does_not_hold_cannot_be_deleted(name: str) -> None:
+    """Kernels would walk to the end of a list or a node and beyond."""
+    stored = entries(300, 5)
+    index = topk.interval_indexes()[name](stored.take(np.arange(200)))
+    first, never = ([column[i].item() for column in stored] for i in (0, 250))
+    index.delete(*first)
+    for absent in (first, never, [*never[:1], *first[1:]], [250, -9e9, 9e9, -9e9, 250]):
+        with pytest.raises(CoverlayError, match=f"{name} does not hold row {absent[0]}"):
+            index.delete(*absent)
+    index.check()
+    assert len(index) == 199
+    for i in range(1, 200):
+        index.delete(*(column[i].item() for column in stored))
+    with pytest.raises(CoverlayError, match="does not hold row 0"):
+        index.delete(*first)
+    assert len(index) == 0

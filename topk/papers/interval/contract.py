@@ -150,6 +150,10 @@ class IntervalIndex(ABC):
         raise CoverlayError(f"{self.name} is static: build a new one, or use it through topk.create")
 
 
+def not_held(name: str, row: int, lo: float, hi: float) -> CoverlayError:
+    return CoverlayError(f"{name} does not hold row {row} with the interval {lo:g} to {hi:g}")
+
+
 def array_bytes(*arrays: NDArray[Any]) -> int:
     return int(sum(array.nbytes for array in arrays))
 

@@ -29,8 +29,9 @@ from topk.papers.interval.contract import (
     Space,
     array_bytes,
     branching_factor,
+    not_held,
 )
-from topk.papers.interval.score_forest import MAX_DEPTH
+from topk.papers.interval.score_forest import ABSENT, MAX_DEPTH
 from topk.papers.interval.slot_pool import NOTHING
 
 _LANES = 96  # the longest path we let the skeleton have; see _too_deep
@@ -190,10 +191,13 @@ class IRTree(IntervalIndex):
             self._build(self.entries().ranked())
 
     def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        node, side, _ = _locate(*self._tree[:3], lo, hi)
-        assert side == 0, f"row {row} is not in the tree"
-        roots = self._tree[3]
-        roots[node] = score_forest.delete(self._forest, int(roots[node]), score, id)
+        roots, root, node = self._tree[3], ABSENT, 0
+        if len(roots):
+            node, side, _ = _locate(*self._tree[:3], lo, hi)
+            root = ABSENT if side else score_forest.delete(self._forest, int(roots[node]), score, id)
+        if root == ABSENT:
+            raise not_held(self.name, row, lo, hi)
+        roots[node] = root
         self._size -= 1
         if 2 * self._size < self._live_peak - 2 * self.b:
             self._build(self.entries().ranked())

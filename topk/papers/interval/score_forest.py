@@ -21,6 +21,7 @@ from coverlay import kernel
 from topk.papers.interval.slot_pool import NOTHING, Forest, free_chunk, free_node, new_chunk, new_node
 
 MAX_DEPTH = 32  # 2³¹ entries at b = 2
+ABSENT = -2  # instead of a root, where there is nothing to delete
 
 
 @kernel(inner=True)
@@ -125,15 +126,20 @@ def insert(f: Any, root: int, row: int, lo: float, hi: float, score: float, id: 
 
 @kernel
 def delete(f: Any, root: int, score: float, id: int) -> int:
-    """Remove the entry with this key, which must be there; returns the root, NOTHING when it was the last."""
+    """Remove the entry with this key; returns the root, NOTHING when it was the last, ABSENT if there is none."""
+    if root == NOTHING:
+        return ABSENT
     path, slots = np.empty(MAX_DEPTH, np.int64), np.empty(MAX_DEPTH, np.int64)
     node, depth = root, 0
     while True:
         path[depth] = node
         slots[depth] = _route(f, node, score, id)
+        at = f.start[node] + slots[depth]
+        if slots[depth] == f.filled[node] or (f.leaf[node] and (f.score[at] != score or f.id[at] != id)):
+            return ABSENT
         if f.leaf[node]:
             break
-        node = f.ref[f.start[node] + slots[depth]]
+        node = f.ref[at]
         depth += 1
     for level in range(depth, -1, -1):
         node = path[level]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, kernel
 from topk.catalogue import Floats, Ints
 from topk.kernels.rows import fitted, give, ints, longer, take, with_room
-from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes
+from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes, not_held
 
 END = -1  # of a linked list
 
@@ -138,6 +138,8 @@ class Unranked(IntervalIndex):
 
     def _learn(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
         """Note what is known of a new row."""
+        if self._holds(row):
+            raise CoverlayError(f"{self.name} holds row {row} already")
         if row >= len(self._known.lo):
             size, fills = max(2 * len(self._known.lo), row + 1), (np.inf, -np.inf, 0, 0, 0)
             self._known = Known._make([fitted(c, size, f) for c, f in zip(self._known, fills, strict=True)])
@@ -145,9 +147,19 @@ class Unranked(IntervalIndex):
         k.lo[row], k.hi[row], k.scores[row], k.ids[row] = lo, hi, score, id
         self._live += 1
 
-    def _forget(self, row: int) -> None:
+    def _holds(self, row: int) -> bool:
+        return row < len(self._known.lo) and bool(self._known.lo[row] <= self._known.hi[row])
+
+    def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+        if not self._holds(row) or (self._known.lo[row], self._known.hi[row]) != (lo, hi):
+            raise not_held(self.name, row, lo, hi)
         self._known.lo[row], self._known.hi[row] = np.inf, -np.inf
         self._live -= 1
+        self._take_out(row, lo, hi)
+
+    @abstractmethod
+    def _take_out(self, row: int, lo: float, hi: float) -> None:
+        """Remove a row that is there from the structure; it is no longer among the live ones."""
 
     @property
     def known_bytes(self) -> int:
@@ -264,9 +276,8 @@ class PredicateIndex(Unranked):
         self._lists = with_cells(self._lists, int(self._most_cells(y - x)))
         self._link(np.array([row]), np.array([x]), np.array([y]))
 
-    def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+    def _take_out(self, row: int, lo: float, hi: float) -> None:
         self._unlink(row, *self.span(lo, hi))
-        self._forget(row)
 
     @property
     def nbytes(self) -> int:

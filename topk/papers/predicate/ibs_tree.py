@@ -234,9 +234,8 @@ class IntervalBinarySearchTree(Unranked):
         if _insert(self._tree, self._marks, row, lo, hi) > 2 * np.log2(used + 2) + _SLACK:
             self._build(np.array(self._live_rows(), dtype=np.int64))
 
-    def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+    def _take_out(self, row: int, lo: float, hi: float) -> None:
         _delete(self._tree, self._marks, row, lo, hi)
-        self._forget(row)
         used, idle = self._tree.meta.tolist()
         if 2 * idle > used + 16:
             self._build(np.array(self._live_rows(), dtype=np.int64))

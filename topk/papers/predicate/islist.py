@@ -74,14 +74,13 @@ class IntervalSkipList(Unranked):
         """
         self._marks = with_cells(self._marks, 8 * TALL * (1 + sum(len(self.stabbed(end)) for end in ends)))
 
-    def delete(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
+    def _take_out(self, row: int, lo: float, hi: float) -> None:
         both = 2  # ends of one interval may lie on one node
         self._make_room(
             [end for end, node in zip((lo, hi), self._ends[row], strict=True) if self._list.owners[node] <= both]
         )
         skip_list.delete(self._list, self._marks, self._ends, row)
         self._ends[row] = NIL
-        self._forget(row)
 
     def _grow_nodes(self) -> None:
         size, fills = 2 * len(self._list.key), (0, 1, 0, NIL)
