@@ -10,6 +10,7 @@ import pickle
 import re
 import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterable
@@ -22,10 +23,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 EARTH_RADIUS_KM = 6371.0
-# Imports in a source; a parser takes 100 times as long, a second for all that the engine imports.
+# Finds imports in a source file; a parser takes 100 times as long: a second for all that the engine imports.
 _IMPORTS = re.compile(r"^[ \t]*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
-LONGEST_WAIT = 120.0  # seconds, for a kernel that another process compiles; then it is compiled here too
-KEPT_VERSIONS = 12  # of the compiled code of a module: a few branches or clones side by side, and no more
+LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel; after that it is compiled here too
+KEPT_VERSIONS = 12  # of a module's compiled code: enough for a few branches or clones side by side
 
 
 class CoverlayError(ValueError):
@@ -40,7 +41,7 @@ QUOTED = 60  # characters of a value that a message shows; a file or command lin
 
 
 def quoted(value: object) -> str:
-    """A value as messages show it, cut where it is long."""
+    """A value as messages show it, cut if it is long."""
     try:
         return shortened(repr(value))
     except ValueError:  # Python refuses to write integers of more than 4300 digits
@@ -48,7 +49,7 @@ def quoted(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text of the user's as messages show it, without quotes."""
+    """A user's text as messages show it, without quotes."""
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 
@@ -59,8 +60,8 @@ def unknown_name(what: str, name: object, known: object) -> CoverlayError:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """A hint at the one name that looks like a misspelt one, to end a sentence with; nothing if there is none."""
-    close = get_close_matches(str(name), names, 1)
+    """The end of a sentence that suggests the known name closest to a misspelt one; empty if none is close."""
+    close = get_close_matches(name, names, 1) if isinstance(name, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -78,15 +79,15 @@ class Key:
 def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> Any:
     """The one decorator of every compiled function: numba's `njit` that releases the GIL, with a cache of our own.
 
-    numba's cache looks at the file of the function only. A kernel contains the kernels it calls, so an edit of one of
-    those would have no effect. Here the key holds a digest of every source of this repository that a kernel can
+    numba's own cache looks only at the function's file. A kernel contains the kernels it calls, so an edit of a called
+    kernel would have no effect. Here the key holds a digest of every source file of this repository that a kernel can
     contain. `options` are those of `njit`.
 
-    What one kernel passes to another as an integer is passed as int64, be it a constant or a narrow column's element:
-    numba would compile the called one again for each.
+    Kernels pass signed integers to each other as int64, be it a constant or an element of a narrow column: numba would
+    otherwise compile the called kernel again for each type.
 
     For the kernels that call it, a kernel is compiled without what a call from Python needs, in half the time, and kept
-    only as part of its callers. `inner=True` says that there are no other calls.
+    only as part of its callers. `inner=True` says that Python never calls it.
     """
     if function is None:
         return partial(kernel, inner=inner, **options)
@@ -106,7 +107,7 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
 
 
 def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
-    """numba's way to type a call of one kernel in another, for arguments without constants and narrow integers."""
+    """Type a call from one kernel to another as numba does, but with constants and narrow integers as int64."""
     from numba.core import types
 
     def plain(given: Any) -> Any:
@@ -117,8 +118,8 @@ def _with_plain_integers(get_call_template: Any, args: Any, kws: Any) -> Any:
 
 
 def _compile(compile: Any, cache: _KernelCache, signature: Any) -> Any:
-    """A compiler makes millions of objects that refer to each other; looking for garbage among them takes a twentieth
-    of the time, and what there is waits until the end.
+    """Compile without garbage collection: among the compiler's millions of linked objects it takes a twentieth of the
+    time, and the garbage can wait until the end.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -131,11 +132,11 @@ def _compile(compile: Any, cache: _KernelCache, signature: Any) -> Any:
 
 
 def _only_for_kernels(compiled: Any) -> Any:
-    """Leave machine code to the callers, which optimise what they contain; a call from Python is an error."""
+    """Make no machine code: the callers contain the kernel and optimise it. A call from Python is an error."""
     compiled._compiler._customize_flags = partial(_flags(), no_compile=True)
 
     def add_overload(result: Any) -> None:
-        library, entry_point = result.library, object()  # the latter only has to differ from others
+        library, entry_point = result.library, object()  # an entry point only has to be unique
         library._optimize_final_module = lambda: None
         library._finalize_final_module = lambda: setattr(library, "_finalized", True)
         compiled.targetctx.insert_user_function(entry_point, result.fndesc, [library])
@@ -152,8 +153,8 @@ def _only_for_kernels(compiled: Any) -> Any:
 def _flags() -> Any:
     """The class of the flags that kernels are compiled with.
 
-    numba files what it has compiled for a kernel (`max`, `np.empty`, …) under the kernel's flags, and compares all of
-    them at every lookup. These are equal where they ask for the same code, whoever is to call it, and soon compared.
+    numba stores what it compiles for a kernel (`max`, `np.empty`, …) under the kernel's flags, and compares all flags
+    at every lookup. These flags are equal if they ask for the same code, whoever calls it, and are quick to compare.
     """
     from numba.core.compiler import Flags
 
@@ -179,7 +180,7 @@ def _flags() -> Any:
 
 @cache
 def _teach_numba() -> None:
-    """Once per process: spare numba work that it does again and again. The machine code stays the same."""
+    """Once per process: save numba work that it would repeat. The machine code stays the same."""
     _remember_calls()
     _remember_inlined()
     _build_in_overloads()
@@ -188,10 +189,10 @@ def _teach_numba() -> None:
 
 
 def _remember_calls() -> None:
-    """Let numba remember what a call of a function of its own means in a kernel.
+    """Let numba remember what a call of one of its own functions means in a kernel.
 
-    Where a kernel adds two numbers numba tries its definitions of `+` one after the other, at every place and in every
-    pass. Nearly all calls are repeated with the same types; looking them up again took about a sixth of the compiling.
+    Where a kernel adds two numbers, numba tries its definitions of `+` one after the other, at every place and in every
+    pass. Nearly all calls recur with the same types; looking them up again took about a sixth of the compile time.
     """
     from numba.core.targetconfig import ConfigStack
     from numba.core.types.functions import BaseFunction
@@ -213,7 +214,7 @@ def _remember_calls() -> None:
 
 
 def _remember_inlined() -> None:
-    """Let numba analyse an inlined kernel, with all that it inlines, once; it copies what it finds before a change."""
+    """Let numba analyse an inlined kernel, with all that it inlines, once; it copies the result before changing it."""
     from numba.core.inline_closurecall import InlineWorker
 
     worker: Any = InlineWorker
@@ -231,7 +232,7 @@ def _remember_inlined() -> None:
 
 
 def _build_in_overloads() -> None:
-    """Make no machine code that nobody calls of what numba has as Python code (`np.empty`, `max`): it is inner."""
+    """Treat what numba has as Python code (`np.empty`, `max`) as inner: nobody calls machine code of its own."""
     from numba.core.targetconfig import ConfigStack
     from numba.core.typing.templates import _OverloadFunctionTemplate
 
@@ -248,7 +249,7 @@ def _build_in_overloads() -> None:
 
 
 def _know_arrays() -> None:
-    """Tell numba how an array becomes an array: wherever it meets one it would search all its modules for a way."""
+    """Tell numba how to convert an array to an array; it would search all its modules wherever it meets one."""
     from numba.core import types
     from numba.extending import lower_builtin
 
@@ -256,7 +257,7 @@ def _know_arrays() -> None:
 
 
 def _forget_lifetimes() -> None:
-    """Do not work out after every pass which variables live in which block: only generators and object mode ask."""
+    """Do not compute after every pass which variables live in which block: only generators and object mode ask."""
     from numba.core.postproc import PostProcessor, VariableLifetime
     from numba.core.targetconfig import ConfigStack
     from numba.core.transforms import canonicalize_cfg
@@ -277,11 +278,11 @@ def _forget_lifetimes() -> None:
 
 
 class _KernelCache:
-    """What numba asks for machine code before it compiles (the interface of `numba.core.caching._Cache`).
+    """The cache that numba asks before it compiles (the interface of `numba.core.caching._Cache`).
 
     A file per signature, in a folder per module and digest. Nothing is ever rewritten, so processes that compile at
     the same time cannot mix up each other's files, as they can with numba's numbered files behind one index. A process
-    that needs what another is compiling waits for it. The system ends the turn of one that is killed.
+    waits for its turn while another compiles the same kernel. If a process is killed, the system ends its turn.
     """
 
     def __init__(self, function: Any) -> None:
@@ -327,12 +328,15 @@ class _KernelCache:
             if not file.exists():
                 self._begin_turn(file)
             kept = file.read_bytes()
+            parts = pickle.loads(kept)
         except OSError:  # not compiled yet, or no folder to keep it in, or one without locks
             return None
-        return CompileResult._rebuild(target_context, *pickle.loads(kept))
+        except (pickle.UnpicklingError, EOFError):  # a file cut short when the machine stopped: it is written again
+            return None
+        return CompileResult._rebuild(target_context, *parts)
 
     def _begin_turn(self, file: Path) -> None:
-        """Wait while another process compiles the same, for a while."""
+        """Wait while another process compiles the same kernel, at most LONGEST_WAIT."""
         turn = file.with_name(f"{file.name}.turn").open("w")
         until = time.monotonic() + LONGEST_WAIT
         while time.monotonic() < until:
@@ -346,7 +350,7 @@ class _KernelCache:
     def end_turn(self) -> None:
         turn, self._turn = self._turn, None  # another thread may end it at the same time: both may close it
         if turn is not None:
-            Path(turn.name).unlink(missing_ok=True)  # those who wait have it open, and look for the result first
+            Path(turn.name).unlink(missing_ok=True)  # waiting processes have it open and look for the result first
             turn.close()
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -361,7 +365,7 @@ class _KernelCache:
             part.write_bytes(dumps(compiled._reduce()))
             part.replace(file)
         except OSError as problem:
-            warnings.warn(f"compiled code is not kept, every process compiles it again: {problem}", stacklevel=2)
+            warnings.warn(f"compiled code cannot be kept, so every process compiles it again: {problem}", stacklevel=2)
             self._enabled = False
 
     def enable(self) -> None:
@@ -383,13 +387,14 @@ def _folder_of_kernels() -> Path:
 
 
 def user_cache() -> Path:
-    """The folder for what can be made again, shared by all clones."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlay"
+    """The folder for files that can be made again, shared by all clones."""
+    chosen = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # unchanged where no home is known
+    return Path(tempfile.gettempdir() if chosen.startswith("~") else chosen) / "coverlay"
 
 
 @cache
 def _digest_of_sources(file: Path) -> str:
-    """Of a source file and all files of this repository that it imports, directly or not."""
+    """Digest of a source file and all files of this repository that it imports, directly or not."""
     seen: set[Path] = set()
     todo = {file}
     while todo:
@@ -403,7 +408,7 @@ def _digest_of_sources(file: Path) -> str:
 
 @cache
 def _imported(file: Path) -> frozenset[Path]:
-    """The files of this repository that one of its files imports, anywhere in it."""
+    """The files of this repository that a source file imports, at its top or inside functions."""
     names: set[str] = set()
     for module, listed in _IMPORTS.findall(file.read_text()):
         named = re.findall(r"[\w.]+", listed)

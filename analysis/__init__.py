@@ -1,6 +1,6 @@
 """From traces to answers: Spark jobs, statistics, the report, the ε advisor and the claims ledger.
 
-For notebooks (analysis/notebook.py; loaded on first use, so that `import analysis` starts nothing):
+For notebooks (analysis/notebook.py, loaded on first use, so that `import analysis` stays cheap):
 
     analysis.load(out), analysis.table(results), analysis.differences(results), analysis.advice(results)  → pandas
     analysis.trace(out, table), analysis.metric(out, name)                                                → Spark

@@ -7,7 +7,7 @@
     analysis.trace("out/demo", "deliveries")   # Spark, a row per delivery of every run
     analysis.metric("out/demo", "entries")     # Spark, a row per run
 
-Wherever results are asked for, the folder they lie in will do.
+Every function takes results or the folder that holds them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from analysis.report.summary import Summary
 from analysis.report.table import table as shown_table
 from analysis.spark import aggregate, metrics, traces
 from analysis.spark.session import session
-from broker.trace.schema import SCHEMAS
-from coverlay import unknown_name
+from broker.trace.schema import ALL
+from coverlay import CoverlayError, unknown_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ Results = Summary | str | Path
 
 
 def load(out: str | Path) -> Summary:
-    """The results that `coverlay run`, `coverlay analyze` or `sim.run` left in a folder."""
+    """The results that `coverlay run`, `coverlay analyze` or `sim.run` wrote to a folder."""
     return summary.load(Path(out))
 
 
@@ -63,7 +63,7 @@ def differences(results: Results) -> pd.DataFrame:
 
 
 def advice(results: Results) -> pd.DataFrame:
-    """The search to use for each setting of everything else, with what it costs (µs where work takes time)."""
+    """Which search to use, per setting of everything else, and what it costs (`check_time` where work takes time)."""
     columns = ["title", "search", "epsilon", "check_time", "probes_per_check", "entries", "recall", "sentence"]
     rows = []
     for item in advisor.advise(_results(results)):
@@ -74,16 +74,18 @@ def advice(results: Results) -> pd.DataFrame:
 
 
 def trace(results: Results, name: str, master: str | None = None) -> DataFrame:
-    """One table of the traces of all runs as a Spark DataFrame; its column `run` says which run."""
-    if name not in SCHEMAS:
-        raise unknown_name("trace table", name, SCHEMAS)
+    """One table of the traces of all runs as a Spark DataFrame; the column `run` has the run's name."""
+    if name not in ALL:
+        raise unknown_name("trace table", name, ALL)
     sweep = traces.find_runs(_folder(results))
+    if not any(run.has(name) for run in sweep.runs):
+        raise CoverlayError(f"no run in {_folder(results)} has the table {name}")
     return traces.read(session(master), sweep, name)
 
 
 def metric(results: Results, name: str, master: str | None = None) -> DataFrame:
     """One metric of every run, computed from the traces: a Spark DataFrame of run and value."""
-    metrics.metric(name)  # refuses names that are none
+    metrics.metric(name)  # an unknown name is an error, before Spark starts
     sweep = traces.find_runs(_folder(results))
     spark = session(master)
     found = aggregate.aggregated(spark.sparkContext, sweep)
@@ -100,7 +102,7 @@ def _folder(given: Results) -> Path:
 
 
 def as_html(results: Summary) -> str:
-    """What a notebook shows of results: the answer in words, the table, and where the page is."""
+    """Results as a notebook shows them: the answer in words, the table, and where the page is."""
     points = shown_settings.rows(results, ())
     shown = shown_table(results, points=points)
     head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)

@@ -1,12 +1,12 @@
 """Brokers that exchange subscriptions and events, in SimPy: the reference engine.
 
-- `language/`: what clients write (schema, predicates, parser), and the filters that it compiles to
+- `language/`: what clients write (schema, predicates, parser), and the filters it compiles to
 - `settings`, `network`: how brokers and links behave; the network, what clients do in it, and its run
 - `node`, `tree_part`: a broker, and its part in one routing tree
 - `messages`, `transport`: what they send, over which links and through which queues
-- `tables`, `pruning`, `matchers`, `ranking`: who wants an event behind a link, and the k best of a broker's own clients
+- `tables`, `pruning`, `matchers`, `ranking`: who behind a link wants an event, and the k best of a broker's own clients
 - `filter_rows`, `link_rows`, `local_rows`, `residue_rows`, `served_rows`, `scratch`: the arrays behind these, with the
   kernels that both engines call
 - `ranked_visit`: the k best of the whole network; `outages`, `recovery`: faults, and how brokers agree again
-- `work`, `profiles/`: what counted work costs; `trace/`: what a run writes down
+- `work`, `profiles/`: what counted work costs; `trace/`: what a run records
 """

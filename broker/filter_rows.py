@@ -1,4 +1,4 @@
-"""The filters of a network as rows of arrays: many tables hold the same ones; static parts are built from arrays."""
+"""The filters of a network as rows of arrays, from which tables build static parts: many tables share filters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FilterRows:
         self._columns: list[NDArray[Any]] = [*bounds, np.empty(shape, np.bool_), residues]
 
     def columns(self, filters: list[Filter]) -> tuple[NDArray[Any], ...]:
-        """Lower and upper bounds, what is mentioned, and residues of filters, row by row."""
+        """Lower and upper bounds, mentioned attributes and residue numbers of these filters, a row each."""
         known = self._row
         rows = [known[f] if f in known else self._take(f) for f in filters]
         return tuple(column[rows] for column in self._columns)

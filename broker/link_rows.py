@@ -1,12 +1,12 @@
 """What a neighbour wants, for the question "does anything match?", in both engines.
 
-Entries have places. Those from `built` on are a tail, scanned up to the first match; a row holds only what its
-subscription mentions, so that hundreds of attributes cost no more than the few that are used. Those before are the
-static part: slices (topk/slices) that are asked for one match, the largest boxes first, because these match most often.
-A removal clears bits there.
+Every entry has a place. Places from `built` on are the tail, which is scanned up to the first match. Its rows hold only
+the attributes that a subscription mentions: with hundreds of attributes, only the few that are used cost anything.
+Places before `built` are the static part: slices (topk/slices), asked for one match, largest boxes first because they
+match most often. Removing an entry there clears its bits.
 
-The static part is built when an event asks, enough has changed (as in local_rows.py), and looking at entries since the
-last time has cost as much as building. Where most events match one of the first entries, it is never built.
+A static part is built when an event asks, enough has changed (as in local_rows.py), and reading entries since the last
+build has cost as much as a build. Where most events match one of the first entries, none is ever built.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from topk.slices.query import exact
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST = 256  # entries that are worth a static part
-MOST_ATTRIBUTES = 16  # with more of them slices are large, and most events lack most attributes
-READS = 256  # entries looked at that cost as much as building one
-_LONGEST = 1e15  # of a side: the product of MOST_ATTRIBUTES of them is a finite number
-_MORE = 8  # times as many candidates as before are asked for while residues reject all
+LEAST = 256  # the fewest entries that are worth a static part
+MOST_ATTRIBUTES = 16  # with more, slices are large and most events lack most attributes
+READS = 256  # reading this many entries costs as much as building one
+_LONGEST = 1e15  # longest side of a box: a product of MOST_ATTRIBUTES sides stays finite
+_MORE = 8  # factor by which more candidates are asked for while residues reject all
 
 
 LinkRows, link_at = structure(
@@ -48,35 +48,35 @@ LinkRows, link_at = structure(
     static_residue=np.empty(0, np.int64),  # by rank
     built=0,
     relaxed=False,
-    # Of tables that Python brings up to date:
+    # Only for tables that Python brings up to date:
     read=0,  # entries and blocks looked at since the static part was built
-    build_at=0,  # when `read` reaches this, a new static part is worth it
+    build_at=0,  # when `read` reaches this, a new static part is worth building
 )
-# The tables of all neighbours of a broker in one tree: a call from Python costs more than asking a small table.
+# All tables of a broker in one tree, asked in one call: a call from Python costs more than searching a small table.
 TreeRows, _tree_at = structure(
     "TreeRows",
     neighbours=np.empty(0, np.int64),
     tables=np.empty(0, np.int64),  # addresses, or EVERYTHING
-    wanted=np.empty(0, np.int64),  # the answer: neighbours
+    wanted=np.empty(0, np.int64),  # the answer: neighbours that want the event
 )
 EVERYTHING = 0  # in place of a table: the neighbour gets every event
 
 
 def least_of(dimensions: int, semantics: str) -> int:
-    """Changed entries that are worth a new static part; relaxed, the first entries nearly always match."""
+    """The fewest changes worth a new static part; never if relaxed, where the first entries nearly always match."""
     return NEVER if semantics == "relaxed" or dimensions > MOST_ATTRIBUTES else LEAST
 
 
 @kernel(inline="always")
 def table_is_due(used: int, entries: int, built: int, least: int, read: int, reads: int) -> bool:
-    """Is a new static part worth it? `used` places, `read` entries looked at since the last one; `reads`: READS."""
+    """Is a new static part worth building? `used`: places; `read`: entries read since the last one; `reads`: READS."""
     return entries > 0 and read >= reads * entries and is_due(used - built, used - entries, built, least)
 
 
 def new_rows(dimensions: int, residues: Residues, scratch: Any, semantics: str) -> Any:
     """No rows yet."""
     rows = LinkRows()
-    rows.holds = residues, scratch  # which the kernels borrow
+    rows.holds = residues, scratch  # kept alive: the kernels borrow them
     _begin(rows, empty_layout(dimensions), residues.rows, scratch, semantics == "relaxed")
     return rows
 
@@ -95,12 +95,12 @@ def set_tail(t: Any, named: Any, lo: Any, hi: Any, residue: Any, filled: int, bu
 
 @kernel
 def forget(t: Any, rank: int) -> None:
-    """An entry of the static part leaves."""
+    """Remove an entry from the static part."""
     clear_bits(t.layout, rank, False)
 
 
 def build(t: Any, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_], residue: Ints, domain: Floats) -> Ints:
-    """A static part of these entries and no tail; their order in it."""
+    """Make these entries the static part and empty the tail; returns their order in it."""
     sides = np.minimum(hi, domain[:, 1]) - np.maximum(lo, domain[:, 0])
     volume = np.clip(sides, 0.0, _LONGEST).prod(axis=1)
     index = Slices(Catalogue(np.arange(len(lo)), lo, hi, volume, np.zeros(lo.shape), mentioned), "exact")
@@ -109,7 +109,7 @@ def build(t: Any, lo: Floats, hi: Floats, mentioned: NDArray[np.bool_], residue:
 
 
 def clear(t: Any, dimensions: int) -> None:
-    """No static part and no tail."""
+    """Remove the static part and the tail."""
     _set_static(t, empty_layout(dimensions), np.empty(0, np.int64), 0)
 
 
@@ -132,7 +132,7 @@ def read(t: Any) -> int:
 
 @kernel
 def is_due_now(address: int) -> bool:
-    """Have events looked at enough entries for a new static part to be worth it?"""
+    """Have events read enough entries to make a new static part worth building?"""
     t = link_at(address)
     return t.read >= t.build_at
 
@@ -144,10 +144,10 @@ def set_tables(t: Any, neighbours: Any, tables: Any, wanted: Any) -> None:
 
 @kernel
 def ask_all(address: int, source: int, event: Any) -> Any:
-    """Ask the tables of all neighbours but `source`.
+    """Ask the tables of all neighbours but `source`, and put those that want the event into `wanted`.
 
-    (how many want the event: the first of `wanted`; tables asked, those in slices, entries compared, blocks looked at;
-    is a new static part worth it in any of them?)
+    Returns (how many want it, tables asked, those of them in slices, entries compared, blocks looked at, is a new
+    static part worth building in any of them?).
     """
     tree, count, asked, sliced, compared, blocks, due = _tree_at(address), 0, 0, 0, 0, 0, False
     neighbours, tables, wanted = tree.neighbours, tree.tables, tree.wanted
@@ -172,7 +172,7 @@ def ask_all(address: int, source: int, event: Any) -> Any:
 
 @kernel(inner=True)
 def any_match(t: Any, event: Any, residues: Any) -> Any:
-    """(does any entry match?, was a static part asked: 1 or 0, entries compared, blocks of 64 looked at)
+    """Returns (does any entry match?, 1 if a static part was asked else 0, entries compared, blocks of 64 looked at).
 
     `residues`: as in local_rows.find_best.
     """
@@ -209,7 +209,7 @@ def _static_match(t: Any, event: Any, residues: Any) -> bool:
 def _tail_match(t: Any, event: Any, residues: Any) -> Any:
     """Scan up to the first entry all of whose predicates hold. NaN (missing) fails every comparison.
 
-    No branch on a single comparison: which of them fail is unpredictable, and a wrong guess takes as long as an entry.
+    It does not branch on single comparisons: which one fails is unpredictable, and a misprediction costs an entry.
     """
     named, lo, hi, residue = t.named, t.lo, t.hi, t.residue
     for row in range(t.filled):
@@ -241,7 +241,7 @@ def _relaxed_match(t: Any, event: Any) -> Any:
 
 
 def check(t: Any, entries: list[Any]) -> None:
-    """Raise AssertionError unless the static part holds these filters by rank, None for one that has left."""
+    """Raise AssertionError unless the static part holds these filters by rank; None: the entry has left."""
     layout, built, residue = _static(t)
     assert built == len(entries) == len(residue)
     for rank, filter in enumerate(entries):

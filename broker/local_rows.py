@@ -1,12 +1,12 @@
 """The subscriptions of a broker's own clients for the matchers `scan` and `auto`, in both engines.
 
-Rows have places. Those from `built` on are a tail that is scanned, block by block. Those before are the static part, in
-rank order, which slices answer (topk/slices): removing one of them clears its bits. When an event asks and enough has
-changed to be worth a build, all live rows become a new static part. A few hundred rows are only scanned, and so is
-everything under `scan`.
+Every row has a place. Places from `built` on are the tail, which is scanned block by block. Places before `built` are
+the static part: slices (topk/slices) in rank order. Removing a row there clears its bits. When an event asks and enough
+has changed to be worth a build, all live rows become a new static part. Fewer than LEAST rows are only scanned, and so
+is everything under `scan`.
 
-A residue is checked where the box matches. In the static part this may leave fewer than k, so more are asked for. Under
-relaxed semantics residues change the scores, hence the order; then nothing is built.
+A residue is checked once the box matches. In the static part this may leave fewer than k, so more are asked for. Under
+relaxed semantics residues change the scores, hence the order, so nothing is built while a live row has one.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from topk.slices.index import Slices
 from topk.slices.query import Layout, exact, relaxed
 from topk.store import Columns
 
-LEAST = 128  # rows that are worth a static part: a scan of them takes as long as slices do
-NEVER = 1 << 62  # rows that have to change before a static part is built
-CHANGED_SHARE = 8  # of the static part, an eighth: each change pays for building eight rows, about as many microseconds
+LEAST = 128  # the fewest rows that are worth a static part: scanning them takes as long as asking slices
+NEVER = 1 << 62  # in place of LEAST: no static part is ever built
+CHANGED_SHARE = 8  # rebuild when 1/8 of the static part has changed: each change pays for building 8 rows, about 8 µs
 _FIRST_ROWS = 16
-_SPARE = 8  # more candidates than k where residues may take some away; doubled while they do not suffice
+_SPARE = 8  # candidates asked for beyond k where residues may reject some; the sum is doubled while too few remain
 
 
 def empty_layout(dimensions: int) -> Layout:
-    """A static part of no rows."""
+    """An empty static part."""
     none, words = np.empty((0, dimensions, 3)), np.empty((dimensions, 0, 0), np.uint64)
     named, filled = np.empty((dimensions, 0), np.uint64), np.empty((dimensions, 0), np.int64)
     tables, limits = np.empty((dimensions, 0, 2)), np.empty((0, 2 * dimensions + 1))
@@ -52,16 +52,16 @@ def _no_columns(dimensions: int) -> Columns:
 
 LocalRows, local_at = structure(
     "LocalRows",
-    columns=_no_columns(1),  # by place; the id of a place that is left is −1
+    columns=_no_columns(1),  # by place; the id is −1 where the row has left
     residue=np.empty(0, np.int64),
     residues=ResidueRows,
     scratch=Scratch,
     layout=empty_layout(1),
     used=0,
     built=0,
-    dead=0,  # places of the static part that are left
+    dead=0,  # places of the static part whose rows have left
     residual=0,  # live rows with a residue
-    least=0,  # rows that are worth a static part
+    least=0,  # the fewest rows that are worth a static part
     relaxed=False,
 )
 
@@ -69,7 +69,7 @@ LocalRows, local_at = structure(
 def new_rows(dimensions: int, residues: Residues, scratch: Any, semantics: str, method: str) -> Any:
     """No rows yet."""
     rows = LocalRows()
-    rows.holds = residues, scratch  # which the kernels borrow
+    rows.holds = residues, scratch  # kept alive: the kernels borrow them
     least = LEAST if method == "auto" else NEVER
     _begin(rows, empty_layout(dimensions), residues.rows, scratch, least, semantics == "relaxed")
     return rows
@@ -90,7 +90,7 @@ def _columns(dimensions: int, rows: int) -> Any:
 
 @kernel(inner=True)
 def new_place(t: Any, subscription: int, score: float, residue: int) -> int:
-    """A place at the end for a subscription, whose bounds, weights and mentions the caller writes."""
+    """Append a row and return its place; the caller writes bounds, weights and mentioned attributes."""
     place, old = t.used, t.columns
     if place == len(old.ids):
         columns, numbers = _columns(old.lo.shape[0], 2 * place), np.empty(2 * place, np.int64)
@@ -108,7 +108,7 @@ def new_place(t: Any, subscription: int, score: float, residue: int) -> int:
 
 @kernel
 def enter(t: Any, ids: Any, boxes: Any, weights: Any, mentioned: Any, scores: Any, residues: Any) -> int:
-    """Clients subscribe: rows at the end, in this order; the place of the first."""
+    """Append rows for new subscriptions, in this order; returns the place of the first."""
     first = t.used
     for i in range(len(ids)):
         place = new_place(t, ids[i], scores[i], residues[i])
@@ -121,7 +121,7 @@ def enter(t: Any, ids: Any, boxes: Any, weights: Any, mentioned: Any, scores: An
 
 @kernel
 def leave(t: Any, place: int) -> int:
-    """A client leaves. The subscription that takes its place, the last one of the tail, or −1."""
+    """Remove a row; returns the subscription that moves to its place from the end of the tail, or −1."""
     columns = t.columns
     t.residual -= t.residue[place] != PLAIN
     if place < t.built:
@@ -143,7 +143,7 @@ def leave(t: Any, place: int) -> int:
 
 @kernel(inner=True)
 def clear_bits(layout: Any, rank: int, is_relaxed: bool) -> None:
-    """A rank matches nothing from now on: exact matching needs a bit in every attribute, relaxed in one."""
+    """Make a rank match nothing: exact matching needs its bit in every attribute, relaxed matching in any one."""
     slices, keep = layout.slices, ~(np.uint64(1) << np.uint64(rank & 63))
     for j in range(slices.shape[0] if is_relaxed else 1):
         for cell in range(slices.shape[1]):
@@ -158,12 +158,12 @@ def is_due(tail: int, dead: int, built: int, least: int) -> bool:
 
 @kernel
 def stale(t: Any) -> bool:
-    """Should there be a new static part before an event asks?"""
+    """Should a new static part be built before the next event asks?"""
     return is_due(t.used - t.built, t.dead, t.built, t.least) and not (t.relaxed and t.residual > 0)
 
 
 def build(t: Any) -> NDArray[np.int64]:
-    """Put all live rows into a new static part, or into the tail if they are few; the subscriptions by place."""
+    """Put all live rows into a new static part, or into the tail if they are few; returns the ids by place."""
     columns, used, least, is_relaxed = _state(t)
     live = np.flatnonzero(columns.ids[:used] >= 0)
     live = live[np.argsort(columns.ids[live])]  # ties in score are won by the lower id, hence by the lower number
@@ -185,7 +185,7 @@ def _state(t: Any) -> Any:
 
 @kernel
 def _rearrange(t: Any, order: Any, layout: Any, built: int) -> None:
-    """The rows in this order, from the first place on."""
+    """Move the rows to places 0, 1, … in this order."""
     old, count = t.columns, len(order)
     columns, numbers = _columns(old.lo.shape[0], max(count, _FIRST_ROWS)), np.empty(max(count, _FIRST_ROWS), np.int64)
     for i in range(count):
@@ -199,10 +199,10 @@ def _rearrange(t: Any, order: Any, layout: Any, built: int) -> None:
 
 @kernel
 def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
-    """The len(ids) best into ids and scores, best first; (how many, entries compared, blocks looked at).
+    """Write the len(ids) best to ids and scores, best first; returns (how many, entries compared, blocks looked at).
 
-    This is called for every event message. numba finds the type of an address at once, that of a structure slowly;
-    and arrays that a kernel makes take Python longer to receive than to make.
+    Called for every event message. It takes an address because numba is slow to find the type of a structure, and
+    arrays to fill because Python takes longer to receive an array from a kernel than to make one.
     """
     t = local_at(address)
     size, entries, blocks = find_best(t, event, len(ids), t.residues)
@@ -214,7 +214,7 @@ def top(address: int, event: Any, ids: Any, scores: Any) -> Any:
 
 @kernel
 def serve(address: int, served: int, event: Any, k: int) -> Any:
-    """The k best, all if k is negative, go to the served rows at an address; the same counts as those of `top`."""
+    """Append the k best (all if k is negative) to the served rows at address `served`; returns the counts of `top`."""
     t = local_at(address)
     size, entries, blocks = find_best(t, event, k, t.residues)
     add_best(served_at(served), t.scratch.ids, t.scratch.scores, size)
@@ -223,9 +223,9 @@ def serve(address: int, served: int, event: Any, k: int) -> Any:
 
 @kernel(inner=True)
 def find_best(t: Any, event: Any, k: int, residues: Any) -> Any:
-    """(number of answers, entries compared, blocks looked at); the answers are in the scratch, best first.
+    """Returns (number of answers, entries compared, blocks looked at); the answers are in the scratch, best first.
 
-    `residues`: those of the table; None where matching is exact and no row has one, which compiles only that.
+    `residues`: those of the table; None where matching is exact and no row has one, so that only this is compiled.
     """
     live, tail, scratch = t.used - t.dead, t.used - t.built, t.scratch
     k = live if k < 0 else min(k, live)
@@ -245,12 +245,12 @@ def find_best(t: Any, event: Any, k: int, residues: Any) -> Any:
 
 @kernel(inner=True)
 def _static_top(t: Any, event: Any, ids: Any, scores: Any, residues: Any) -> Any:
-    """The best of the static part; their number. A heap where more may come, else best first."""
+    """Find the best of the static part; returns how many. They are a heap if the caller sorts them, else best first."""
     scratch = t.scratch
     if residues is not None and t.relaxed:
         return relaxed(t.layout, t.columns.ids, scratch.point, ids, scores, scratch.work)
     size = _static_exact(t, event, ids, scores, residues)
-    if t.used > t.built:  # the worst first is a heap
+    if t.used > t.built:  # worst first is a valid heap
         for i in range(size // 2):
             j = size - 1 - i
             ids[i], ids[j], scores[i], scores[j] = ids[j], ids[i], scores[j], scores[i]
@@ -277,7 +277,7 @@ def _static_exact(t: Any, event: Any, ids: Any, scores: Any, residues: Any) -> A
 
 @kernel(inner=True)
 def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int, residues: Any) -> int:
-    """Scan the tail, and offer what matches to a heap of `size`; its new size."""
+    """Scan the tail and offer what matches to a heap of `size`; returns its new size."""
     columns, residue, k = t.columns, t.residue, len(ids)
     mask, total, hits = t.scratch.mask, t.scratch.total, t.scratch.hits
     for start in range(t.built, t.used, BLOCK):
@@ -306,7 +306,7 @@ def _tail_top(t: Any, event: Any, ids: Any, scores: Any, size: int, residues: An
 
 @kernel(inner=True)
 def _true_score(t: Any, place: int, event: Any, score: float) -> float:
-    """The score of a row whose box matches with its residue honoured; NaN if it does not match."""
+    """The score, residue included, of a row whose box matches; NaN if the residue rejects the event."""
     number, columns = t.residue[place], t.columns
     if not t.relaxed:
         return score if admits(t.residues, number, event) else np.nan

@@ -1,8 +1,7 @@
 """The matcher of a broker's own clients: rows that both engines share, or any index of `topk`.
 
 `scan` and `auto` on boxes are kernels over rows (local_rows.py). Every other method is an index that is built in bulk:
-changes are gathered, and when an event asks they are made one by one if they are few, or the index is built anew from
-everything that is there.
+changes are collected until an event asks. A few are then applied one by one; for many, the index is built anew.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Answer = tuple[Ints, Floats, int, int]  # ids and scores, best first; entries compared; nodes looked at
 
-FEW = 16  # changes that are always made one by one
+FEW = 16  # up to this many changes are always applied one by one
 
 
 class RowMatcher:
@@ -34,8 +33,8 @@ class RowMatcher:
         self._rows = local_rows.new_rows(dimensions, known.residues, known.scratch, semantics, method)
         self._address = self._rows.address
         self._place: dict[int, int] = {}
-        self._joined: dict[int, Filter] = {}  # not yet in the rows: many are entered at a time
-        self._changed = False  # since an event asked
+        self._joined: dict[int, Filter] = {}  # not yet in the rows: they are entered in bulk
+        self._changed = False  # since the last event asked
 
     def __len__(self) -> int:
         return len(self._place) + len(self._joined)
@@ -94,7 +93,7 @@ class RowMatcher:
 
 
 class IndexMatcher:
-    """An index of `topk` and the changes that it has not been told of."""
+    """An index of `topk` and the changes that it does not have yet."""
 
     def __init__(self, ranking: Ranking) -> None:
         self._ranking = ranking

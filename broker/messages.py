@@ -1,6 +1,6 @@
-"""What travels over links: subscription control and publications.
+"""The messages that travel over links.
 
-One object per hop; copies of an event that leave a broker at the same time share one.
+There is one object per hop; copies of an event that leave a broker at the same time share one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from routing.filter import Filter
 from routing.ledger import Kind
 
 Key = tuple[float, int]  # (−score, subscription): the smaller one ranks higher
-Winner = tuple[int, Key]  # its rank in the network, or 0 while that is not known
-HEADER_BYTES = 32  # ids, kind, sequence number; only matters where links have a bandwidth
+Winner = tuple[int, Key]  # (rank in the network, 0 while unknown; key)
+HEADER_BYTES = 32  # ids, kind, sequence number; only matters where links have a bandwidth or bytes a price
 RESULT_BYTES = 16  # a subscription and its score
 
 
@@ -26,7 +26,7 @@ class Control:
     kind: Kind
     subscription: int
     filter: Filter
-    operation: int  # the client request behind it
+    operation: int  # the client request that caused it
     source: int
     sent: float
     sequence: int
@@ -73,9 +73,9 @@ class Publication:
     tree: int
     weights: NDArray[np.float64] | None = None  # how much each attribute counts, where the event says so
     # Where the k best of the whole network are served, see ranked_visit.py.
-    asks: bool = True  # whoever gets it is to answer with the best behind it
-    limit: Key | None = None  # the k-th best that is known so far
-    winners: tuple[Winner, ...] = ()  # behind the receiver, or there
+    asks: bool = True  # the receiver must answer with the best behind it
+    limit: Key | None = None  # the k-th best known so far
+    winners: tuple[Winner, ...] = ()  # at the receiver or behind it
 
     @property
     def size(self) -> int:
@@ -84,7 +84,7 @@ class Publication:
 
 @dataclass(slots=True)
 class Reply:
-    """About an event that the receiver has: the best behind the sender, or winners behind the receiver."""
+    """About an event that the receiver already has: the best behind the sender, or winners behind the receiver."""
 
     kind: str  # answer | award
     event: int

@@ -3,7 +3,7 @@
 network = Network(overlay, settings, stream)
 network.subscribe(broker, subscription, filter)
 network.publish(broker, event, values)
-network.run()                       # until nothing is under way any more
+network.run()                       # until nothing is under way
 tables = network.recorder.tables()  # the trace
 """
 
@@ -57,7 +57,7 @@ class Network:
         self.filter_rows = FilterRows(len(settings.routing.domain))
         self.trees = trees_of(overlay, settings.trees, settings.root)
         self._mergers = 0
-        self.loading = False  # while subscriptions spread that exist before time 0, untraced
+        self.loading = False  # while subscriptions from before time 0 spread, untraced
         self.under_way = 0  # control messages sent and not yet processed or lost
         self._copies: dict[int, int] = {}  # event → its messages under way, where brokers remember events
         self._visited: dict[int, list[int]] = {}  # event → brokers that remember it
@@ -81,7 +81,7 @@ class Network:
         return SHARED if SHARED in self.trees else broker
 
     def new_merger(self) -> int:
-        """A name for a subscription that a broker invents: below NOBODY, so that no client's is like it."""
+        """An id for a subscription that a broker invents: below NOBODY, where no client has one."""
         self._mergers += 1
         return NOBODY - self._mergers
 
@@ -105,10 +105,10 @@ class Network:
         self._request(Kind.SUBSCRIBE, subscription, broker, filter)
 
     def preload(self, homes: Sequence[int], filters: Sequence[Filter]) -> None:
-        """Subscriptions 0, 1, … that exist before time 0: each spreads at once and completely before the next.
+        """Add subscriptions 0, 1, … before time 0, as if each had spread completely before the next.
 
-        The trace tells of the requests and of how many messages they took; decisions and messages are not in it. It is
-        done link by link: what goes over a link depends only on what its broker hears, and in which order.
+        The trace has the requests and how many messages they took, but not the messages and decisions. The work is done
+        link by link: what is sent over a link depends only on what its broker hears, and in which order.
         """
         heard: list[list[tuple[int, LedgerMessage]]] = [[] for _ in self.brokers]  # from clients
         for subscription, (broker, filter) in enumerate(zip(homes, filters, strict=True)):
@@ -126,7 +126,7 @@ class Network:
         self.loading = False
 
     def _load(self, tree: Tree, heard: list[list[tuple[int, LedgerMessage]]]) -> None:
-        """Before time 0, towards the root of a tree and then away from it."""
+        """Spread what was heard before time 0: towards the root of a tree, then away from it."""
         at_once = self.settings.ranked is not None  # else one by one, as the compiled engine does
         inbox = [{CLIENT: said} for said in heard]
         upwards = sorted(tree.parent.items(), key=lambda link: -tree.level[link[0]])
@@ -150,7 +150,7 @@ class Network:
     def rerank(self, subscription: int, filter: Filter) -> None:
         """Ask for the same as before, and rank by another score, other weights or another place from now on."""
         if subscription not in self._home:
-            raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot rank differently")
+            raise CoverlayError(f"subscription {subscription} is not subscribed, so it cannot change how it ranks")
         broker, before = self._home[subscription]
         if before.key != filter.key:
             raise CoverlayError(f"subscription {subscription} can change how it ranks, not what it asks for")
@@ -189,7 +189,7 @@ class Network:
             server.wait(partial(self._offer, broker, message))
 
     def clients_return(self, broker: int, asking: set[int]) -> None:
-        """After a broker lost its memory its clients repeat what is in force, but for what they ask for anyway."""
+        """After a broker lost its memory, its clients repeat what is in force, except what they ask for anyway."""
         for known, kind in ((self._advertised, Kind.ADVERTISE), (self._home, Kind.SUBSCRIBE)):
             for name, (home, filter) in known.items():
                 if home == broker and not (kind is Kind.SUBSCRIBE and name in asking):
@@ -221,7 +221,7 @@ class Network:
         self.under_way += 1
 
     def operation_processed(self, operation: int) -> None:
-        """A message of the operation was processed, or will never be."""
+        """A message of the operation was processed, or never will be."""
         record = self._operations[operation]
         record.outstanding -= 1
         self.under_way -= 1
@@ -239,7 +239,7 @@ class Network:
             self._copies[event] -= 1
 
     def event_processed(self, event: int) -> None:
-        """A message about the event was processed, or will never be, and whoever waits for more knows."""
+        """A message about the event was processed, or never will be and nobody waits for it."""
         if self.settings.ranked is not None:
             self.event_lost(event)
             self.close_if_over(event)
@@ -248,7 +248,7 @@ class Network:
         self._visited.setdefault(event, []).append(broker)
 
     def close_if_over(self, event: int) -> None:
-        """Brokers forget an event that is over. The simulation knows when; a real broker would wait for some time."""
+        """Make brokers forget an event that is over. The simulation knows when; a real broker would use a timeout."""
         if self._copies.get(event) == 0:
             del self._copies[event]
             for broker in self._visited.pop(event, ()):
@@ -259,7 +259,7 @@ class Network:
     # ── running ────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, until: float | None = None) -> None:
-        """Advance to `until`, or until nothing is under way any more."""
+        """Advance to `until`, or until nothing is under way."""
         self.env.run(until)
 
     def sample_tables(self, final: bool = False) -> None:
@@ -287,13 +287,13 @@ class Network:
 
     def check(self) -> None:
         """At a quiet moment without faults: every broker is consistent, and both ends of each link agree."""
-        assert not self._copies, "an event is under way although nothing is"
+        assert not self._copies, "an event counts as under way although no message is"
         for broker in self.brokers:
             broker.check()
 
 
 def overlay_rows(overlay: Overlay, links: list[tuple[int, int]]) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the trace that tell of the overlay; `links`: those that some tree uses."""
+    """The trace rows that describe the overlay; `links`: those that some tree uses."""
     graph, routed = overlay.graph, set(links)
     return {
         "links": [

@@ -1,7 +1,7 @@
 """A broker: its own clients' subscriptions, its part in every routing tree, and one server for all of it.
 
 Tables and ledgers change when the service of a message begins. What the message makes the broker send waits in the
-outbox until the service ends; rows of the trace are written at the begin, with the times of the end in them.
+outbox until the service ends. Trace rows are written when it begins, with the times of its end.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Broker:
         self.number = number
         self.links: dict[int, Link[Message]] = {}  # filled by the network once all brokers exist
         self.operation = 0  # the request whose messages are being handled, for the trace
-        self.nothing = Filter.of_box(settings.routing.domain)  # where a message needs a filter that nobody reads
+        self.nothing = Filter.of_box(settings.routing.domain)  # for messages that need a filter which nobody reads
         self.local = self._empty_table()
         self.parts = {name: TreePart(self, tree) for name, tree in network.trees.items()}
         self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
         self._prices = settings.prices
-        self._searching = 0.0  # time that the searches of the message in hand take
+        self._searching = 0.0  # time spent on searches for the message in hand
         self._processing = False
         self._outbox: list[tuple[int, Message]] = []
-        self._row = 0  # of the trace, of the event in service
+        self._row = 0  # trace row of the event in service
         self.visits = None if settings.ranked is None else Visits(self, settings.ranked)
         self.server: Server[Message] = Server(
             network.env,
@@ -73,7 +73,7 @@ class Broker:
     # ── service ────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, message: Message) -> float:
-        """Process a message, all but sending what it causes; how long its service takes."""
+        """Process a message, but do not send yet what it causes; returns how long its service takes."""
         self._processing = True
         if isinstance(message, Publication):  # first: most messages are events
             took = self._publication(message) if self.visits is None else self.visits.event(message)
@@ -86,7 +86,7 @@ class Broker:
         return took
 
     def end(self, message: Message) -> None:
-        """What a message caused leaves; a request counts as processed only now, when what follows is under way."""
+        """Send what a message caused. A request counts as processed only now, when what it caused is under way."""
         if self._outbox:
             outbox, self._outbox = self._outbox, []
             for neighbour, caused in outbox:
@@ -115,7 +115,7 @@ class Broker:
         link.send(message)
 
     def crash(self) -> list[Message]:
-        """Lose what is in service, with what it would have sent and served, and what waits; say what it was."""
+        """Lose the message in service, with what it would have sent and served, and the queue; returns the messages."""
         if isinstance(self.server.served, Publication):
             self.network.recorder.cut_off.append(self._row)
         self._outbox.clear()
@@ -124,7 +124,7 @@ class Broker:
         return self.server.clear()
 
     def charge(self, search: Search) -> float:
-        """Searching for covers takes time; how long this search takes."""
+        """Charge a search for covers to the message in hand; returns how long it takes."""
         if self._prices is None:
             return 0.0
         took = self._prices.searching(search)
@@ -133,12 +133,12 @@ class Broker:
 
     @property
     def outgoing_bytes(self) -> int:
-        """Of what the message in hand has caused so far."""
+        """Bytes that the message in hand has caused to be sent so far."""
         return sum(caused.size for _, caused in self._outbox)
 
     @property
     def outgoing_events(self) -> int:
-        """Likewise, copies of events."""
+        """Copies of events that the message in hand has caused to be sent so far."""
         return sum(isinstance(caused, Publication) for _, caused in self._outbox)
 
     def took(self) -> float:
@@ -215,7 +215,7 @@ class Broker:
         counts: tuple[int, int, int, int, int, int],
         times: tuple[float, float, float],
     ) -> int:
-        """Write down that an event came; the number of the row. `counts` and `times` as in the schema."""
+        """Record an event message; returns the number of its row. `counts` and `times` are as in the schema."""
         step, now, waited = self._recorder.step(), self._env.now, self._waited(message)
         way = message.sent, message.source, self.number, message.hop, message.published, waited
         outcome = served, forwarded, *counts, *times
@@ -223,7 +223,7 @@ class Broker:
         return self._row
 
     def record_ranked(self, message: Publication | Reply, kind: str, took: float) -> None:
-        """Write down a message about the k best of the whole network."""
+        """Record a message about the k best of the whole network."""
         if isinstance(message, Publication):
             step, winners, limit = self._recorder.steps - 1, message.winners, message.limit
         else:
@@ -234,12 +234,12 @@ class Broker:
         self._recorder.rows["ranked"].append(row)
 
     def _waited(self, message: Message) -> float:
-        """How long after the earliest moment possible the message is processed now; 0 up to the last bit."""
+        """How long the message has waited beyond the latency of its link; rounding must not make it negative."""
         wire = 0.0 if message.source == CLIENT else self.links[message.source].latency
         return max(0.0, self._env.now - (message.sent + wire))
 
     def _worth(self, message: Message) -> float:
-        """The best score among the subscriptions, here or behind a neighbour, that an event would serve."""
+        """The best score that an event would get from a subscription here or behind a neighbour."""
         assert isinstance(message, Publication)
         if self.visits is not None and self.visits.settings.rank != "none":
             return self.visits.worth(message)

@@ -1,12 +1,12 @@
 """Crashes and cuts: what goes down, what is lost with it, and when the network is whole again.
 
-A link is usable while nobody cut it and both its brokers are up. When it becomes unusable, what is in flight on
-it is lost; when it becomes usable again, both ends start to agree (recovery.py). A broker that crashes loses
-what waits in its queue, what the message in service would have sent, and its memory unless it keeps that on disk;
-its clients notice and repeat their requests when it is back.
+A link is usable while it is not cut and both its brokers are up. When it becomes unusable, what is in flight on
+it is lost; when it becomes usable again, both ends bring each other up to date (recovery.py). A broker that crashes
+loses its queue, what the message in service would have sent, and its memory unless it keeps that on disk. Its clients
+notice, and repeat their requests when it is back.
 
-From the first fault until nothing is down and every exchange has ended, losses are the faults' doing. The end of
-such a time is written down as `converged`.
+From the first fault until nothing is down and every exchange has ended, losses are blamed on the faults. The end of
+such a period is recorded as `converged`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Outages:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.crashed: dict[int, bool] = {}  # broker → whether it keeps its memory
-        self._half_recovered: set[int] = set()  # crashed again before it had heard from everybody
+        self._half_recovered: set[int] = set()  # crashed again before every neighbour had told it what it wants
         self.cuts: set[tuple[int, int]] = set()
         self._repeat: dict[int, list[Control]] = {}  # requests that clients of a crashed broker will repeat
         self._unsettled = False  # something went wrong and the network has not converged since
@@ -43,11 +43,16 @@ class Outages:
         self._unsettled = True
         self.record(CRASH, broker, NOBODY)
         self.crashed[broker] = keep_state
-        if not all(part.recovery.complete for part in self.network.brokers[broker].parts.values()):
+        node = self.network.brokers[broker]
+        if not all(part.recovery.complete for part in node.parts.values()):
             self._half_recovered.add(broker)
+        open_events = list(node.visits.open) if node.visits is not None else []
+        lost = node.crash()  # before the links go down: it must not serve what it waited for
         self._refresh_links_of(broker)
-        for message in self.network.brokers[broker].crash():
+        for message in lost:
             self._lost_in_crash(broker, message)
+        for event in open_events:
+            self.network.close_if_over(event)
 
     def restart(self, broker: int) -> None:
         self.must_exist(broker)
@@ -76,7 +81,7 @@ class Outages:
     def cut(self, broker: int, neighbour: int) -> None:
         link = self.must_be_linked(broker, neighbour)
         if link in self.cuts:
-            raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: it is down")
+            raise CoverlayError(f"link {link[0]}-{link[1]} cannot be cut at {self.network.env.now:g} ms: already cut")
         self._unsettled = True
         self.record(CUT, *link)
         self.cuts.add(link)
@@ -85,7 +90,7 @@ class Outages:
     def heal(self, broker: int, neighbour: int) -> None:
         link = self.must_be_linked(broker, neighbour)
         if link not in self.cuts:
-            raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not down")
+            raise CoverlayError(f"link {link[0]}-{link[1]} cannot heal at {self.network.env.now:g} ms: it is not cut")
         self.cuts.remove(link)
         self.record(HEAL, *link)
         self._refresh(*link)
@@ -107,7 +112,7 @@ class Outages:
             self.network.event_lost(message.event)
 
     def note_progress(self) -> None:
-        """Called when the last message under way was processed: are we whole again?"""
+        """The last message under way was processed: if nothing is down, the network has converged."""
         if self._unsettled and not self.crashed and not self.cuts:
             self._unsettled = False
             self.record(CONVERGED, NOBODY, NOBODY)
@@ -139,20 +144,20 @@ class Outages:
             return
         shared = [name for name, tree in network.trees.items() if tree.graph.has_edge(broker, neighbour)]
         if not usable:
-            for one in both:
-                one.cut()
+            for direction in both:
+                direction.cut()
             for name in shared:
                 here.parts[name].recovery.link_down(neighbour)
                 there.parts[name].recovery.link_down(broker)
             without = [(end.visits, other) for end, other in ((here, neighbour), (there, broker)) if end.visits]
             for event in [event for visits, other in without for event in visits.link_down(other)]:
                 network.close_if_over(event)
-            self._tell(broker)  # what waited for the lost neighbour waits no more
+            self._tell(broker)  # summaries that waited for the lost neighbour can be sent
             self._tell(neighbour)
             return
         operation = network.new_operation("reconnect", NOBODY, broker)
-        for one in both:
-            one.up = True
+        for direction in both:
+            direction.up = True
         for name in shared:
             here.parts[name].recovery.link_up(neighbour, operation, amnesia)
             there.parts[name].recovery.link_up(broker, operation, False)
@@ -181,5 +186,5 @@ class Outages:
         self.must_exist(broker)
         self.must_exist(neighbour)
         if neighbour not in self.network.brokers[broker].links:
-            raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is no link that is routed on")
+            raise CoverlayError(f"a fault names link {broker}-{neighbour}, which is not a link that routing uses")
         return min(broker, neighbour), max(broker, neighbour)

@@ -1,12 +1,12 @@
 """A neighbour's table that leaves out what a wider entry of the same neighbour covers (`routing.mode = "prune"`).
 
-Lazy covering leaves entries in place that a later, wider one covers. They never change an answer: an event that they
-match is wanted because of the wider one already. The receiver can tell by itself, without a message.
+Lazy covering leaves entries in place that a later, wider one covers. They never change an answer: every event that
+matches them also matches the wider one. The receiver can see this by itself, without a message.
 
-Only the table that events are held against gets smaller. A pruned entry keeps its id and filter, is known to recovery
-and to the ledgers towards others, and comes back when its cover leaves. What is active and what is pruned because of
-whom is decided like what active covering sends and retracts, by the same ledger: its messages here add and remove
-rows. The search is exact, whatever method decides about links.
+Only the table that events are compared with gets smaller. A pruned entry keeps its id and filter, is known to recovery
+and to the ledgers of other links, and comes back when its cover leaves. A ledger in active mode decides which entries
+are pruned, and because of which: what it sends is added to the rows, what it retracts is removed. Its search is exact,
+whatever method links use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from routing.strategies.covering import Covering
 
 
 class PrunedTable(LinkTable):
-    """The entries that one neighbour sent us; the rows are those that no other covers."""
+    """The entries that one neighbour sent us; only those that no other covers have rows."""
 
     def __init__(
         self, exact: RoutingOptions, store: FilterRows, on_decision: Callable[[Decision], None] | None = None

@@ -1,18 +1,18 @@
 """The k best in the whole network (`matching.scope = "network"`): how one broker looks for them, and serves them.
 
-An event is *asked* through the overlay, *answers* come back, and *awards* go to those who won:
+Brokers *ask* each other who matches an event best, *answers* come back, and *awards* are sent to the winners:
 
-- Asked for an event, a broker knows candidates: the best of its own clients, and with ranked tables the best entries of
-  each neighbour, which are subscriptions too. The best entry of a neighbour bounds what is hidden behind it: whatever
-  was held back has an entry in front of it that contains and outranks it (routing/rank.py).
+- A broker that is asked knows candidates: the best of its own clients and, with ranked tables, the best entries of each
+  neighbour, which are subscriptions too. The best entry of a neighbour bounds what is hidden behind it: every
+  subscription that was held back has an entry in the table that contains and outranks it (routing/rank.py).
 - It asks the neighbours behind which a winner may be hidden, best bound first, all at once or some at a time. A
   neighbour whose bound does not beat the k-th best known, here or where the event came from, is skipped.
-- When all that it asked have answered, it answers with the k best behind it.
-- The publisher's broker awards a candidate once nothing hidden can outrank it any more. An award goes hop by hop to the
-  winner's broker, which serves. It brings the event along where the event has not been.
+- When all neighbours that it asked have answered, it answers with the k best it knows.
+- The publisher's broker awards a candidate once nothing hidden can outrank it. An award travels hop by hop to the
+  winner's broker, which serves the winner. It carries the event to brokers that do not have it yet.
 
-What is asked of whom, by `routing.rank`: `none`, everybody whom plain routing sends the event to, because nothing is
-known about scores; `cover`, as above; `skyband`, nobody, because all possible winners are in the tables.
+`routing.rank` says who is asked. `none`: every neighbour that plain routing sends the event to, because nothing is
+known about scores. `cover`: as above. `skyband`: nobody, because all possible winners are in the tables.
 
 A key is (−score, id): the smaller one is better, and no two are equal.
 """
@@ -32,8 +32,8 @@ from broker.work import event_time, matching_time, ranked_tables_time, tables_ti
 if TYPE_CHECKING:
     from broker.node import Broker
 
-ANYTHING: Key = (-math.inf, -1)  # bounds what is not known at all
-NOTHING: Key = (math.inf, -1)  # nothing is worse
+ANYTHING: Key = (-math.inf, -1)  # the bound where nothing is known
+NOTHING: Key = (math.inf, -1)  # worse than every key
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RankedRouting:
     k: int
     rank: Literal["none", "cover", "skyband"] = "none"  # what tables tell about scores
     visit: Literal["parallel", "best-first", "waves"] = "parallel"  # how many neighbours are asked at a time
-    wave: int = 2  # of waves
+    wave: int = 2  # neighbours in a wave
     threshold: bool = True  # skip neighbours whose bound does not beat the k-th best known
 
     @property
@@ -54,7 +54,7 @@ class RankedRouting:
 
 @dataclass(slots=True)
 class Work:
-    """What looking for candidates cost, as the trace has it."""
+    """What looking for candidates cost, counted as in the trace."""
 
     done: bool = False
     entries: int = 0
@@ -67,10 +67,10 @@ class Visit:
     """What a broker knows about one event."""
 
     message: Publication  # the copy that came here
-    row: int = -1  # of it in the trace
-    candidates: list[Key] = field(default_factory=list)  # the best known here that are not awarded, best first
+    row: int = -1  # its row in the trace
+    candidates: list[Key] = field(default_factory=list)  # the best known here that are not awarded yet, best first
     awarded: set[Key] = field(default_factory=set)
-    way: dict[int, int] = field(default_factory=dict)  # candidate → neighbour, or CLIENT
+    way: dict[int, int] = field(default_factory=dict)  # candidate → the neighbour it is behind, or CLIENT
     bounds: dict[int, Key] = field(default_factory=dict)  # neighbour → the best that can be behind it
     ahead: list[int] = field(default_factory=list)  # neighbours to ask, best bound first
     waiting: set[int] = field(default_factory=set)  # neighbours asked that have not answered
@@ -89,14 +89,14 @@ class Visits:
         self.broker = broker
         self.settings = settings
         self.open: dict[int, Visit] = {}
-        # Who is served when the service ends; of a reply, how many, and copies of the event that leave then.
+        # Who is served when the service ends; for a reply also how many, and how many copies of the event leave.
         self._due: list[tuple[Visit, list[Winner], float, tuple[int, int]]] = []
         self._work = Work()  # of the message in hand
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────────────
 
     def event(self, message: Publication) -> float:
-        """A copy of an event comes: it asks, or brings awards, or both. How long its service takes."""
+        """Process a copy of an event, which asks, brings awards, or both; returns how long its service takes."""
         broker, now = self.broker, self.broker.network.env.now
         visit = self.open[message.event] = Visit(message)
         broker.network.opened(message.event, broker.number)
@@ -113,7 +113,7 @@ class Visits:
         return times[0]
 
     def reply(self, message: Reply) -> float:
-        """An answer or an award comes; what it says of an event that is over here is late and means nothing."""
+        """Process an answer or an award; one that comes after its event is over here is ignored."""
         broker, now, served = self.broker, self.broker.network.env.now, list[Winner]()
         visit, self._work = self.open.get(message.event), Work()
         if visit is not None and message.kind == "award":
@@ -131,7 +131,7 @@ class Visits:
         return took
 
     def _took(self, served: int) -> tuple[float, float, float]:
-        """How long the message in hand is served, and what of it goes into tables and matching."""
+        """The service time of the message in hand, and its parts spent on tables and on matching."""
         broker, work, prices = self.broker, self._work, self.broker.network.settings.prices
         if prices is None:
             return broker.took(), 0.0, 0.0
@@ -142,7 +142,7 @@ class Visits:
         return event_time(prices, on_tables, on_matching, served, broker.outgoing_bytes), on_tables, on_matching
 
     def end(self) -> None:
-        """A service ends: serve. What a reply led to is added to the event message that came here before."""
+        """Serve at the end of a service. What a reply led to is added to the event message that came here before."""
         due, self._due = self._due, []
         for visit, winners, when, later in due:
             self.broker.network.recorder.follow_up(visit.row, *later)
@@ -154,22 +154,23 @@ class Visits:
         self._due.clear()
 
     def link_down(self, neighbour: int) -> list[int]:
-        """A neighbour cannot answer any more: go on without it. The events that may be over now."""
+        """Go on without a neighbour that can no longer answer; returns the events that may be over now."""
         for visit in self.open.values():
             if neighbour in visit.waiting:
                 visit.waiting.remove(neighbour)
+                told = len(visit.told)
                 served = self._proceed(visit)
-                self.broker.network.recorder.follow_up(visit.row, len(served), 0)
+                self.broker.network.recorder.follow_up(visit.row, len(served), len(visit.told) - told)
                 self._serve(visit, served, self.broker.network.env.now)
         return list(self.open)
 
     def refuse(self, message: Publication) -> None:
-        """There is no room for an event: whoever asks learns that nobody here will answer."""
+        """An event found no room: answer with nothing, so that the sender does not wait."""
         if message.asks and message.source != CLIENT:
             self._answer(message, ())
 
     def worth(self, message: Publication) -> float:
-        """The best score that an event can still win here or behind: of a winner, or of a bound above the limit."""
+        """The best score that an event can still win here or behind: of an award, or of a bound above the limit."""
         limit, best = message.limit or NOTHING, [-key[0] for _, key in message.winners]
         if message.asks:
             part = self.broker.parts[message.tree]
@@ -212,13 +213,13 @@ class Visits:
             visit.ahead = sorted(visit.bounds, key=lambda n: (visit.bounds[n], n))
 
     def _learn(self, visit: Visit, keys: Iterable[Key]) -> None:
-        """Take candidates in. Of two scores of one, which has just changed, the later one comes from nearer to it."""
+        """Add candidates. If a score has just changed, the later of the two counts: it comes from nearer by."""
         taken = {subscription for _, subscription in visit.awarded}
         known = {key[1]: key for key in (*visit.candidates, *keys) if key[1] not in taken}
         visit.candidates = sorted(known.values())[: self.settings.k - len(visit.awarded)]
 
     def _limit(self, visit: Visit) -> Key:
-        """The k-th best known: here, or when the event was sent here."""
+        """The k-th best known, here or to the sender when it sent the event."""
         known = visit.awarded.union(visit.candidates)
         here = max(known) if len(known) == self.settings.k else NOTHING
         return min(here, visit.message.limit or NOTHING)
@@ -226,7 +227,7 @@ class Visits:
     # ── what follows ───────────────────────────────────────────────────────────────────────────────────
 
     def _proceed(self, visit: Visit, winners: Iterable[Winner] = ()) -> list[Winner]:
-        """Ask on, award, answer: whatever is due now. Those who are to be served here."""
+        """Ask, award and answer whatever is due now; returns the winners to serve here."""
         asking = self._ask(visit)
         awards = [*winners, *(self._sure(visit) if visit.at_publisher else ())]
         served = self._send(visit, asking, awards)
@@ -250,11 +251,11 @@ class Visits:
         return asking
 
     def _wait_for(self, visit: Visit, asked: Iterable[int]) -> None:
-        """For the answers of neighbours behind links that are up; the others will not answer."""
+        """Wait for neighbours whose links are up; the others will not answer."""
         visit.waiting.update(n for n in asked if self.broker.links[n].up)
 
     def _sure(self, visit: Visit) -> list[Winner]:
-        """Candidates that nothing hidden can outrank; the hidden come after the bound of their neighbour."""
+        """Candidates that nothing hidden can outrank: what is hidden never beats the bound of its neighbour."""
         bound = min((visit.bounds[n] for n in (*visit.waiting, *visit.ahead)), default=NOTHING)
         sure = [key for key in visit.candidates if key <= bound]
         visit.candidates = visit.candidates[len(sure) :]
@@ -263,7 +264,7 @@ class Visits:
         return winners
 
     def _send(self, visit: Visit, asking: list[int], winners: list[Winner]) -> list[Winner]:
-        """Send the event and awards on, one message to a neighbour; those who are to be served here."""
+        """Send the event and awards on, one message per neighbour; returns the winners to serve here."""
         served: list[Winner] = []
         onward: dict[int, list[Winner]] = {n: [] for n in asking}
         for winner in winners:
@@ -273,7 +274,7 @@ class Visits:
             for neighbour in self._ways(visit, winner[1]):
                 onward.setdefault(neighbour, []).append(winner)
         for neighbour, awards in onward.items():
-            if neighbour in visit.ahead:  # it gets the event for an award whose way is not known: ask with that
+            if neighbour in visit.ahead:  # an award takes the event there before its turn: ask it now
                 visit.ahead.remove(neighbour)
                 self._wait_for(visit, [neighbour])
                 asking = [*asking, neighbour]
@@ -295,7 +296,7 @@ class Visits:
         broker.send(neighbour, Publication(*event, *way, message.weights, asks, best, winners))
 
     def _ways(self, visit: Visit, key: Key) -> list[int]:
-        """Where a winner is: behind the neighbour that named it, or has it in its table.
+        """The neighbours to send an award to: the one that named the winner, or whose table has it.
 
         A table may have lost it while the award was under way, because a wider one represents it now. Then it is behind
         one of the neighbours with an entry that outranks it.

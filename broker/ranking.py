@@ -6,9 +6,9 @@
 | predicates | exact: all predicates hold; relaxed: at least one | Σ weight × weight in the event, of those that hold |
 | places     | exact: all predicates hold; relaxed: at least one | ψ of Hu et al. (SSTD 2015), Eq. 1–4               |
 
-Who is reached depends on the predicates alone, in all three, so routing and covering are the same whatever ranks.
-ψ divides the weights of a subscription by their sum (Definition 1 wants them to sum to 1); a subscription that is
-near nowhere has α = 0, an event without a place is near to nobody. Distances are great circles in kilometres, or
+In all three, the predicates alone decide who is reached, so routing and covering do not depend on the kind.
+ψ divides the weights of a subscription by their sum (Definition 1 wants them to sum to 1); a subscription without a
+place has α = 0, and an event without a place is near nobody. Distances are great circles in kilometres, or
 Euclidean in degrees as in Eq. 4 (`metric`), and relative to `max_distance`, which is the same at all brokers.
 """
 
@@ -39,7 +39,7 @@ Match = tuple[int, float]
 
 KINDS = ("boxes", "predicates", "places")
 BEST = {"boxes": topk.AUTO, "predicates": "pivot", "places": "ri-tree"}  # what "auto" means
-RELAXED_PREDICATES = "scan"  # the others leave an expression as soon as one predicate fails
+RELAXED_PREDICATES = "scan"  # the others give up on an expression as soon as one predicate fails
 
 
 def at_work(kind: str, method: str, semantics: str) -> str:
@@ -60,7 +60,7 @@ def kind_of(method: str) -> str:
 
 @dataclass(frozen=True)
 class Ranking(ABC):
-    """How the brokers of a network rank; `place` is the columns of latitude and longitude, if there are any."""
+    """How the brokers of a network rank; `place`: the columns of latitude and longitude, if there are any."""
 
     dimensions: int
     method: str
@@ -71,16 +71,16 @@ class Ranking(ABC):
     metric: str = GREAT_CIRCLE
 
     def new_matcher(self, known: FilterRows) -> Matcher:
-        """A matcher of no subscriptions; `known`: what the tables of a network share."""
+        """An empty matcher; `known`: what the tables of a network share."""
         return IndexMatcher(self)
 
     @abstractmethod
     def new_index(self, filters: Mapping[int, Filter]) -> Any:
-        """An index of `topk` of these subscriptions."""
+        """An index of `topk` with these subscriptions."""
 
     @abstractmethod
     def add(self, index: Any, subscription: int, filter: Filter) -> None:
-        """Take a subscription into an index."""
+        """Add a subscription to an index."""
 
     @abstractmethod
     def top(self, index: Any, event: Floats, weights: Floats | None, k: int | None) -> list[Match]:
@@ -88,10 +88,10 @@ class Ranking(ABC):
 
     @abstractmethod
     def score(self, filter: Filter, event: Floats, weights: Floats | None) -> float | None:
-        """The score of one subscription worked out alone, None where the event does not reach it."""
+        """The score of one subscription, computed without an index; None where the event does not reach it."""
 
     def held(self, filter: Filter, event: Floats) -> list[int] | None:
-        """The attributes whose predicates hold, None where the event does not reach the subscription."""
+        """The attributes whose predicates hold; None where the event does not reach the subscription."""
         held = [a for a in filter.named.tolist() if filter.holds(a, float(event[a]))]
         return held if (held if self.semantics == "relaxed" else len(held) == len(filter.named)) else None
 
@@ -219,7 +219,7 @@ def make_ranking(
     max_distance: float | None = None,
     metric: str = GREAT_CIRCLE,
 ) -> Ranking:
-    """The ranking of a network, checked: a matcher can be made. `max_distance` defaults to the largest on the map."""
+    """The ranking of a network, with its options checked. `max_distance` defaults to the largest on the map."""
     if kind not in RANKINGS:
         raise unknown_name("kind of matching", kind, KINDS)
     method = at_work(kind, method, semantics)
@@ -245,7 +245,7 @@ def make_ranking(
 
 
 def expressions_of(dimensions: int, filters: Mapping[int, Filter], weights: list[Floats]) -> topk.SparseCatalogue:
-    """The attributes that filters mention, a row each; `weights`: how much each attribute counts, filter by filter."""
+    """Filters as sparse expressions, a row each; `weights`: how much each attribute counts, filter by filter."""
     rows = list(filters.values())
     if not rows:
         return topk.SparseCatalogue.empty(dimensions)

@@ -3,10 +3,10 @@
 Per direction of a link and channel (advertisements, subscriptions), the sender A has a ledger of what the receiver B
 should know. When the link is usable again:
 
-    A → B  summary   a digest of the ledger's sent ids and filters, in about √n buckets by hash of the id
-    B → A  differs   what B has in the buckets whose digests differ, as ids and digests of filters (nothing, if none do)
+    A → B  summary   a digest of the ledger's sent ids and filters, in about 4√n buckets by hash of the id
+    B → A  differs   what B has in the buckets whose digests differ, as ids and digests of filters (not sent if none do)
     A → B  subscribe for what B lacks; unsubscribe and subscribe for an id whose filter changed meanwhile; then
-           unsubscribe for what B has too much: make before break
+           unsubscribe for what B should not have: make before break
     A → B  done
 
 Ordinary messages may cross these; receiving something known or removing something unknown changes nothing, and
@@ -37,7 +37,7 @@ Words = tuple[int, ...]
 
 
 def digests(filters: Mapping[int, Filter], buckets: int) -> Words:
-    """Per bucket, a number that tells sets of ids and their filters apart but for a chance of about 2⁻⁶³."""
+    """Per bucket, a number that is equal for different sets of ids and filters with a chance of only about 2⁻⁶³."""
     sums = [0] * buckets
     for identity, filter in filters.items():
         value = mixed(identity)
@@ -52,11 +52,11 @@ class Recovery:
         self.part = part
         self._untold: dict[tuple[str, int], int] = {}  # (channel, neighbour) to summarise → operation
         self._waiting: set[tuple[str, int]] = set()  # (channel, neighbour) that we have not heard from yet
-        self._started = True  # after a loss of memory: once our own clients are back
+        self._started = True  # False after a loss of memory, until our own clients are back
 
     @property
     def complete(self) -> bool:
-        """Everybody whom we waited for has told us what they want."""
+        """Every neighbour that we waited for has told us what it wants."""
         return self._started and not self._waiting
 
     def begin(self) -> None:
@@ -76,7 +76,7 @@ class Recovery:
                 self._waiting.add((channel, neighbour))
 
     def link_down(self, neighbour: int) -> None:
-        """Nothing will come from there for now; it counts as heard."""
+        """Stop waiting for a neighbour that can send nothing for now."""
         for channel in (ADVERTS, SUBSCRIPTIONS):
             self._waiting.discard((channel, neighbour))
             self._untold.pop((channel, neighbour), None)

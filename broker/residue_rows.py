@@ -1,15 +1,16 @@
-"""Residues (≠, not in, in) as flat arrays: kernels check what a box cannot say where a box matches.
+"""Residues (≠, not in, in) as flat arrays: where a box matches, kernels check what a box cannot say.
 
-A residue is a number. Its terms lie side by side, each with an attribute, whether its values are the allowed ones or
-the excluded ones, and the values. Equal residues share a number.
+Each residue has a number; equal residues share one. Its terms are stored side by side. A term has an attribute, values,
+and whether these are allowed or excluded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covering.residue import Residue
 from coverlay import kernel
@@ -38,37 +39,38 @@ class Residues:
 
     def __init__(self, known: Iterable[Residue] = ()) -> None:
         self._numbers: dict[Residue, int] = {}
-        self._terms: list[tuple[int, int]] = []
-        self._first, self._value_first, self._values = [0], [0], list[float]()
-        for residue in known:
-            self._take(residue)
+        # By residue, its first term (one more at the end); by term, attribute, whether values are allowed or excluded,
+        # and its first value (one more); values. With spare room, so that a new residue need not copy all others.
+        self._columns: list[NDArray[Any]] = [*(np.zeros(16, np.int64) for _ in range(4)), np.zeros(16)]
+        self._used = [1, 0, 0, 1, 0]
         self.rows = ResidueRows()
-        _put(self.rows, *self._arrays())
+        _put(self.rows, *self._columns)
+        for residue in known:
+            self.number(residue)
 
     def number(self, residue: Residue) -> int:
         """The number of a residue, PLAIN for an empty one."""
         if not residue.excluded and not residue.allowed:
             return PLAIN
         if residue not in self._numbers:
-            self._take(residue)
-            _put(self.rows, *self._arrays())
+            self._numbers[residue] = len(self._numbers)
+            before = list(self._columns)
+            for listed, terms in ((0, residue.excluded), (1, residue.allowed)):
+                for attribute, values in terms:
+                    term = ([attribute], [listed], [self._used[4] + len(values)], values)
+                    for column, items in enumerate(term, start=1):
+                        self._extend(column, items)
+            self._extend(0, [self._used[1]])
+            if any(old is not new for old, new in zip(before, self._columns, strict=True)):
+                _put(self.rows, *self._columns)
         return self._numbers[residue]
 
-    def _take(self, residue: Residue) -> None:
-        self._numbers.setdefault(residue, len(self._numbers))
-        if len(self._first) > len(self._numbers):
-            return
-        for listed, terms in ((0, residue.excluded), (1, residue.allowed)):
-            for attribute, values in terms:
-                self._terms.append((attribute, listed))
-                self._values += values
-                self._value_first.append(len(self._values))
-        self._first.append(len(self._terms))
-
-    def _arrays(self) -> tuple[Any, ...]:
-        terms = np.array(self._terms, np.int64).reshape(-1, 2)
-        columns = self._first, terms[:, 0], terms[:, 1], self._value_first
-        return (*(np.array(column, np.int64) for column in columns), np.array(self._values))
+    def _extend(self, column: int, items: Sequence[float]) -> None:
+        used, array = self._used[column], self._columns[column]
+        if used + len(items) > len(array):
+            self._columns[column] = array = np.resize(array, 2 * (used + len(items)))
+        array[used : used + len(items)] = items
+        self._used[column] += len(items)
 
 
 @kernel(inner=True)
@@ -82,7 +84,7 @@ def is_in(r: Any, term: int, value: float) -> bool:
 
 @kernel(inner=True)
 def admits(r: Any, residue: int, event: Any) -> bool:
-    """Does an event satisfy a residue, all of whose attributes it has? None for `r`: there are no residues."""
+    """Does an event that has all attributes of a residue satisfy it? `r` is None where there are no residues."""
     if r is None:
         return True
     if residue == PLAIN:

@@ -1,4 +1,4 @@
-"""What kernels write down while a table answers an event: made once, used by all tables of a network in turn."""
+"""Working memory of kernels while a table answers an event: made once, used by all tables of a network in turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topk.kernels.structures import structure
 from topk.scan import BLOCK
 from topk.slices.query import NOTES
 
-_FIRST = 16  # answers that there is room for at first
+_FIRST = 16  # initial room for answers
 
 Scratch, _ = structure(
     "Scratch",
@@ -43,7 +43,7 @@ def _begin(s: Any, dimensions: int) -> None:
 
 @kernel(inner=True)
 def note_event(s: Any, event: Any) -> None:
-    """An event begins: nothing has been looked at for it."""
+    """Start on an event: copy it, and set the counts of work to 0."""
     s.work[0], s.work[1] = 0, 0
     for j in range(len(event)):
         s.point[0, j], s.point[1, j] = event[j], event[j]

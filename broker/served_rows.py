@@ -35,7 +35,7 @@ def _empty(s: Any) -> None:
 
 @kernel(inner=True)
 def add_best(s: Any, ids: Any, scores: Any, count: int) -> None:
-    """The first `count` of these, best first."""
+    """Append the first `count` of these, which are best first."""
     at = _place_for(s, count)
     for i in range(count):
         s.ids[at + i], s.scores[at + i], s.ranks[at + i] = ids[i], scores[i], i + 1
@@ -50,7 +50,7 @@ def add(s: Any, ids: Any, scores: Any, ranks: Any) -> None:
 
 @kernel(inner=True)
 def _place_for(s: Any, count: int) -> int:
-    """The first of `count` new rows at the end."""
+    """Make room for `count` rows at the end; returns the first of them."""
     first, room = s.filled, len(s.ids)
     s.filled += count
     if s.filled > room:
@@ -63,7 +63,7 @@ def _place_for(s: Any, count: int) -> int:
 
 
 def take(s: Any) -> tuple[Any, Any, Any]:
-    """All rows, by column: ids, scores, ranks. None are left."""
+    """Remove all rows and return them by column: ids, scores, ranks."""
     *columns, filled = _columns(s)
     _empty(s)
     ids, scores, ranks = (column[:filled] for column in columns)

@@ -58,7 +58,7 @@ class Settings:
 
     @cached_property
     def prices(self) -> Prices | None:
-        """What work costs, where service takes what its work costs."""
+        """What work costs; None unless service times follow from work."""
         if self.service.get("kind", "none") != WORK:
             return None
         method = self.routing.method if self.routing.skyband is None else EXACT_SCAN
@@ -93,11 +93,11 @@ class Settings:
         """Refuse an ε for a link that does not exist."""
         for a, b in self.epsilon_per_link:
             if (a, b) not in links:
-                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is no link that is routed on")
+                raise CoverlayError(f"covering.epsilon_per_link names {a}-{b}, which is not a link that routing uses")
 
 
 def searches_of(strategy: str, mode: str, method: str, advertisements: str) -> list[str]:
-    """The methods by which a network searches, as a profile names them."""
+    """The methods by which a network searches, under the names that profiles use."""
     methods = [method] if STRATEGIES[strategy].searches else []
     if AutoIndex.name in methods or mode == "prune":
         methods = [*AutoIndex.CHOICES, *(m for m in methods if m != AutoIndex.name)]

@@ -41,10 +41,10 @@ class LinkTable(FilterTable):
         self._place: dict[int, int] = {}
         self._built = 0  # places of the static part; some may be _LEFT
         self._filled = 0  # rows of the tail that are in the arrays
-        self._changed = False  # since an event asked
+        self._changed = False  # since the last event asked
         self._rows = link_rows.new_rows(len(domain), store.residues, store.scratch, semantics)
         self.address: int = self._rows.address
-        # Row by row of the tail, the attributes that it mentions and their bounds; attribute −1 ends a row.
+        # Per row of the tail: the attributes that it mentions and their bounds; attribute −1 ends a row.
         self._named = np.empty((0, 0), dtype=np.int32)
         self._lo, self._hi = np.empty((0, 0)), np.empty((0, 0))
         self._residue = np.empty(0, np.int64)
@@ -71,7 +71,7 @@ class LinkTable(FilterTable):
 
     @property
     def is_behind(self) -> bool:
-        """Is there something to do before an event asks?"""
+        """Is there something to do before the next event asks?"""
         return self._changed or link_rows.is_due_now(self.address)
 
     def bring_up_to_date(self) -> None:
@@ -81,11 +81,11 @@ class LinkTable(FilterTable):
 
     @property
     def pruned(self) -> int:
-        """Entries that the neighbour sent and no event is held against (see pruning.py)."""
+        """Entries that the neighbour sent but events are not compared with (see pruning.py)."""
         return 0
 
     def pruned_by(self) -> Mapping[int, tuple[int, ...]]:
-        """Each of these, and the entries that cover it."""
+        """Each pruned entry, and the entries that cover it."""
         return {}
 
     def best_score(self, score: Callable[[Filter], float | None]) -> float:
@@ -161,7 +161,7 @@ class LinkTable(FilterTable):
 
 
 class _Matched(FilterTable):
-    """A table whose entries a matcher has too."""
+    """A table whose entries are also in a matcher."""
 
     _matcher: Any
 
@@ -175,14 +175,14 @@ class _Matched(FilterTable):
 
 
 class RankedTable(_Matched, LinkTable):
-    """A neighbour's entries that also answers "which k of them match best?", for the k best of the whole network."""
+    """A neighbour's table that also answers "which k of them match best?", for the k best of the whole network."""
 
     def __init__(self, semantics: str, domain: Floats, store: FilterRows, ranking: Ranking) -> None:
         super().__init__(semantics, domain, store)
         self._matcher = ranking.new_matcher(store)
 
     def top(self, event: Floats, k: int, weights: Floats | None) -> tuple[Ints, Floats, int, int]:
-        """As that of a LocalTable."""
+        """As `LocalTable.top`."""
         return self._matcher.top(event, k, weights)
 
     def check(self) -> None:
@@ -212,7 +212,7 @@ class LocalTable(_Matched):
 
 
 def takes_in(table: FilterTable, kind: Kind, subscription: int, filter: Filter) -> bool:
-    """Change a table as a message says; False if it says nothing new: repeated while brokers agree again."""
+    """Change a table as a message says; False if it says nothing new, which happens during recovery."""
     known = subscription in table
     if kind is Kind.RERANK:
         if not known or table.filters[subscription].digest == filter.digest:

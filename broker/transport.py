@@ -20,7 +20,7 @@ import simpy
 from simpy.events import NORMAL
 
 from coverlay import CoverlayError, Key, quoted, unknown_name
-from routing.options import accepted
+from routing.options import accepted, number
 
 
 class Sized(Protocol):
@@ -37,16 +37,16 @@ OVERFLOWS = ("drop", "shed", "hold")
 class Signal:
     """A kernel event that calls one function and can be scheduled any number of times at once.
 
-    SimPy's own events are used up when they happen. A link or server has the same thing to do each time, so
-    one object does, and a message allocates nothing in the kernel but its place in the calendar. The kernel
-    asks of an event what is here: `callbacks`, which it clears before it calls them, and `_ok`.
+    SimPy's own events can happen only once. A link or server does the same thing each time, so one object is
+    enough, and a message allocates nothing in the kernel but its place in the calendar. Of an event, the kernel
+    uses only `callbacks`, which it clears before it calls them, and `_ok`.
     """
 
     __slots__ = ("callbacks",)
     _ok = True
 
     def __init__(self, call: Callable[[Signal], None]) -> None:
-        # The function puts this back, first thing, to be ready for the next time.
+        # The function has to restore this before anything else, to be ready for the next time.
         self.callbacks: tuple[Callable[[Signal], None], ...] | None = (call,)
 
 
@@ -83,7 +83,7 @@ class Link(Generic[M]):
         wait: Callable[[Callable[[], None]], None] = lambda resume: None,
     ) -> None:
         self._env = env
-        self._deliver = deliver  # False: no room, keep the message and `wait` for some
+        self._deliver = deliver  # returns False if there is no room: keep the message and `wait`
         self._wait = wait
         self._held = False
         self._behind = 0  # messages that arrived behind one that is held
@@ -126,7 +126,7 @@ class Link(Generic[M]):
     def cut(self) -> None:
         """Go down; what is in flight is lost."""
         self.up = False
-        self._void += len(self._in_flight) - self._behind - self._held  # those have left the calendar
+        self._void += len(self._in_flight) - self._behind - self._held  # these two have left the calendar
         self._held, self._behind = False, 0
         while self._in_flight:
             self._lose(self._in_flight.popleft())
@@ -166,8 +166,8 @@ class Server(Generic[M]):
     leaves when the service ends (`end`). A crash in between loses that, see `clear`. `instant`: nothing takes time,
     so both happen on arrival and nothing ever waits.
 
-    `capacity` counts the messages at the broker, the one in service included. When there are as many: `drop` the event
-    that arrives, `shed` the waiting one that is worth least to subscribers (ranked load shedding), or `hold` it on its
+    `capacity` counts the messages at the broker, the one in service included. When it is reached: `drop` the event that
+    arrives, `shed` the waiting one that is worth least to subscribers (ranked load shedding), or `hold` it on its
     link, and everything behind it, until there is room.
     """
 
@@ -234,13 +234,13 @@ class Server(Generic[M]):
         self._drop(victim)
 
     def clear(self) -> list[M]:
-        """Forget the message in service, with what it would have sent, and all that wait; say what they were."""
+        """Lose the message in service and the queue; returns the lost messages."""
         lost = [*([] if self.served is None else [self.served]), *self._queue]
         self._queue.clear()
         self.served = None
-        self._end = Signal(self._finish)  # the one that is in the calendar means nothing any more
+        self._end = Signal(self._finish)  # the one in the calendar is ignored from now on
         held, self._waiting = self._waiting, deque()
-        for resume in held:  # links are cut by now and ignore it; publishers learn that nobody answers
+        for resume in held:  # links are cut by now and ignore it; publishers learn that the broker is down
             resume()
         return lost
 
@@ -314,6 +314,5 @@ def service_model(spec: Mapping[str, Any], entries: Entries, rng: np.random.Gene
             raise CoverlayError(f"profile is {quoted(given['profile'])}; it must be a name or the path of a file")
         return None
     for key, value in given.items():
-        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise CoverlayError(f"service {key} is {quoted(value)}; it must be a number of milliseconds, 0 or more")
+        number(f"service {key}", value, 0.0)
     return None if kind == "none" else SERVICE_MODELS[kind](entries, rng, **given)

@@ -1,6 +1,6 @@
 """A broker's part in one routing tree: what each neighbour wants, and what each neighbour was told.
 
-A network on one spanning tree has one per broker; with a tree per source of events, every broker takes part
+A network on one spanning tree has one part per broker; with a tree per source of events, every broker takes part
 in every tree, and nothing crosses from one tree to another.
 """
 
@@ -55,7 +55,7 @@ class TreePart:
         self.adverts = {n: AdvertTable(dimensions, settings.routing.semantics) for n in [CLIENT, *self.neighbours]}
         self.ledgers = {n: self._ledger(n) for n in self.learn}
         self.advert_ledgers = {n: self._advert_ledger() for n in self.neighbours}
-        self._behind = True  # some tables have changed, or a static part has become worth it, since an event asked
+        self._behind = True  # since the last event, a table has changed or a static part has become worth building
         self._rows = link_rows.TreeRows()
         self._told: list[int] | None = None  # neighbours with a table that is not empty, or who get everything
         self._wanted = np.empty(0, np.int64)
@@ -70,7 +70,7 @@ class TreePart:
         return self._wanted[:count].tolist() if count else [], (asked, sliced, compared, blocks)
 
     def _bring_up_to_date(self, source: int) -> None:
-        """Before an event from `source` asks: take in what has changed in the tables that it is held against."""
+        """Before an event from `source` asks: take in what has changed in the tables that it is compared with."""
         asked = {n: table for n, table in self.tables.items() if table and n not in self.gets_everything}
         for neighbour, table in asked.items():
             if neighbour != source:
@@ -95,7 +95,7 @@ class TreePart:
         return takes_in(self.tables[source], kind, subscription, filter)
 
     def pass_on(self, message: Control) -> None:
-        """Tell the neighbours of a subscription that came, left or ranks differently, as far as they need to know."""
+        """Tell the neighbours that need to know that a subscription came, left or ranks differently."""
         for neighbour, ledger in self.ledgers.items():
             if neighbour != message.source:  # do not send it back
                 answers = ledger.tell(message.kind, message.subscription, message.filter)
@@ -103,7 +103,7 @@ class TreePart:
 
     def advertisement(self, message: Control) -> None:
         """Pass an advertisement on, and let subscriptions follow it back to where it came from."""
-        told = Kind.SUBSCRIBE if message.kind is Kind.ADVERTISE else Kind.UNSUBSCRIBE  # one ledger serves both
+        told = Kind.SUBSCRIBE if message.kind is Kind.ADVERTISE else Kind.UNSUBSCRIBE  # ledgers know no advertisements
         if not takes_in(self.adverts[message.source], told, message.subscription, message.filter):
             return
         for neighbour, ledger in self.advert_ledgers.items():
@@ -165,7 +165,7 @@ class TreePart:
         return LinkLedger(chosen, on_decision=self._charge)
 
     def _charge(self, decision: Decision) -> None:
-        """A search that is no decision about a link, and takes time like one."""
+        """Charge a search that decides nothing about a link, but takes time all the same."""
         self.broker.charge(decision.search)
 
     def check(self) -> None:

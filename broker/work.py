@@ -1,7 +1,7 @@
-"""Work becomes time: what counted work costs, from a profile of coefficients.
+"""Service times from counted work: what work costs, by a profile of coefficients.
 
 A profile is a TOML file with the coefficients of one machine, in microseconds; `coverlay calibrate` writes one. Shipped
-ones are in `broker/profiles/` and go by name. A message takes, by the work that is counted while it is processed,
+profiles are in `broker/profiles/` and are chosen by name. From the work counted while it is processed, a message takes
 
     a subscription   control + Σ searches + byte × bytes sent
     an event         event + table × tables asked + sliced × those of them in slices
@@ -9,11 +9,11 @@ ones are in `broker/profiles/` and go by name. A message takes, by the work that
                      + query + matcher_entry × entries + matcher_node × nodes + result × results + byte × bytes sent
     a search         check + probe × probes + page × pages + round_trip × round trips
 
-with the coefficients of the method that searched (`auto`: of the one at work), and for the entries that a new one
-covers (active mode), or that together may cover it (union), `covered` + `covered_entry` × entries held; subtracting
-boxes from each other is not charged. Where tables are ranked (`routing.rank`) each is asked by a matcher of its own and
-takes what that takes. Pages and round trips follow from the probes, see covering/stats.py. Nothing here reads a clock:
-the same work takes the same time anywhere.
+with the coefficients of the method that searched (`auto`: of the one it uses). Searching for the entries that a new one
+covers (active mode), or that together may cover it (union), takes `covered` + `covered_entry` × entries held;
+subtracting boxes from each other is not charged. Where tables are ranked (`routing.rank`), each has a matcher of its
+own and takes as long as that. Pages and round trips follow from the probes, see covering/stats.py. Nothing here reads a
+clock: the same work takes the same time anywhere.
 
 The formulas are plain functions of records with these names, so the compiled engine compiles the very same ones.
 """
@@ -35,12 +35,12 @@ PROFILES = Path(__file__).parent / "profiles"
 DEFAULT = "xeon-vm-2026-11"
 EQUAL, PARTNER = "identity", "merging"  # searches that no covering method does: for an equal entry, for a partner
 MILLISECOND = 1000.0  # in microseconds
-MOST = 2**63 - 1  # probes that are charged and written down; an emulated search in many dimensions counts further
+MOST = 2**63 - 1  # most probes that are charged and recorded; an emulated search in many dimensions counts more
 
 
 @dataclass(frozen=True)
 class SearchPrice:
-    """Of one covering method, in milliseconds."""
+    """What searches by one covering method cost, in milliseconds."""
 
     check: float
     probe: float
@@ -102,7 +102,7 @@ def matching_time(prices: Any, entries: int, nodes: int) -> float:
 
 
 def ranked_tables_time(prices: Any, asked: int, entries: int, nodes: int) -> float:
-    """Of tables that say which of their entries match best: each has a matcher of its own."""
+    """For tables that say which of their entries match best: each has a matcher of its own."""
     return prices.query * asked + prices.matcher_entry * entries + prices.matcher_node * nodes
 
 
@@ -164,12 +164,12 @@ def search_names() -> list[str]:
 
 
 def is_file(profile: str) -> bool:
-    """Is it the path of a file of the user, not the name of a shipped profile?"""
+    """Is it the path of a file, not the name of a shipped profile?"""
     return profile.endswith(".toml") or "/" in profile
 
 
 def load_profile(profile: str = DEFAULT) -> Profile:
-    """A shipped profile by name, or one's own by the path of its file."""
+    """A shipped profile by name, or any other by the path of its file."""
     if not is_file(profile) and profile not in shipped_profiles():
         raise unknown_name("profile", profile, [*shipped_profiles(), "a path that ends with .toml"])
     return _checked(_read(Path(profile)), profile) if is_file(profile) else _shipped(profile)
@@ -177,18 +177,18 @@ def load_profile(profile: str = DEFAULT) -> Profile:
 
 @cache
 def _shipped(profile: str) -> Profile:
-    """Every point of a sweep asks for it, and it does not change."""
+    """Cached: every point of a sweep asks for it, and it does not change."""
     return _checked(_read(PROFILES / f"{profile}.toml"), profile)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The tables of a profile, those of the profile it is based on beneath."""
+    """The tables of a profile, merged over those of its base."""
     try:
         data = tomllib.loads(path.read_text())
     except OSError as error:
         raise CoverlayError(f"profile {quoted(str(path))} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CoverlayError(f"profile {quoted(str(path))} is no TOML file: {error}") from None
+        raise CoverlayError(f"profile {quoted(str(path))} is not a TOML file: {error}") from None
     base = data.pop("base", None)
     if base is None:
         return data
@@ -214,11 +214,13 @@ def _checked(data: dict[str, Any], where: str) -> Profile:
     flat: dict[str, float] = {}
     for section, keys in _SECTIONS.items():
         flat.update(_coefficients(where, section, data.get(section, {}), keys))
-    searches, matchers = data.get("covering", {}), data.get("matching", {})
+    searches, matchers = (_table(where, section, data.get(section, {})) for section in ("covering", "matching"))
     _refuse_unknown(where, "covering method", searches, search_names())
     _refuse_unknown(where, "kind of matching", matchers, KINDS)
     for kind in matchers:
-        _refuse_unknown(where, f"matching.{kind} method", matchers[kind], topk.methods(kind))
+        _refuse_unknown(
+            where, f"matching.{kind} method", _table(where, f"matching.{kind}", matchers[kind]), topk.methods(kind)
+        )
     of_kind = {kind: _of_methods(where, f"matching.{kind}", matchers[kind], MATCHER) for kind in matchers}
     return Profile(where, flat, _of_methods(where, "covering", searches, SEARCH), of_kind)
 
@@ -228,26 +230,28 @@ def _of_methods(where: str, section: str, given: Mapping[str, Any], keys: tuple[
 
 
 def _refuse_unknown(where: str, what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """A name that no registry has."""
+    """Refuse a name that is in no registry."""
     for name in given:
         if name not in known:
             raise CoverlayError(f"profile {quoted(where)}: {unknown_name(what, name, known)}")
 
 
 def _refuse_others(place: str, given: Iterable[str], keys: Iterable[str]) -> None:
-    """A key that a table does not take."""
+    """Refuse a key that a table does not take."""
     for key in given:
         if key not in keys:
             raise CoverlayError(f"{place} has {quoted(key)}; it takes: {', '.join(keys)}")
 
 
+def _table(where: str, section: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise CoverlayError(f"profile {quoted(where)}: [{section}] is {quoted(given)}; it must be a table")
+    return given
+
+
 def _coefficients(where: str, section: str, given: Any, keys: tuple[str, ...]) -> dict[str, float]:
     """The numbers of one section: all that it needs, nothing else, each a finite number of microseconds from 0 on."""
-    if not isinstance(given, dict):
-        raise CoverlayError(
-            f"profile {quoted(where)}: [{section}] is {quoted(given)}; it must be a table of coefficients"
-        )
-    _refuse_others(f"profile {quoted(where)}: [{section}]", given, keys)
+    _refuse_others(f"profile {quoted(where)}: [{section}]", _table(where, section, given), keys)
     for key in keys:
         if key not in given:
             raise CoverlayError(f"profile {quoted(where)}: [{section}] lacks the coefficient {key}")

@@ -7,16 +7,16 @@
 - `contract`: what every method offers; `slot_table` (ids to slots) and `stats` are parts of it
 - `scan`, `poset`: baselines; `packed`, `kdtree`: exact, over `static_with_tail`, `packed_points` and `packed_words`
 - `budget`: approximate, only the largest boxes; `auto`: chooses among these
-- `curve/`: methods on space filling curves, the slides' approximate search, and what theory says of it
+- `curve/`: methods on space filling curves, the slides' approximate search, and what theory says about it
 - `filters`, `residue`: whole filters (sets, ≠, groups) on top of any method
-- `subtraction`: several boxes that contain one together; `dominators`: the first k points that dominate one
+- `subtraction`: do several boxes together contain one? `dominators`: the first k points that dominate a given one
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -63,20 +63,20 @@ def methods() -> list[str]:
 
 
 def options_of(name: str) -> list[str]:
-    """The names of the options a method takes beside domain and epsilon."""
+    """The names of the options a method takes besides domain and epsilon."""
     parameters = inspect.signature(METHODS[name]).parameters.values()
     return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
-def may_miss(name: str, epsilon: float, options: Collection[str]) -> bool:
+def may_miss(name: str, epsilon: float, options: Mapping[str, Any]) -> bool:
     """Can a method with this ε and these options overlook a cover?"""
     method = METHODS[name]
     asked = epsilon > 0.0 and method.takes_epsilon
-    return asked or method.always_gives_up or not set(method.gives_up_with).isdisjoint(options)
+    return asked or method.always_gives_up or any(options.get(o, v) != v for o, v in method.gives_up_with.items())
 
 
 def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -> CoveringIndex:
-    """An empty index; `domain`: (d, 2) finite bounds, ε: the part of the search that may be skipped."""
+    """An empty index; `domain`: (d, 2) finite bounds, ε: the share of the search region that may be skipped."""
     method = METHODS.get(name) if isinstance(name, str) else None
     if method is None:
         raise unknown_name("covering method", name, METHODS)
@@ -88,7 +88,7 @@ def create(name: str, domain: ArrayLike, epsilon: float = 0.0, **options: Any) -
         raise CoverlayError(f"epsilon {epsilon!r} must be a number from 0 up to, not including, 1")
     if share > 0.0 and not method.takes_epsilon:
         approximate = ", ".join(sorted(n for n, m in METHODS.items() if m.takes_epsilon))
-        raise CoverlayError(f"{name} is exact, epsilon {epsilon!r} is not for it but for: {approximate}")
+        raise CoverlayError(f"{name} takes no epsilon ({epsilon!r} was given); these methods do: {approximate}")
     known = options_of(name)
     for option in options:
         if option not in known:

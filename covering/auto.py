@@ -1,24 +1,25 @@
-"""Picks an exact method and changes its mind: `choice` says which one is at work.
+"""Picks an exact method and revises the choice as the load changes; `choice` names the method in use.
 
-The k-d tree is the fastest exact method on all of the benchmark grid but one corner: with many attributes
-(D ≥ 8), when nearly all queries are covered, scanning the packed words from the largest box on finds a
+The k-d tree is the fastest exact method on the whole benchmark grid except one corner: with many attributes
+(D ≥ 8) and nearly all queries covered, scanning the packed words from the largest box on finds a
 cover sooner than descending. Below about a thousand entries both are the same flat scan. So:
 
 - start with `kdtree`;
-- every `REVIEW` checks, look at the share of hits and of updates since the last review: from `ATTRIBUTES`
-  attributes on, with at least `MANY` hits and fewer updates than checks, change to `packed`; below `FEW` hits,
-  or with more updates, change back to `kdtree`, whose rebuilds are as cheap and whose misses cost less;
-- where most searches of the tree reach its cap and scan after all (adversarial input), `packed` does so at
+- every `REVIEW` checks, look at the share of hits and the number of updates since the last review: from `ATTRIBUTES`
+  attributes on, with a share of at least `MANY` and fewer updates than checks, change to `packed`; with a share below
+  `FEW`, or with more updates, change back to `kdtree`, whose rebuilds are as cheap and whose misses cost less;
+- where most searches of the tree reach its cap and scan after all (adversarial input), `packed` scans at
   once: change to it for `STAY` reviews, then try the tree again.
 
-Changing the method rebuilds once, which costs as much as some thousand checks; so it happens at most every REVIEW
-checks.
-It takes no ε: of its two methods only the k-d tree does, so an ε would have an effect or not depending on the choice.
+A change of method rebuilds the index, which costs as much as a few thousand checks; so it happens at most every
+`REVIEW` checks. `auto` takes no ε: of its two exact methods only the k-d tree does, so the choice would decide whether
+an ε has an effect.
 
-It is exact, unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, the
-last `SAMPLE` checks are asked again of `budget`, where that would take less than half of what exact search takes. If it
-overlooks few enough of the covers, it is chosen, and dropped when a later audit finds that it overlooks more. The share
-is estimated from these checks, with one more missed than were, so that a few lucky ones prove nothing; it is no bound.
+`auto` is exact unless `accept_missing` allows it to overlook that share of the covers. Then, every `AUDIT` reviews, it
+repeats the last `SAMPLE` checks with `budget`, if that would take less than half the time of exact search. If `budget`
+overlooks few enough covers, it is chosen; it is dropped when a later audit finds that it overlooks more. The share is
+estimated from these checks, counting one miss more than was seen, so that a few lucky checks prove nothing; it is not a
+bound.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ from covering.slot_table import Id
 from covering.stats import Stats
 from coverlay import CoverlayError, Key
 
-REVIEW = 4096  # checks between two looks at the mix
+REVIEW = 4096  # checks between two reviews
 ATTRIBUTES = 4
 STAY = 16
-AUDIT = 16  # reviews between two comparisons of `budget` with an exact search, which cost as much as a rebuild
-SAMPLE = 512  # checks that are compared
+AUDIT = 16  # reviews between two audits; an audit costs as much as a rebuild
+SAMPLE = 512  # checks that an audit repeats
 BUDGETS = (1024, 4096)
 TREE_PROBE, BUDGET_PROBE = 1.1, 0.29  # nanoseconds, at 100,000 entries
-MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flutter
+MANY, FEW = 0.9, 0.7  # shares of hits; apart, so that the choice does not flip back and forth
 
 
 class AutoIndex(CoveringIndex):
-    """Passes everything on to the method of its choice, which keeps the entries; it has none of its own."""
+    """Passes every call on to the chosen method, which keeps the entries; this class stores none."""
 
     name = "auto"
-    gives_up_with = ("accept_missing",)
+    gives_up_with = {"accept_missing": 0.0}  # noqa: RUF012
     CHOICES = (KdTreeIndex.name, PackedIndex.name, BudgetIndex.name)
 
     def __init__(
@@ -68,7 +69,7 @@ class AutoIndex(CoveringIndex):
             raise CoverlayError(f"accept_missing {given!r} must be a number from 0 up to, not including, 1")
         self.accept_missing = accept_missing
         self._inner: CoveringIndex = KdTreeIndex(self.domain)
-        self._asked: deque[Floats] = deque(maxlen=SAMPLE)  # the last checks, where an audit needs them
+        self._asked: deque[Floats] = deque(maxlen=SAMPLE)  # the last checks, kept only where there are audits
         self._reviews = 0
         self._updates = 0
         self._stay = 0  # reviews left with `packed` because of adversarial input
@@ -138,7 +139,7 @@ class AutoIndex(CoveringIndex):
         self._next_review = stats.checks + REVIEW
 
     def _review(self) -> None:
-        """Decide again, from what happened since the last time."""
+        """Choose again, from what happened since the last review."""
         recent = self.stats.since(self._reviewed)
         hits, calm = recent.hits / max(1, recent.checks), self._updates < recent.checks
         self._reviewed, self._updates = self.stats.copy(), 0
@@ -167,7 +168,7 @@ class AutoIndex(CoveringIndex):
             self._change_to(KdTreeIndex(self.domain))
 
     def _audit(self, recent: Stats) -> None:
-        """Change to the least budget that misses little and costs little, or back from one that misses too much."""
+        """Change to the least budget that misses little and costs little, or away from one that misses too much."""
         if isinstance(self._inner, BudgetIndex):
             if not self._misses_little(self._inner, self._with_all(PackedIndex(self.domain))):
                 self._change_to(KdTreeIndex(self.domain))
@@ -184,7 +185,7 @@ class AutoIndex(CoveringIndex):
 
     def _misses_little(self, candidate: CoveringIndex, exact: CoveringIndex) -> bool:
         """Does the candidate find all but an acceptable share of the covers of the last checks?"""
-        counted, exact.stats = exact.stats, Stats()  # an audit is no check
+        counted, exact.stats = exact.stats, Stats()  # an audit does not count as checks
         asked = np.array(self._asked)
         covered = exact._search_many(asked) >= 0
         exact.stats = counted
@@ -194,7 +195,7 @@ class AutoIndex(CoveringIndex):
         return bool(missed.sum() + 1 <= self.accept_missing * (covered.sum() + 1))
 
     def _with_all(self, other: CoveringIndex) -> CoveringIndex:
-        """The other index, filled with what is stored."""
+        """The other index, filled with all stored entries."""
         ids, boxes = self._inner.overlapping(np.tile([-np.inf, np.inf], (self.attributes, 1)))
         other.add_many(ids, boxes)
         return other

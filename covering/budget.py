@@ -1,23 +1,23 @@
 """Approximate covering by a budget: only the B largest stored boxes are looked at, in packed words.
 
-Largest by volume clipped to the domain, ties by id. Large boxes cover most of what is covered at all, so few of them
-find most covers, at a price that does not grow with the number of entries. What it can miss:
+Boxes are ranked by their volume within the domain, ties by id. Large boxes cover most of what is covered at all, so a
+few of them find most covers, at a price that does not grow with the number of entries. What a search can miss:
 
-1. *Never a query larger than the B-th largest box.* A cover has at least the query's volume, so all that is left out is
-   too small. Such a miss is exact; any other while boxes were left out counts as `capped`.
-2. *At most Σ v_i of the checks*, over the boxes i that were left out, v_i their shares of the domain, where queries lie
-   anywhere with the same chance: a query of width w_j lies in a side of width a_j with chance
-   (a_j − w_j)⁺ / (1 − w_j) ≤ a_j, in box i hence with at most v_i, in any of those left out with at most their sum.
+1. *Nothing, if the query is larger than the B-th largest box.* A cover has at least the query's volume, so every box
+   left out is too small. "No cover" is then exact; otherwise, while boxes are left out, it counts as `capped`.
+2. *At most a share Σ v_i of the checks*, if queries are placed uniformly; i runs over the boxes left out, and v_i is
+   the share of the domain that box i fills. A query of width w_j lies in a side of width a_j with probability
+   (a_j − w_j)⁺ / (1 − w_j) ≤ a_j, hence in box i with at most v_i, and in any box left out with at most their sum.
 
 `budget_for` turns the second around: the least B that misses at most ε. It needs all boxes, so it is a function and not
 an option of an index, whose boxes change.
 
-Structure: the first B places of `_slot_at`, with their points and words beside (the front), hold the largest boxes,
-largest first. A search ends at the first block of 64 whose largest box is smaller than the query, as in `packed`.
-`_waiting` has the volumes of all others by slot, for when one of the front leaves.
+Structure: the front holds the B largest boxes, largest first: slots in `_slot_at`, with points and words beside. A
+search ends at the first block of 64 whose largest box is smaller than the query, as in `packed`. `_waiting` has the
+volumes of all other boxes by slot, for when a box of the front is removed.
 
-Cost: at most B words a check (0.3 ns each); an addition that is not among the largest O(1), one that is a move of O(B)
-words; a removal from the front a pass over n volumes. A probe is an entry whose words were looked at.
+Cost: at most B words a check (0.3 ns each); an addition O(1), or a move of O(B) words if it is among the largest; a
+removal from the front a pass over n volumes. A probe is an entry whose words were looked at.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from covering.slot_table import Id
 from coverlay import Key
 
 BUDGET = 1024
-_ELSEWHERE = -1.0  # volume of what does not wait: in the front, or not stored
+_ELSEWHERE = -1.0  # volume of a slot that does not wait: in the front, or empty
 
 
 def budget_for(boxes: ArrayLike, domain: ArrayLike, epsilon: float) -> int:
@@ -44,12 +44,12 @@ def budget_for(boxes: ArrayLike, domain: ArrayLike, epsilon: float) -> int:
     widths = bounds[:, 1] - bounds[:, 0]
     points = np.stack([-held[:, :, 0], held[:, :, 1]], axis=2).reshape(len(held), -1)
     shares = _sizes(points, bounds) / np.prod(widths[widths > 0.0])
-    left_out = np.cumsum(np.sort(shares))  # by the smallest 1, 2, …
-    return len(held) - int(np.searchsorted(left_out, epsilon, side="right"))
+    left_out = np.cumsum(np.sort(shares))  # shares of the smallest 1, 2, … boxes together
+    return max(1, len(held) - int(np.searchsorted(left_out, epsilon, side="right")))
 
 
 def _sizes(points: Floats, domain: Floats) -> Floats:
-    """Clipped volumes; what overflows counts as large, so that nothing that is left out is larger than what is not."""
+    """Clipped volumes; an overflow counts as infinite, so that no box left out is larger than one in the front."""
     sizes = volumes(points, domain)
     return np.where(np.isnan(sizes), np.inf, sizes)
 
@@ -73,7 +73,7 @@ class BudgetIndex(CoveringIndex):
         self._lay_out(np.empty(0, np.int64))
 
     def _lay_out(self, slots: Slots) -> None:
-        """These slots, in this order, are the front; it has room for a few more."""
+        """Make these slots, in this order, the front, with room for a few more."""
         fields, held = self._fields, len(slots)
         room = min(self.budget, held + max(16, held // 4))
         self._held = held
@@ -81,19 +81,19 @@ class BudgetIndex(CoveringIndex):
         self._volumes = np.full(room, _ELSEWHERE)
         self._front = np.full((room, 2 * self.attributes), np.nan)
         self._words: NDArray[Any] = np.zeros((fields.words, room), fields.guards.dtype)
-        if held:  # an empty index, of which every settings check makes one, compiles nothing
+        if held:  # every settings check makes an empty index, which must compile nothing
             self._slot_at[:held], self._front[:held] = slots, self._points[slots]
             self._volumes[:held] = _sizes(self._front[:held], self.domain)
             pack_stored(self._front, 0, held, fields.kernel, self._words)
         self._changed()
 
     def _changed(self) -> None:
-        """What kernels are given: the volume of the first box of each block tells where a search may end."""
+        """Renew what kernels are given; the volume of the first box of each block tells where a search may end."""
         arrays = (self._front, self._words, self._fields.grid, self._fields.guards)
         self._state = (*arrays, self.domain, self._volumes[: self._held : SCAN_BLOCK].copy())
 
     def _place(self, volume: float, slot: int) -> int:
-        """The place in the front before which all boxes are larger than this one, ties by id."""
+        """Where this box belongs in the front: all boxes before it are larger, ties by id."""
         rank = (-volume, _tie(self._ids.at(slot)))
 
         def rank_at(place: int) -> tuple[float, tuple[bool, int, str]]:
@@ -119,7 +119,7 @@ class BudgetIndex(CoveringIndex):
         self._put(slot, volume, place)
 
     def _put(self, slot: int, volume: float, place: int) -> None:
-        """Into the front, at this place; those from there on move up by one."""
+        """Put a box into the front at this place; the boxes from there on move up by one."""
         if self._held == len(self._slot_at):
             self._lay_out(self._slot_at.copy())
         held = self._held
@@ -131,7 +131,7 @@ class BudgetIndex(CoveringIndex):
         self._changed()
 
     def _insert_many(self, first: int, count: int) -> None:
-        """All are ranked anew."""
+        """Rank all boxes anew."""
         slots = np.array(self._ids.slots(), np.int64)
         sizes = _sizes(self._points[slots], self.domain)
         self._waiting = np.full(len(self._points), _ELSEWHERE)
@@ -164,7 +164,7 @@ class BudgetIndex(CoveringIndex):
         capped = 0
         if self._held < len(self):
             missed = np.flatnonzero(found < 0)
-            # Not `<=`: the volume of a query may be no number, and nothing is known then.
+            # Not a sum of `<=`: the volume of a query may be NaN, and then the miss counts as capped.
             capped = len(missed) - int((volumes(queries[missed], self.domain) > self._volumes[-1]).sum())
         self.stats.probes += probes
         self.stats.capped += capped
@@ -191,6 +191,6 @@ class BudgetIndex(CoveringIndex):
 
 
 def _tie(id: Id) -> tuple[bool, int, str]:
-    """Whole numbers by value, then everything else by how it is written, since not all ids compare."""
+    """A sort key: whole numbers by value, then all other ids by their repr, since not all ids compare."""
     whole = isinstance(id, int)
     return (not whole, id, "") if whole else (True, 0, repr(id))

@@ -5,13 +5,13 @@ coordinates (slides, "Rectangle Containment Reduces to Point Dominance"): box 1 
 every coordinate. Infinities need no special case. Points live in slots of one (capacity, D) array; a free
 slot holds NaN, which neither dominates nor is dominated, so that no kernel needs a separate "alive" test.
 
-A method derives from `CoveringIndex` and implements one of `_search` (a query) and `_search_into` (many); `_insert`,
-`_delete` and `_check` where it has a structure beside the store; `_search_covered` where it knows better than a scan.
+A method derives from `CoveringIndex` and implements `_search` (one query) or `_search_into` (many); `_insert`,
+`_delete` and `_check` if it has a structure beside the store; `_search_covered` if it can beat a scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,7 +59,7 @@ def _to_points(boxes: Floats, points: Floats) -> tuple[int, int]:
 
 @kernel
 def _dominated_before(points: Floats) -> Slots:
-    """For each point an earlier one that dominates it and that none before it dominates, or −1."""
+    """For each point, an earlier one that dominates it and is itself dominated by none before it, or −1."""
     found = np.full(len(points), -1)
     for i in range(len(points)):
         for j in range(i):
@@ -70,7 +70,7 @@ def _dominated_before(points: Floats) -> Slots:
 
 
 def checked_domain(domain: ArrayLike) -> Floats:
-    """A domain as a (d, 2) array, or the sentence that says what is wrong with it."""
+    """A domain as a (d, 2) array; CoverlayError if it is not one."""
     try:
         bounds = np.array(domain, dtype=np.float64)
     except (TypeError, ValueError):
@@ -84,7 +84,7 @@ def checked_domain(domain: ArrayLike) -> Floats:
 
 
 def check_limit(option: str, value: object) -> None:
-    """A limit on the work of a search."""
+    """CoverlayError unless the value can limit the work of a search."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise CoverlayError(f"{option} {value!r} must be a whole number of at least 1")
 
@@ -94,8 +94,9 @@ class CoveringIndex:
 
     name: ClassVar[str]
     takes_epsilon: ClassVar[bool] = False
-    gives_up_with: ClassVar[tuple[str, ...]] = ()  # options that end a search before all possible covers were seen
-    always_gives_up: ClassVar[bool] = False  # also without them
+    # Options that end a search before all possible covers were seen, and the value with which they do not.
+    gives_up_with: ClassVar[Mapping[str, Any]] = {}
+    always_gives_up: ClassVar[bool] = False  # even without such an option
 
     def __init__(self, domain: ArrayLike, epsilon: float = 0.0) -> None:
         self.domain = checked_domain(domain)
@@ -108,7 +109,7 @@ class CoveringIndex:
         self._free: list[int] = []  # slots below `_used` that hold NaN, reused last in first out
         self._used = 0
         self._query = np.empty(2 * self.attributes)
-        self._row, self._one = self._query.reshape(1, -1), np.empty(1, np.int64)  # of a query as a batch of one
+        self._row, self._one = self._query.reshape(1, -1), np.empty(1, np.int64)  # one query as a batch; its answer
 
     # ---- what users call -------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class CoveringIndex:
         self._insert(slot)
 
     def remove(self, id: Id) -> None:
-        """Forget a stored id and its box."""
+        """Remove a stored id and its box."""
         id = plain(id)
         slot = self._slot_of(id)
         self._delete(slot)
@@ -169,7 +170,7 @@ class CoveringIndex:
         """Store boxes (n, d, 2) under new ids; on a mistake nothing is stored."""
         points, ids = self._points_of(boxes), plain_all(ids)
         if len(ids) != len(points):
-            raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; there must be as many")
+            raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; give as many ids as boxes")
         if len(points) == 0:
             return
         first = self._grow(len(points))
@@ -189,9 +190,9 @@ class CoveringIndex:
         return self._ids.at_all(slots)
 
     def add_uncovered(self, ids: Sequence[Id], boxes: Floats) -> list[Id | None]:
-        """Store, in order, each box that none stored before it contains; for each, who contains it.
+        """Store, in order, each box that no box stored before it contains; the cover of each box, or None.
 
-        As `find_cover` and `add` one by one, but some BATCH boxes in few calls; of several covers it may be another.
+        As `find_cover` and `add` one by one, but with few calls per BATCH boxes; it may name another of several covers.
         """
         found: list[Id | None] = []
         for start in range(0, len(ids), BATCH):
@@ -232,7 +233,7 @@ class CoveringIndex:
     # ---- what methods implement --------------------------------------------------------------------
 
     def _insert(self, slot: int) -> None:
-        """`_points[slot]` was just filled: take it into the structure, where there is one beside the store."""
+        """`_points[slot]` was just filled: add it to the structure, if there is one beside the store."""
 
     def _insert_many(self, first: int, count: int) -> None:
         """Slots first … first+count−1 were just filled."""
@@ -248,7 +249,7 @@ class CoveringIndex:
         return int(self._one[0])
 
     def _search_into(self, queries: Floats, found: Slots) -> None:
-        """The same for each row of `queries`, into `found`."""
+        """`_search` for each row of `queries`, into `found`."""
         for i, query in enumerate(queries):
             found[i] = self._search(query)
 
@@ -258,7 +259,7 @@ class CoveringIndex:
         return found
 
     def _search_covered(self, query: Floats) -> Slots:
-        """All slots whose point `query` dominates. Unless a method knows better: one pass over all."""
+        """All slots whose point `query` dominates; by default one pass over all."""
         return covered_slots(self._points, self._used, query)
 
     def _check(self) -> None:
@@ -271,7 +272,7 @@ class CoveringIndex:
     # ---- help for both -------------------------------------------------------------------------------
 
     def share_stats(self, stats: Stats) -> None:
-        """Count into these from now on, as an index made of several indexes wants."""
+        """Count into `stats` from now on, so that several indexes can share one count."""
         self.stats = stats
 
     def _slot_of(self, id: Id) -> int:
@@ -332,7 +333,7 @@ class CoveringIndex:
     def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
         try:
             given = np.asarray(box)
-            if given.dtype.kind not in "biufO":  # text that looks like a number is none, and dates are not either
+            if given.dtype.kind not in "biufO":  # neither text that looks like a number nor a date is one
                 raise TypeError
             array = np.ascontiguousarray(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -346,7 +347,7 @@ class CoveringIndex:
 
 
 def _complaint(wrong: int, box: Floats) -> str:
-    rule = "NaN is no bound" if wrong == _NAN else "lo must not exceed hi"
+    rule = "NaN is not a bound" if wrong == _NAN else "lo must not exceed hi"
     return f"box {box.tolist()} is not valid: {rule}"
 
 

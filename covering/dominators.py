@@ -1,10 +1,10 @@
-"""Which of many points dominate a point: the first k in the order of rows, by a scan of blocks without branches.
+"""Which of many points dominate a given point: the first k in row order, by a branch-free scan of blocks.
 
-t dominates s iff every coordinate of t is at least as large, both are of the same group, and where their last
-coordinates are equal the number of t is smaller (so no two dominate each other). A k-d tree answers whether one exists;
-here k are wanted, many askers have fewer, and then every structure looks at nearly everything. Cost: n · D comparisons,
-vectorised; a block of 64 rows is left as soon as nobody in it is left. The k-skyband of ranked routing asks it
-(docs/ranked.md).
+t dominates s iff every coordinate of t is at least as large, both are of the same group and, where their last
+coordinates are equal, the number of t is smaller (so no two points dominate each other). A k-d tree answers whether one
+such t exists; here k are wanted, many points have fewer, and then every structure looks at nearly everything. Cost:
+n · D comparisons, vectorised; a block of 64 rows is left as soon as none of its rows can dominate. Used for the
+k-skyband of ranked routing (docs/ranked.md).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BLOCK = 64  # rows that are compared together
-FEW = 64  # rows that there is room for at first
+FEW = 64  # rows allocated at first
 
 
 @kernel
 def first_dominating(
     points: Any, numbers: Any, groups: Any, start: int, used: int, point: Any, number: int, group: int, found: Any
 ) -> Any:
-    """Fill `found` with rows from `start` on that dominate a point: how many there are, and the row to go on from."""
+    """Fill `found` with rows from `start` on that dominate a point: (their number, the row to continue from)."""
     count, wanted, last = 0, len(found), len(point) - 1
     inside = np.empty(BLOCK, np.uint8)
     for begin in range(start, used, BLOCK):
@@ -53,7 +53,7 @@ def first_dominating(
 
 
 class DominatingPoints:
-    """Numbered points, a column each, in rows that are filled up when one leaves."""
+    """Numbered points, a column of `_points` each; when one is removed, the last takes its row."""
 
     def __init__(self, dimensions: int) -> None:
         self.rows: dict[int, int] = {}  # number → row
@@ -75,18 +75,18 @@ class DominatingPoints:
 
     def remove(self, number: int) -> None:
         row, last = self.rows.pop(number), len(self.rows)
-        if row != last:  # the last one takes the free row
+        if row != last:
             self._points[:, row], self._groups[row] = self._points[:, last], self._groups[last]
             self.numbers[row] = self.numbers[last]
             self.rows[int(self.numbers[row])] = row
 
     def first(self, number: int, point: Floats, group: int, wanted: int, start: int = 0) -> tuple[list[int], int]:
-        """The first `wanted` numbers from row `start` on that dominate the point, and the row to go on from."""
+        """Numbers of the first `wanted` points from row `start` on that dominate `point`; the row to continue from."""
         found, rows = np.empty(wanted, np.int64), (self._points, self.numbers, self._groups)
         count, after = first_dominating(*rows, start, len(self.rows), point, number, group, found)
         return self.numbers[found[:count]].tolist(), after
 
     def check(self) -> None:
-        """Raise AssertionError unless every number has the row that says so."""
+        """Raise AssertionError unless `rows` and `numbers` agree."""
         assert sorted(self.rows.values()) == list(range(len(self.rows)))
         assert all(self.numbers[row] == number for number, row in self.rows.items())

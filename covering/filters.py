@@ -29,7 +29,7 @@ class FilterIndex:
     def __init__(
         self, method: str, domain: Floats, epsilon: float = 0.0, integral: Sequence[bool] | None = None, **options: Any
     ) -> None:
-        covering.create(method, domain, epsilon, **options)  # every mistake shows here, not at the first add
+        covering.create(method, domain, epsilon, **options)  # reports mistakes now, not at the first add
         self.method, self.domain, self.epsilon, self.options = method, domain, epsilon, options
         self.integral = integral
         self.stats = Stats()
@@ -37,7 +37,7 @@ class FilterIndex:
         self._where: dict[Id, tuple[Hashable, Residue]] = {}
         # The searches of the last `find_cover`: (method at work, probes, pages, round trips) per partition asked.
         self.asked: list[tuple[str, int, int, int]] = []
-        # And of the last `find_covered`: (method, entries, pages).
+        # The passes of the last `find_covered` or `overlapping`: (method, entries, pages) per partition.
         self.held: list[tuple[str, int, int]] = []
 
     def __len__(self) -> int:
@@ -58,14 +58,14 @@ class FilterIndex:
         return parts[residue]
 
     def add_uncovered(self, ids: Sequence[Id], boxes: Floats, group: Hashable) -> list[Id | None]:
-        """Store, in order, each box (without residue) that none stored before it covers; for each, who covers it."""
-        assert self._groups.get(group, {}).keys() <= {EMPTY}, "what boxes do not say is not looked at"
+        """Store, in order, each box (without residue) that no earlier one covers; the cover of each box, or None."""
+        assert self._groups.get(group, {}).keys() <= {EMPTY}, "residues are not looked at"
         found = self._part(group, EMPTY).add_uncovered(ids, boxes)
         self._where.update((id, (group, EMPTY)) for id, cover in zip(ids, found, strict=True) if cover is None)
         return found
 
     def remove(self, id: Id) -> None:
-        """Forget a stored filter."""
+        """Remove a stored filter."""
         group, residue = self._where.pop(id)
         parts = self._groups[group]
         parts[residue].remove(id)
@@ -110,7 +110,7 @@ class FilterIndex:
         return ordered(found)
 
     def overlapping(self, box: Floats, residue: Residue = EMPTY, group: Hashable = None) -> tuple[list[Id], Floats]:
-        """Ids and boxes of what shares a value with the box and whose residue is implied: candidates for a union."""
+        """Ids and boxes of filters that share a value with the box and whose residue is implied: for a union."""
         parts = self._groups.get(group, {}).items()
         self.held = [self._pass_over(part) for _, part in parts]
         found = [part.overlapping(box) for own, part in parts if own.implied_by(box, residue, self.integral)]

@@ -1,27 +1,27 @@
 """A k-d tree over the dominance points with the coordinate-wise maximum of every subtree.
 
 A subtree whose maximum is below the query in some coordinate holds no cover. The tree is balanced by medians
-(kdtree_build.py) down to buckets of 64 points that lie together and are scanned by packed words (packed_words.py). It
-is read in steps of 64 children: the words of their maxima are compared as a block, the candidates verified on the
-maxima themselves. At 100k entries that is one block of 25, and as a rule one or two of 64, where the binary tree had
-12 to 75 nodes to visit at 13 ns each.
+(kdtree_build.py) down to buckets of 64 adjacent points, which are scanned by packed words (packed_words.py). A search
+reads it in steps of 64 children: it compares the words of their maxima as a block and verifies the candidates on the
+maxima themselves. At 100k entries that is one block of 25 and usually one or two of 64; in the binary tree it was 12 to
+75 nodes at 13 ns each.
 
 The boxes of largest volume lie in front of the tree and are scanned first: most covered queries end there, and
 the others lose 20 ns.
 
-Additions and removals: static_with_tail.py. A search that has visited `node_cap` nodes stops descending and scans the
-packed words of the whole static part instead (or fewer nodes, an eighth of the buckets), so that adversarial
-inputs cost hardly more than `packed`. With `node_budget` it gives up instead: covers in the front and in the tail are
+Additions and removals: static_with_tail.py. A search that has visited `node_cap` nodes, or an eighth as many as there
+are buckets, stops descending and scans the packed words of the whole static part, so that adversarial inputs cost
+hardly more than `packed`. With `node_budget` it gives up after that many nodes: covers in the front and in the tail are
 always found, others only among the first nodes; such a check counts as `capped` and, since nothing is known about
 the rest of the region, as a searched volume of 0.
 
 With ε (the slides' open question "does approximation help k-d trees?"): a node is skipped when the part of the
 search region below its maximum, in cells of the packed words' grid, is at most what is left of a
-budget of ε times the region. Whatever is skipped, all other places where covers could be were
-searched, so the searched fraction is at least 1 − ε; `stats.volume` has the fraction. It hardly ever saves time: a node
-with enough of the region below its maximum to hold covers has a large share of it, so few are skipped. Wide boxes,
-d = 6, n = 10⁵, ε = .1: 16 % fewer probes, and 2.1 µs where exact search takes 1.7, because the shares cost more. Where
-many are skipped (narrow boxes, d = 2), the covers lie in them: recall .04. `node_budget` gives more for less.
+budget of ε times the region. Everything outside the skipped nodes is searched, so the searched fraction is at least
+1 − ε; `stats.volume` has the fraction. This hardly ever saves time: a node with enough of the region below its maximum
+to hold covers has a large share of it, so few nodes are skipped. Wide boxes, d = 6, n = 10⁵, ε = .1: 16 % fewer probes,
+but 2.1 µs where exact search takes 1.7, because the shares cost more than they save. Where many nodes are skipped
+(narrow boxes, d = 2), the covers lie in them: recall .04. `node_budget` finds more for less.
 
 `find_covered` descends in the same way with the minimum of every subtree.
 
@@ -57,13 +57,13 @@ from coverlay import Key, kernel
 
 FRONT = 64  # largest boxes scanned before anything else
 NODE_CAP = 2000  # nodes per search; more cost as much as scanning the words of 100k entries
-_CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting one costs more than scanning one
+_CAP_SHARE = 8  # nor more nodes than an eighth of the buckets: visiting a node costs more than scanning a bucket
 _CAP_LEAST = 64
 
 
 @kernel(inner=True, inline="always")
 def _region(packed: Any, per_word: int, width: int, below: Floats, parts: Floats) -> None:
-    """Of a query's search region, in cells: its lowest codes less one, and one by its codes, per coordinate."""
+    """Per coordinate of a query's region, in cells: its lowest code − 1 into `below`, 1 / its length into `parts`."""
     top = (np.uint64(1) << np.uint64(width - 1)) - np.uint64(1)
     for w in range(packed.shape[0]):
         word = np.uint64(packed[w])
@@ -90,12 +90,12 @@ def _share(node_words: Any, node: int, per_word: int, width: int, below: Floats,
 def find_in_tree(
     state: Any, built: int, used: int, cap: int, gives_up: bool, epsilon: float, queries: Floats, found: Slots
 ) -> tuple[int, int, float, int]:
-    """Front, tail, tree for each query, slots into `found`: (last slot, probes, fractions skipped, caps reached).
+    """Search front, tail and tree, slots into `found`: (last slot, probes, sum of skipped fractions, caps reached).
 
-    `gives_up`: at the cap the search ends, with nothing known about what is left.
+    `gives_up`: at the cap the search ends, with nothing known about the rest.
 
-    One function, because each call that passes the tuple on costs a reference count per array, as a row of `queries`
-    would at every turn. The last row of the maxima is that of the whole static part.
+    One function, because each call that passes the tuple on counts references to every array; a row of `queries` would
+    do so at every turn. The last row of the maxima is that of the whole static part.
     """
     points, words, maxima, node_words, starts, grid, guards = state
     offset, scale = grid[0], grid[1]
@@ -174,7 +174,7 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
     packed = np.empty(guards.shape[0], guards.dtype)
     pack(query, grid[0], grid[1], guards, packed)
     most, guard = packed[0] | guards[0], guards[0]
-    found = np.empty(used + 1, np.int64)  # one more, for the last candidate that fails
+    found = np.empty(used + 1, np.int64)  # one more: failing candidates are written too
     front = min(FRONT, built)
     count = covered_in(points, words, query, most, guard, FIRST, front, found, FIRST)
     node, level = starts[-2], starts.shape[0] - 2
@@ -197,9 +197,9 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 
 class KdTreeIndex(StaticWithTail):
     name = "kdtree"
-    with_epsilon = "kdtree-epsilon"  # how a search is called that works out shares of the region: a probe costs more
+    with_epsilon = "kdtree-epsilon"  # names a search that computes shares of the region: its probes cost more
     takes_epsilon = True
-    gives_up_with = ("node_budget",)
+    gives_up_with = {"node_budget": None}  # noqa: RUF012
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class KdTreeIndex(StaticWithTail):
         self._minima = np.empty((nodes, dimensions))
         self._maxima = np.full((nodes + 1, dimensions), -np.inf)
         self._node_words = np.empty((self._fields.words, nodes), self._words.dtype)
-        if self._built:  # an empty index, of which every settings check makes one, compiles nothing
+        if self._built:  # every settings check makes an empty index, which must compile nothing
             fill_extremes(treed, self._starts, self._minima, self._maxima)
             self._maxima[nodes] = self._points[: self._built].max(axis=0)
             pack_stored(self._maxima, 0, nodes, self._fields.kernel, self._node_words)

@@ -1,12 +1,12 @@
 """How a k-d tree is laid out: the order of the points, and the extremes of every node. Kernels of kdtree.py.
 
-The points are halved by medians, on the coordinate that spreads most in relation to the width of the boxes, down to
-buckets of 64, the half with the larger values first. A range of buckets is cut at the largest power of two below its
-length, so that buckets 64i … 64i+63 are a subtree of their own, and so are 64 of these. The search reads the tree in
-those steps of 64 children and never sees the binary nodes between.
+Medians halve the points, on the coordinate with the widest spread relative to the width of the boxes, down to
+buckets of 64; the half with the larger values comes first. A range of buckets is cut at the largest power of two below
+its length, so that buckets 64i … 64i+63 are a subtree of their own, and so are 64 such subtrees. The search reads the
+tree in these steps of 64 children and never sees the binary nodes in between.
 
 Nodes are numbered level by level, buckets first; `level_starts` has the number of the first node of each level and,
-last, the number of all nodes. Cost: O(n log n).
+last, the count of all nodes. Cost: O(n log n).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coverlay import kernel
 BUCKET = 64  # points per leaf and children per node: one vectorised block
 _NARROWEST = 0.02  # width, relative to the domain, below which narrower makes no difference
 _SAMPLE = 32  # points that decide the split coordinate
-_LEVELS = 12  # of a tree in which a node has 64 children: more than there are numbers of 64 bits
+_LEVELS = 12  # at most, with 64 children per node: 64^12 exceeds any 64-bit number
 _STACK = 128  # a path of at most 64 nodes, and a sibling for each
 
 
@@ -109,7 +109,7 @@ def bucket_order(points: Floats, box: Floats) -> Slots:
 
 @kernel
 def level_starts(count: int) -> Slots:
-    """Number of the first node of each level over `count` points, from the buckets up, then of all nodes."""
+    """Number of the first node of each level over `count` points, from the buckets up, then the count of all nodes."""
     starts = np.empty(_LEVELS + 1, np.int64)
     starts[0], levels = 0, 0
     while count > BUCKET or levels == 0:
@@ -122,7 +122,7 @@ def level_starts(count: int) -> Slots:
 @kernel
 def fill_extremes(points: Floats, starts: Slots, least: Floats, most: Floats) -> None:
     """Least and largest coordinates of the points under each node."""
-    below = 0  # number of the first child of a level: of points, then of nodes
+    below = 0  # the first child of a level: a point, then a node
     children = points.shape[0]
     for level in range(starts.shape[0] - 1):
         for node in range(starts[level], starts[level + 1]):

@@ -1,7 +1,7 @@
 """Exact covering by scanning packed words, largest boxes first.
 
 The static part is sorted by clipped volume Π_j (width within the domain + a small constant), descending. A
-cover has at least the query's volume (a product of monotone factors, rounded monotonely), so the scan stops
+cover has at least the query's volume (a product of monotone factors, rounded monotonically), so the scan stops
 at the first block whose largest volume is below it. Narrow queries scan all, at 0.1–0.2 ns per entry.
 
 Cost: O(n) with a tiny constant, vectorised (packed_words.py); additions O(1) into the tail, a rebuild by sorting
@@ -62,7 +62,7 @@ def find_largest_first(state: Any, built: int, used: int, queries: Floats, found
         if slot < 0 and built > 0:
             least = volume(query, domain)
             low, high = 0, largest.shape[0]
-            while low < high:  # blocks whose largest volume is at least the query's; all, where one is no number
+            while low < high:  # blocks whose largest volume is at least the query's; all if that is NaN
                 middle = (low + high) >> 1
                 if not largest[middle] < least:
                     low = middle + 1

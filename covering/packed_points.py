@@ -1,6 +1,6 @@
-"""What methods that scan packed words share: the words of every stored point, beside the points (packed_words.py).
+"""Base of the methods that scan packed words: the words of every stored point, beside the points (packed_words.py).
 
-Invariant: `_words[:, slot]` are the words of `_points[slot]`. A removed entry has only its guards: no query passes.
+Invariant: `_words[:, slot]` are the words of `_points[slot]`. A removed entry has only its guards: no query finds it.
 """
 
 from __future__ import annotations

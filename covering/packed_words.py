@@ -5,8 +5,8 @@ guard, stays 0 in a query and is 1 in a stored word. Then one subtraction compar
 
     (stored − query) & guards == guards   iff   code(p_j) ≥ code(q_j) for every j,
 
-because a field that is too small borrows from its own guard bit and from nothing else. A necessary
-condition for p ≥ q; what passes is verified on the original values. The inner loop is branch-free over blocks of
+because a field that is too small borrows from its own guard bit and from nothing else. This is necessary
+for p ≥ q; entries that pass are verified on the original values. The inner loop is branch-free over blocks of
 64 and leaves one bit per entry, which compiles to vector instructions (10 ns); with an early exit inside it was 14
 times slower. Fields are as wide as the word allows: with 8 bits at D = 6 instead of 10, mixtures of equalities had
 27 entries per query to verify in vain instead of 8.
@@ -27,10 +27,10 @@ from covering.curve.keys import Quantiser
 from coverlay import kernel
 
 SCAN_BLOCK = 64  # entries tested between two branches
-FIRST = np.int64(0)  # slot; for a plain 0 numba compiles a callee once more
+FIRST = np.int64(0)  # the first slot; for a plain 0 numba would compile a callee once more
 _WORD = 64
 _WIDEST = 16  # bits of a field where a word has room: 15 code bits tell most bounds apart
-_PER_WORD = 8  # coordinates that share a word: 7 code bits are the fewest that tell enough
+_PER_WORD = 8  # coordinates that share a word: fewer than 7 code bits tell too little apart
 _WIDTHS = np.array([0, *(min(_WIDEST, _WORD // n) for n in range(1, _PER_WORD + 1))])
 _SEQUENCE = 0x03F79D71B4CB0A89  # de Bruijn: its 64 shifts differ in their top six bits
 _DE_BRUIJN = np.uint64(_SEQUENCE)
@@ -63,7 +63,7 @@ class Fields:
     quantiser: Quantiser
     words: int
     guards: NDArray[Any]  # one word each, in the dtype of the words
-    grid: Floats  # offsets and scales of the quantiser as two rows: an argument less to hand over, 100 ns
+    grid: Floats  # offsets and scales of the quantiser as two rows: one argument fewer saves 100 ns
 
     @staticmethod
     def of(domain: Floats) -> Fields:
@@ -88,7 +88,7 @@ class Fields:
 
 @kernel(inner=True, inline="always")
 def _word_of(point: Floats, w: int, offset: Floats, scale: Floats) -> Any:
-    """Word w of a point, with clear guards. Inlined: else callers count references to three arrays, 35 ns a query."""
+    """Word w of a point, with clear guards. Inlined: callers would count references to three arrays, 35 ns a query."""
     dimensions = point.shape[0]
     width = field_width(dimensions)
     per_word = fields_per_word(dimensions)
@@ -132,9 +132,9 @@ def dominates(points: Floats, slot: int, query: Floats) -> bool:
 
 @kernel(inner=True)
 def _next_block(words: Any, start: int, stop: int, wanted: Any, guard: Any) -> int:
-    """Start of the next whole block of 64 entries of which one passes in word 0, or of what is left after them.
+    """Start of the next whole block of 64 in which an entry passes in word 0, else of the incomplete last block.
 
-    Unsigned indices, a constant trip count and a loop of its own: without any of these it did not vectorise.
+    Unsigned indices, a constant trip count and a loop of its own: without any one of these it did not vectorise.
     """
     while start + SCAN_BLOCK <= stop:
         hit = False
@@ -176,7 +176,7 @@ def _passing_in(words: Any, w: int, start: int, count: int, wanted: Any, guard: 
 
 @kernel(inner=True, inline="always")
 def passing(words: Any, guards: Any, packed: Any, start: int, stop: int) -> Any:
-    """The same for all words, entries `start` to `stop`."""
+    """Which of up to 64 entries in start … stop−1 pass in all words, as bits."""
     mask = _passing_in(words, FIRST, start, stop - start, packed[0], guards[0])
     for w in range(1, words.shape[0]):
         mask &= _passing_in(words, w, start, stop - start, packed[w], guards[w])
@@ -196,8 +196,8 @@ def scan_fields(
 ) -> tuple[int, int]:
     """(first slot in first … stop−1 that dominates, or −1; entries looked at).
 
-    All that it calls is inlined and it has one exit: else numba counts references to the five arrays in every
-    call, 60 ns, as long as scanning six blocks.
+    Everything it calls is inlined and it has one exit; otherwise numba counts references to the five arrays in every
+    call: 60 ns, as long as scanning six blocks.
     """
     slot, start = -1, first
     while start < stop and slot < 0:
@@ -254,7 +254,7 @@ def _within(words: Any, start: int, count: int, most: Any, guard: Any) -> Any:
 def covered_in(
     points: Floats, words: Any, query: Floats, most: Any, guard: Any, first: int, stop: int, found: Slots, count: int
 ) -> int:
-    """Append the slots in first … stop−1 that the query dominates to `found`, which has room; their new number."""
+    """Append the slots in first … stop−1 that the query dominates to `found`, which has room; the new count."""
     for start in range(first, stop, SCAN_BLOCK):
         mask = _within(words, start, min(SCAN_BLOCK, stop - start), most, guard)
         while mask:
@@ -274,6 +274,6 @@ def covered_by_fields(points: Floats, words: Any, used: int, fields: Any, query:
     offset, scale, guards = fields
     packed = np.empty(guards.shape[0], guards.dtype)
     pack(query, offset, scale, guards, packed)
-    found = np.empty(used + 1, np.int64)  # one more, for the last candidate that fails
+    found = np.empty(used + 1, np.int64)  # one more: failing candidates are written too
     count = covered_in(points, words, query, packed[0] | guards[0], guards[0], FIRST, used, found, FIRST)
     return found[:count].copy()

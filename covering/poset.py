@@ -26,7 +26,7 @@ from coverlay import kernel
 @kernel
 def _covering_slots(points: Floats, used: int, query: Floats) -> Slots:
     """Slots below `used` whose point is ≥ `query` everywhere."""
-    found = np.empty(used + 1, np.int64)  # one more, for the last that is not
+    found = np.empty(used + 1, np.int64)  # one more: failing candidates are written too
     count = 0
     for i in range(used):
         found[count] = i
@@ -57,7 +57,7 @@ class PosetIndex(CoveringIndex):
 
     def _insert(self, slot: int) -> None:
         point = self._points[slot]
-        known = self._age.keys()  # not `slot` itself, nor what the rest of a batch has filled already
+        known = self._age.keys()  # neither `slot` itself nor slots that the rest of its batch has filled
         over = known & set(_covering_slots(self._points, self._used, point).tolist())
         under = known & set(covered_slots(self._points, self._used, point).tolist()) - over
         parents = {p for p in over if self._below[p].isdisjoint(over)}
@@ -81,7 +81,7 @@ class PosetIndex(CoveringIndex):
         parents, children = self._above.pop(slot), self._below.pop(slot)
         for parent in parents:
             self._below[parent].discard(slot)
-        for child in sorted(children):  # sorted: the order of new roots shows in witnesses
+        for child in sorted(children):  # sorted: the order of new roots decides which witness is found
             others = self._above[child]
             others.discard(slot)
             joined = {p for p in parents if not any(self._is_above(p, other) for other in others)}

@@ -1,4 +1,4 @@
-"""What a box cannot say: values left out (≠, not in) and sets of values allowed (in), per attribute.
+"""What a box cannot express: excluded values (≠, not in) and sets of allowed values (in), per attribute.
 
 A filter is a box *and* a residue: an event matches when its point lies in the box and the residue admits it.
 Filter 1 covers filter 2 when box 1 contains box 2 and residue 1 is implied by (box 2, residue 2): every
@@ -11,9 +11,9 @@ three conservative cases:
 
 - a continuous attribute bounded to an interval of more than one value is never taken to imply an allowed
   set, although a set listing every float64 of the interval would be implied;
-- an attribute of which filter 2 asks nothing implies nothing: an event may lack it;
+- an attribute that filter 2 does not constrain implies nothing: an event may lack it;
 - a filter 2 that admits nothing because of *another* attribute (say x in [5, 5] with x ≠ 5) implies
-  everything, but only the attribute itself is looked at.
+  everything, but each attribute is looked at alone.
 
 Cost: linear in the listed values, a binary search for each.
 """
@@ -85,7 +85,7 @@ class Residue:
             whole = integral is not None and bool(integral[attribute])
             listed, left_out = within.get(attribute), without.get(attribute, ())
             if math.isinf(low) and math.isinf(high) and listed is None and not left_out:
-                return False  # nothing is asked of it there, so events may lack it, and ≠ holds only for a value
+                return False  # unconstrained there, so events may lack it, and ≠ holds only for a value
             for value in values:
                 possible = (
                     low <= value <= high

@@ -27,7 +27,7 @@ def scan_one(points: Floats, used: int, query: Floats) -> int:
 
 @kernel
 def _scan_many(points: Floats, used: int, queries: Floats, found: Slots) -> int:
-    """`scan_one` of each query, into `found`; entries looked at."""
+    """`scan_one` for each query, into `found`; the number of entries looked at."""
     probes = 0
     for i in range(queries.shape[0]):
         slot = scan_one(points, used, queries[i])

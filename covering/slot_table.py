@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 Table = NDArray[np.int32]
 
 COMPACT_FROM = 4096  # entries: below, the dict is faster per call and its bytes do not matter
-_TARGET_LOAD = 0.8  # after a resize; linear probing then takes 13 steps at most on average
+_TARGET_LOAD = 0.8  # after a resize; linear probing then takes at most 13 steps on average
 _FULL_LOAD = 0.88  # resize above this
 _EMPTY = -1
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads consecutive ids evenly
@@ -51,7 +51,7 @@ def find_id(table: Table, ids: Ints, id: int) -> int:
 
 @kernel
 def put_ids(table: Table, ids: Ints, first: int, stop: int) -> int:
-    """Enter the ids of slots first … stop−1; the slot of the first one that is already there, or −1."""
+    """Enter the ids of slots first … stop−1; the slot of the first id that is already there, or −1."""
     for slot in range(first, stop):
         at = find_id(table, ids, ids[slot])
         if at >= 0:
@@ -127,7 +127,7 @@ class Ids:
             drop_id(self._table, self._array, int(id))
 
     def put_many(self, ids: Sequence[Any] | NDArray[Any], first: int) -> None:
-        """Enter new ids at slots first, first + 1, …; with repeated or stored ones among them nothing changes."""
+        """Enter new ids at slots first, first + 1, …; if one is repeated or already stored, nothing changes."""
         fresh = _whole_array(ids)
         few = self._array is None and (self._held + len(ids) < COMPACT_FROM or not self._whole)
         if fresh is None or few:
@@ -188,7 +188,7 @@ class Ids:
             self._names = names + [None] * (capacity - len(names))
             return
         kept = self._array[order]
-        self._array = np.zeros(max(capacity, 1), np.int64)  # `at_all` reads slot 0 in place of none
+        self._array = np.zeros(max(capacity, 1), np.int64)  # `at_all` reads slot 0 in place of −1
         self._array[: len(kept)] = kept
         self._rehash(np.arange(len(kept)))
 
@@ -240,7 +240,7 @@ class Ids:
         self._array, self._table = None, np.empty(0, np.int32)
 
     def _rehash(self, held: NDArray[Any]) -> None:
-        """A table with room for `_held` ids that contains the slots in `held`."""
+        """Make a new table, with room for `_held` ids, and enter the slots in `held`."""
         assert self._array is not None
         self._table = np.full(int(max(self._held, COMPACT_FROM) / _TARGET_LOAD) + 1, _EMPTY, np.int32)
         _put_slots(self._table, self._array, held.astype(np.int64))
@@ -270,7 +270,7 @@ def _twice(id: Any) -> CoverlayError:
 
 
 def plain(id: Id) -> Id:
-    """Whole numbers as Python's, so that an id is one thing however it was handed in: 1, 1.0 or numpy's 1."""
+    """Whole numbers as Python ints, so that 1, 1.0 and numpy's 1 are the same id."""
     if type(id) is int or isinstance(id, str):
         return id
     try:
@@ -278,7 +278,7 @@ def plain(id: Id) -> Id:
     except TypeError:
         raise CoverlayError(f"id {quoted(id)} must be hashable: a number, a text or a tuple of them") from None
     if id is None:
-        raise CoverlayError("None cannot be an id: it is the answer where there is no cover")
+        raise CoverlayError("None cannot be an id: it is the answer if there is no cover")
     try:
         whole = int(id)
         return whole if whole == id else id

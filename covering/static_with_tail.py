@@ -1,4 +1,4 @@
-"""A static part in an order that suits the method, and a packed tail for what came since.
+"""A static part in an order that suits the method, and a packed tail for later additions.
 
 Slots 0 … built−1 are the static part: points and packed words lie physically in the method's order, so no
 permutation is stored. Slots built … used−1 are the tail, scanned by packed words. An addition goes to the
@@ -35,7 +35,7 @@ class StaticWithTail(PackedPoints, ABC):
 
     @abstractmethod
     def _arranged(self, points: Floats) -> Slots:
-        """The order in which these points shall lie; may note what it needs for `_arrange_done`."""
+        """The order in which to store these points; may keep what `_arrange_done` needs."""
 
     def _arrange_done(self) -> None:
         """The static part now lies in that order in `_points[:_built]`: build what goes on top of it."""
@@ -63,7 +63,7 @@ class StaticWithTail(PackedPoints, ABC):
             self._rebuild()
 
     def _room(self, needed: int) -> int:
-        # What fills up next is the tail: a quarter of its limit at a time.
+        # The tail fills up next: make room for a quarter of its limit at a time.
         return needed + max(16, self.tail_limit() // 4) if self._used else needed
 
     def _rebuild(self) -> None:

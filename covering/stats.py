@@ -1,6 +1,6 @@
 """The work that an index reports: counters that add up over calls, partitions and brokers.
 
-Pages and round trips say what a search would cost were the index on disk, or with another machine. They follow from
+Pages and round trips say what a search would cost if the index were on disk or on another machine. They follow from
 the probes of the method that searched:
 
 | method            | what lies on a page of 4 KB               | round trips                                   |
@@ -57,7 +57,7 @@ class Stats:
     cubes: int = 0  # standard cubes searched (curve methods)
     runs: int = 0  # key ranges after merging neighbouring cubes (curve methods)
     volume: float = 0.0  # sum over checks of the fraction of the search region searched; 1 for an exact check
-    capped: int = 0  # checks ended early by the probe cap, with neither a hit nor the volume asked for
+    capped: int = 0  # checks that a cap or budget ended early, with neither a hit nor the volume asked for
     pages: int = 0  # see above; counted by `FilterIndex`, check by check
     round_trips: int = 0
 

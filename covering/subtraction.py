@@ -1,4 +1,4 @@
-"""What is left of a box once other boxes are cut out of it: an exact test whether several together contain it.
+"""What is left of a box once other boxes are cut out of it: an exact test of whether they contain it together.
 
 Each box is cut out of what is left, which splits a piece into at most 2d smaller ones. Bounds are closed, so a piece
 ends at the float beside the cut: [0, 1] and [next float after 1, 2] together contain [0, 2], and no piece left means
@@ -15,7 +15,7 @@ from covering.contract import Floats
 from coverlay import kernel
 
 GAVE_UP = -1
-PIECES = 1024  # that are followed up where giving up is safe
+PIECES = 1024  # at most, where giving up is safe
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Routing: which subscriptions are sent over a link, and which are held back because of whom. It knows no simulation.
+"""Routing: which subscriptions are sent over a link, and which are held back, by whom. It knows no simulation.
 
 - `overlay/`: the brokers' graph, by kind or from a file, with latencies, maps, and the trees that messages follow
 - `filter`: a compiled subscription; `advertisements`: what publishers announce

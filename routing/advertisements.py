@@ -1,4 +1,4 @@
-"""Advertisements: publishers announce what they will publish, and subscriptions travel only towards that.
+"""Advertisements: publishers announce what they will publish, and subscriptions travel only towards matching ones.
 
 Advertisements travel through the overlay like subscriptions do, with a ledger per link, and one may be covered
 by another (SIENA, section 4.2). A broker sends a subscription over a link only while something advertised behind

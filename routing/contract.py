@@ -22,14 +22,14 @@ class Search:
     """The answer to one covering check and the work it took."""
 
     witness: int | None
-    others: tuple[int, ...] = field(default=(), kw_only=True)  # that cover it only together with the witness
+    others: tuple[int, ...] = field(default=(), kw_only=True)  # entries that cover it only together with the witness
     probes: int = 0
     cubes: int = 0
     runs: int = 0
     volume: float = 1.0
     capped: bool = False
     asked: tuple[tuple[str, int, int, int], ...] = ()  # (method, probes, pages, round trips) of each index searched
-    held: tuple[tuple[str, int, int], ...] = ()  # (method, entries, pages) of each that was searched for covered ones
+    held: tuple[tuple[str, int, int], ...] = ()  # (method, entries, pages) of each index searched for covered ones
 
     @property
     def pages(self) -> int:
@@ -50,9 +50,9 @@ class RoutingOptions:
     epsilon: float = 0.0
     method_options: Mapping[str, Any] = field(default_factory=dict)
     integral: tuple[bool, ...] | None = None  # attributes with whole values only: more residues imply each other
-    cover: Literal["single", "union"] = "single"  # union: several sent ones together hold a subscription back too
-    merge_waste: float = 0.0  # imperfect merging: the share of a merger that nobody may have asked for
-    rank: Rank | None = None  # who holds another back must outrank it, see routing/rank.py
+    cover: Literal["single", "union"] = "single"  # union: several sent ones may hold one back together
+    merge_waste: float = 0.0  # imperfect merging: the largest share of a merger that nobody asked for
+    rank: Rank | None = None  # whoever holds a subscription back must outrank it, see routing/rank.py
     skyband: int | None = None  # with a rank: how many it takes to hold one back; None: one
 
 
@@ -60,24 +60,25 @@ class LinkStrategy:
     """The subscriptions sent over one link, and what they make needless: nothing, unless a strategy knows better."""
 
     sends_to: ClassVar[Literal["all", "root", "nobody"]] = "all"  # the neighbours that learn of subscriptions
-    searches: ClassVar[bool] = False  # for covers, so that how to search and what to do with the covered matters
+    searches: ClassVar[bool] = False  # for covers, so settings of the search and the mode have an effect
     approximate: bool = False  # may miss covers that exist
 
     def __init__(self, options: RoutingOptions) -> None:
         self.options = options
 
     def add(self, subscription: int, filter: Filter) -> None:
-        """It was sent."""
+        """A subscription was sent."""
 
     def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> list[int | None] | None:
-        """Add, in order, each filter that none added before it covers; for each, who covers it.
+        """Add, in order, each filter that no earlier one covers; returns for each the cover, or None.
 
-        As one by one, but faster; of several covers it may be another. None, and nothing is added: only one by one.
+        The same as one by one, but faster; where several cover a filter it may name another. Returns None in place of a
+        list, and adds nothing, where this can only be done one by one.
         """
         return None
 
     def remove(self, subscription: int, filter: Filter) -> None:
-        """It was taken back."""
+        """A subscription was taken back."""
 
     def find_cover(self, subscription: int, filter: Filter) -> Search:
         """What was sent that makes `subscription` needless; its id decides where entries rank alike."""

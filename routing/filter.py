@@ -9,7 +9,7 @@ Meaning, which every faster matcher is tested against:
 - exact: the event matches iff all mentioned attributes hold, and scores `score`;
 - relaxed: it scores the sum of the weights of the mentioned attributes that hold, nothing if none does.
 
-`near` (latitude, longitude, α) ranks events that match and never rejects one, so routing pays no attention to it.
+`near` (latitude, longitude, α) ranks events that match and never rejects one, so plain routing ignores it.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Filter:
 
     @cached_property
     def named(self) -> NDArray[np.int32]:
-        """The attributes that are mentioned, ascending: few, where there are hundreds."""
+        """The attributes that are mentioned, ascending: often a few of hundreds."""
         return np.flatnonzero(self.mentioned).astype(np.int32)
 
     @cached_property
     def bounds(self) -> Floats:
-        """(mentioned, 2) the rows of the box that restrict something."""
+        """(mentioned, 2) the rows of the box for these attributes."""
         return self.box[self.named]
 
     @property
@@ -121,12 +121,12 @@ class Filter:
 
 
 def takes_no_more(boxes: Floats, box: Floats) -> NDArray[np.bool_]:
-    """Which boxes leave every attribute unbounded that `box` does? An event that lacks it matches no other."""
+    """Which boxes leave unbounded every attribute that `box` does? Only these match events that lack it."""
     return np.asarray(np.isinf(boxes[:, np.isinf(box).all(axis=1)]).all(axis=(1, 2)))
 
 
 def contain_together(filters: list[Filter], other: Filter, integral: tuple[bool, ...] | None = None) -> bool:
-    """Does every event that matches `other` match one of these? May only err towards no, as `contains`."""
+    """Does every event that matches `other` match one of these? It may only err towards no, like `contains`."""
     if len(filters) == 1:
         return filters[0].contains(other, integral)
     boxes = np.array([f.box for f in filters])

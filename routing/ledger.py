@@ -1,4 +1,4 @@
-"""The ledger of one directed link: what was sent to the neighbour, and what was held back because of whom.
+"""The ledger of one directed link: what was sent to the neighbour, and what was held back, by whom.
 
 Rules (docs/design.md), each enforced here and verified by check():
 
@@ -38,16 +38,16 @@ class Decision:
     """One row of the trace: why a subscription was or was not sent over this link."""
 
     subscription: int
-    outcome: str  # forwarded | suppressed | exposed | retracted | merged | dormant
+    outcome: str  # forwarded | suppressed | exposed | retracted | united | merged | dormant
     search: Search
-    exact: bool | None  # would an exact search have found a cover? None when nobody asked
+    exact: bool | None  # would an exact search have found a cover? None if not asked
 
 
 Message = tuple[Kind, int, Filter]
 
 
 class LinkLedger:
-    """Decides what goes over one link, and remembers why."""
+    """Decides what is sent over one link, and remembers why."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class LinkLedger:
         return self.rerank(subscription, filter) if kind is Kind.RERANK else self.unsubscribe(subscription)
 
     def load(self, heard: Sequence[tuple[int, Message]], at_once: bool) -> list[tuple[int, Message]]:
-        """What to send after all that a broker hears before time 0, each with the operation that it belongs to.
+        """The messages to send after all that a broker hears before time 0, each with its operation.
 
-        `at_once`: subscriptions of ascending number are looked for together, where that gives the same ones to send.
-        Who holds another back may be another one then.
+        `at_once`: decide about all subscriptions together, where that sends the same ones; their numbers ascend. Who
+        holds a subscription back may then differ from deciding one by one.
         """
         covers = None
         if at_once and not self.active and self.wanted is None:
@@ -115,7 +115,7 @@ class LinkLedger:
     def rerank(self, subscription: int, filter: Filter) -> list[Message]:
         """The messages to send, in order, now that `subscription` asks for the same and ranks differently.
 
-        Who covers whom does not depend on it here.
+        Here, who covers whom does not depend on rank.
         """
         if subscription in self.sent:
             self.sent[subscription] = filter
@@ -127,7 +127,7 @@ class LinkLedger:
         return []
 
     def reconsider(self) -> list[Message]:
-        """What to send after the advertisements behind the link changed: first who wakes, then who sleeps."""
+        """What to send after the advertisements behind the link changed: first what wakes, then what falls asleep."""
         assert self.wanted is not None
         messages: list[Message] = []
         for subscription, filter in [item for item in self.dormant.items() if self.wanted(item[1])]:
@@ -139,7 +139,7 @@ class LinkLedger:
         return messages
 
     def _put_to_sleep(self, subscription: int) -> list[Message]:
-        """Take a sent entry back. What it alone covers overlaps no more than itself, so all of that sleeps too."""
+        """Take a sent entry back. What it alone covers overlaps no more than it does, so all of that sleeps too."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
         held_back = {s: self.suppressed[s] for s in self._dependants.get(subscription, ())}
@@ -158,14 +158,14 @@ class LinkLedger:
         return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
 
     def invented(self) -> set[int]:
-        """What was sent that no client asked for (mergers)."""
+        """Sent entries that no client asked for (mergers)."""
         return set()
 
     def _remove_sent(self, subscription: int) -> list[Message]:
         """Take a sent entry back: first send what it exposes, then the unsubscription."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
-        # Released all before the first is decided: it may retract what holds others back together with the leaver.
+        # Release all before deciding on the first, which may retract what holds others back together with the leaver.
         exposed = {dependant: self._release(dependant) for dependant in list(self._dependants.get(subscription, ()))}
         messages = [m for dependant, its in exposed.items() for m in self._decide(dependant, its, "exposed")]
         return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
@@ -200,7 +200,7 @@ class LinkLedger:
         return [wider_first, *(self._retract(other, subscription) for other in needless)]
 
     def _can_replace(self, entry: int, coverer: int) -> bool:
-        """Can it be shown of everything that `entry` holds back with others that `coverer` does so in its place?"""
+        """Can `coverer` provably take the place of `entry` in everything that `entry` holds back with others?"""
         held = ((s, *self.suppressed[s]) for s in self._dependants.get(entry, ()))
         return all(
             len(coverers) == 1 or self._stand_for(_handed_over(coverers, entry, coverer), dependant, filter)
@@ -239,18 +239,18 @@ class LinkLedger:
         return self.strategy.find_covered(filter)
 
     def _stand_for(self, coverers: tuple[int, ...], subscription: int, filter: Filter) -> bool:
-        """May these sent ones hold a subscription back?"""
+        """May these sent entries hold a subscription back?"""
         return contain_together([self.sent[c] for c in coverers], filter, self.strategy.options.integral)
 
     def _exact_answer(self, subscription: int, filter: Filter, search: Search) -> bool | None:
         if search.witness is not None or not self.strategy.approximate:
-            return search.witness is not None  # hits are verified, and an exact strategy speaks for itself
+            return search.witness is not None  # hits are verified, and an exact strategy misses nothing
         if self.exact_twin is None:
             return None
         return self._find_cover(self.exact_twin, subscription, filter).witness is not None
 
     def _shown(self, subscription: int, filter: Filter) -> Filter:
-        """A filter as the search has it."""
+        """A filter in the form that the search works on."""
         return filter
 
     def _structures_add(self, subscription: int, filter: Filter) -> None:

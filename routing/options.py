@@ -1,7 +1,7 @@
-"""Checks of what a user wrote in an option: each answers the value or one sentence about it.
+"""Checks of what a user wrote in an option: each returns the value, or raises one sentence about it.
 
 Numbers arrive from TOML files, `--set key=value` and Python, so a number may be an int, a float, a NumPy
-scalar or a mistake; booleans are refused as numbers although Python would count them.
+scalar or a mistake; booleans are refused as numbers although Python counts them as such.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coverlay import CoverlayError, did_you_mean, quoted
 
 
 def whole(what: str, value: object, least: int, most: int | None = None) -> int:
-    """`value` as an int in [least, most], or the sentence that says what is allowed."""
+    """`value` as an int in [least, most], or an error that says what is allowed."""
     allowed = "a whole number " + (f"of at least {least}" if most is None else f"from {least} to {most}")
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise CoverlayError(f"{what} is {quoted(value)}; it must be {allowed}")
@@ -54,9 +54,9 @@ def accepted(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def reject_unknown(what: str, given: Mapping[str, object], known: tuple[str, ...], beside: Iterable[str] = ()) -> None:
-    """Complain about the first option that nobody would read: an ignored option is a wrong experiment.
+    """Refuse the first option that nobody would read: an ignored option makes a wrong experiment.
 
-    `beside` are other keys of the same place, which the user may have misspelt.
+    `beside`: other keys of the same section, which the user may have misspelt.
     """
     for name in given:
         if name not in known:

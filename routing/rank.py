@@ -37,13 +37,13 @@ def shares(weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Rank:
-    """What outranks what, as coordinates."""
+    """Who outranks whom, as coordinates."""
 
     by_score: bool  # scores are given; else they depend on the event
     relative: bool  # weights count relative to their sum (places)
     lowest: Floats  # the least and the largest value of each coordinate
     highest: Floats
-    _ranked: dict[int, tuple[Filter, Filter]] = field(default_factory=dict)  # subscription → its filter, with rows too
+    _ranked: dict[int, tuple[Filter, Filter]] = field(default_factory=dict)  # subscription → its filter, and with rows
 
     @staticmethod
     def of(scores: Floats, weights: Floats, by_score: bool, relative: bool) -> Rank:

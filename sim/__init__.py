@@ -4,7 +4,7 @@
     plan = sim.load("demo", {"overlay.brokers": 50})
     results = sim.run(plan, out="out/demo")          # simulate, aggregate on Spark: analysis.table(results)
 
-Importing this loads nothing else: the simulator and Spark come with the first call.
+Importing this package is cheap: the first call loads the simulator and Spark.
 """
 
 from __future__ import annotations

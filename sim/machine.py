@@ -1,4 +1,4 @@
-"""Where something was measured."""
+"""The machine that a measurement was made on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @cache
 def machine() -> str:
-    """The processor, as far as the system says."""
+    """Processor model, number of cores and operating system."""
     try:
-        told = Path("/proc/cpuinfo").read_text()
-        model = next(line.split(":")[1].strip() for line in told.splitlines() if line.startswith("model name"))
+        cpu_info = Path("/proc/cpuinfo").read_text()
+        model = next(line.split(":")[1].strip() for line in cpu_info.splitlines() if line.startswith("model name"))
     except (OSError, StopIteration):
         model = platform.processor() or platform.machine()
     return f"{model}, {os.cpu_count()} cores, {platform.system()}"

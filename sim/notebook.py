@@ -34,7 +34,7 @@ Experiment = str | Path | Mapping[str, Any] | Plan
 
 
 def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> Plan:
-    """The plan of an experiment with dotted keys changed, every run of it checked; `plan.runs` lists them."""
+    """The plan of an experiment with the given dotted keys changed. Every run is checked; `plan.runs` lists them."""
     if isinstance(experiment, Plan):
         if not settings:
             return experiment
@@ -46,7 +46,7 @@ def load(experiment: Experiment, settings: Mapping[str, Any] | None = None) -> P
 
 
 def plain(value: Any) -> Any:
-    """As a file would have it: lists for tuples, ranges and arrays, numbers for numpy's, text for paths."""
+    """A value as a file would give it: lists for tuples, ranges and arrays, numbers for numpy's, text for paths."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | range):
@@ -68,9 +68,9 @@ def run(
 ) -> Summary:
     """Simulate every run of an experiment, aggregate the traces on Spark, and return the results.
 
-    Traces and results go to `out` (default out/NAME). `jobs` runs at a time (default: all cores), or on the
-    Spark cluster `spark`. A notebook shows what is returned as a table, the answer in words and the path of the page.
-    `progress=False` shows no bar. Raises when a run failed or the oracle found a wrong delivery.
+    Traces and results are written to `out` (default: out/NAME). `jobs` runs are simulated at a time (default: one per
+    core), or all on the Spark cluster `spark`. A notebook shows the result as a table, the answer in words and the path
+    of the page. `progress=False` shows no bar. Raises if a run failed or the oracle found a wrong delivery.
     """
     plan = load(experiment, settings)
     for note in plan.notes:
@@ -78,7 +78,7 @@ def run(
     folder = Path(out) if out is not None else Path("out") / plan.name.replace("/", "-")
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CoverlayError(f"jobs is {quoted(jobs)}; it must be a whole number of at least 1")
-    find_java()  # refuses now what would fail after the last run
+    find_java()  # fail now rather than after the last run
     many = jobs or os.cpu_count() or 1
     with terminal.progress(f"simulating {plan.name}") if progress else nullcontext(nobody) as update:
         swept = run_sweep(plan, folder, SweepOptions(many, spark, resume, update))
@@ -93,10 +93,10 @@ def run(
 
 
 def _refuse_broken(swept: SweepResult, folder: Path) -> None:
-    """In a notebook nobody reads an exit status: a result that cannot be trusted is not returned."""
+    """Raise instead of returning results that cannot be trusted: a notebook has no exit status."""
     if swept.failures:
         first, count = swept.failures[0], len(swept.failures)
-        error = f"{count} of the runs failed, the first with {first}"
+        error = f"{count} {'run' if count == 1 else 'runs'} failed; the first: {first}"
         raise CoverlayError(error) if first.is_input else RuntimeError(error)
     if swept.wrong:
         first_wrong = swept.wrong[0]

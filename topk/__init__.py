@@ -1,10 +1,10 @@
 """Ranked matching: which k stored subscriptions match this event best? Arrays in, answers out.
 
 - `catalogue`, `contract`: what is stored, and what every matcher offers
-- `scan`, `canopy/` (one attribute), `slices/` (several): our own; `auto` chooses among them, `dynamic` lets static ones
-  be updated
+- `scan`, `canopy/` (one attribute), `slices/` (several): our own matchers; `auto` chooses among them, `dynamic` makes
+  static ones updatable
 - `sparse/`: many attributes, few per subscription (`sparse/be/`: BE-Tree and BE*-Tree); `places/`: text and place
-- `papers/`: the structures that the papers describe, to compare with
+- `papers/`: structures from the papers, for comparison
 - `kernels/`: compiled functions that several of these share
 
 This file is the registry: a matcher named here is listed, created and tested.
@@ -12,9 +12,6 @@ This file is the registry: a matcher named here is listed, created and tested.
 
 from __future__ import annotations
 
-import inspect
-from functools import cache
-from numbers import Integral, Real
 from typing import Any, overload
 
 import numpy as np
@@ -25,6 +22,7 @@ from topk.canopy.index import Canopy
 from topk.catalogue import Catalogue
 from topk.contract import SEMANTICS, Batch, Stats, TopKIndex
 from topk.dynamic import BUFFER, LogStructured
+from topk.options import check_type, default_of
 from topk.papers.interval.aggregate_rtree import AggregateRTree
 from topk.papers.interval.interval_tree import IntervalTree
 from topk.papers.interval.ir_tree import IRTree
@@ -73,36 +71,14 @@ KINDS = ("boxes", "predicates", "places")  # of catalogues
 
 
 def options_of(name: str, kind: str = "boxes") -> dict[str, tuple[str, Any]]:
-    """The options of a matcher: one line of help, and the default, None where it is chosen by the data."""
+    """The options of a matcher: a line of help, and the default (None where the data decide)."""
+    if name not in registry(kind):
+        raise unknown_name("matching method", name, registry(kind))
     cls = _METHODS.get(name) if kind == "boxes" else registry(kind)[name]
     wrapped = kind == "boxes" and (cls is None or not cls.dynamic)
     built = (interval_indexes().get(name), cls)
-    helped = {option: (text, _default(option, built)) for option, text in (cls.options if cls else {}).items()}
+    helped = {option: (text, default_of(option, built)) for option, text in (cls.options if cls else {}).items()}
     return {**helped, **({"buffer": (_BUFFER_HELP, BUFFER)} if wrapped else {})}
-
-
-@cache
-def _default(option: str, built: tuple[Any, ...]) -> Any:
-    """The default of a parameter of any of these classes or of what they inherit from."""
-    for cls in (base for one in built if one for base in one.__mro__):
-        parameter = inspect.signature(cls.__init__).parameters.get(option)
-        if parameter is not None and parameter.default is not inspect.Parameter.empty:
-            return parameter.default
-    return None
-
-
-def _check_type(option: str, value: Any, default: Any) -> None:
-    """Now, because a static structure hears of its options only when the first run is built, which may be never."""
-    if isinstance(default, bool):
-        fits, wanted = isinstance(value, bool | np.bool_), "true or false"
-    elif isinstance(default, int):
-        fits, wanted = isinstance(value, Integral) and not isinstance(value, bool), "a whole number"
-    elif default is None:
-        fits, wanted = value is None or (isinstance(value, Real) and not isinstance(value, bool)), "a number"
-    else:
-        return  # a name or a function, which is looked up at once
-    if not fits:
-        raise CoverlayError(f"{option} is {quoted(value)}; it must be {wanted}")
 
 
 def methods(kind: str = "boxes") -> list[str]:
@@ -111,7 +87,7 @@ def methods(kind: str = "boxes") -> list[str]:
 
 
 def registry(kind: str = "boxes") -> dict[str, Any]:
-    """What is behind the names of a kind: classes, for one-dimensional indexes the index itself, for auto its rule."""
+    """What implements each name: a matcher class, an interval index for one-dimensional methods, the rule of auto."""
     kinds = {"boxes": {**_METHODS, **interval_indexes(), AUTO: best_for}, "predicates": _SPARSE, "places": _PLACED}
     if kind not in kinds:
         raise unknown_name("kind of catalogue", kind, kinds)
@@ -119,7 +95,7 @@ def registry(kind: str = "boxes") -> dict[str, Any]:
 
 
 def interval_indexes() -> dict[str, Any]:
-    """The one-dimensional indexes by name, for those who want `getnext()` itself."""
+    """The one-dimensional indexes by name, for callers that want `getnext()` itself."""
     return {cls.name: cls for cls in _INTERVAL_INDEXES}
 
 
@@ -134,7 +110,7 @@ def create(name: str, catalogue: Catalogue, *, semantics: str = "exact", **optio
 def create(name: str, catalogue: Any, **options: Any) -> Any:
     """Build the matcher `name` over a catalogue; CoverlayError lists the valid names and options.
 
-    Every matcher can `add` and `remove`: where the structure is static, in log-structured runs.
+    Every matcher can `add` and `remove`; a static structure does so through log-structured runs.
     """
     if isinstance(catalogue, SparseCatalogue):
         return _build_sparse(name, catalogue, **options)
@@ -152,24 +128,24 @@ def create(name: str, catalogue: Any, **options: Any) -> Any:
         if option not in valid:
             known = ", ".join(sorted(valid)) or "none"
             raise CoverlayError(f"{name} has no option {option!r}; it has: {known}")
-        _check_type(option, value, valid[option][1])
+        check_type(option, value, valid[option][1])
     if cls is not None and cls.dynamic:
         return cls(catalogue, semantics, **options)
     buffer = options.pop("buffer", BUFFER)
     if buffer < 1:
         raise CoverlayError(f"buffer must be at least 1, not {buffer}")
     if options and cls is not None:
-        cls(Catalogue.empty(1), semantics, **options)  # refuses values now, not when the first run is built
+        cls(Catalogue.empty(1), semantics, **options)  # refuse bad values now, not when the first run is built
 
     def build(part: Catalogue) -> TopKIndex:
         return best_for(part, semantics) if cls is None else cls(part, semantics, **options)
 
-    def scanned() -> TopKIndex:
-        # The scan adds weights; for another combination the buffer needs a matcher that knows it.
+    def empty_buffer() -> TopKIndex:
+        # The scan sums weights; any other combination needs a matcher that supports it.
         combine = options.get("combine", "sum")
         empty = Catalogue.empty(catalogue.dimensions)
         if combine == "sum":
             return Scan(empty, semantics)
         return _METHODS[IRTree.name](empty, semantics, combine=combine)  # type: ignore[call-arg]
 
-    return LogStructured(catalogue, semantics, name, build, scanned, buffer)
+    return LogStructured(catalogue, semantics, name, build, empty_buffer, buffer)

@@ -13,7 +13,7 @@ from topk.contract import TopKIndex
 from topk.scan import Scan
 from topk.slices.index import Slices
 
-SCAN_BELOW = 512  # subscriptions: a scan of these takes no longer than the call of another kernel
+SCAN_BELOW = 512  # subscriptions; scanning fewer takes no longer than calling another kernel
 
 
 def best_for(catalogue: Catalogue, semantics: str) -> TopKIndex:

@@ -6,7 +6,7 @@ cannot say (≠, not in, in). Everything is an array over rows; ids are arbitrar
 
 Rules that all matchers share:
 
-- an attribute that is not mentioned has the bounds (−inf, +inf) and holds for every event, also for one that
+- an attribute that is not mentioned has the bounds (−inf, +inf) and holds for every event, even for one that
   lacks the attribute;
 - a mentioned attribute fails for an event that lacks it (NaN), whatever its bounds;
 - without weights, the score is shared evenly between the mentioned attributes, so that a subscription that
@@ -39,7 +39,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def numbers(what: str, values: Any) -> Floats:
-    """An array of what a user gave, or the sentence that says that it is no number."""
+    """The user's values as an array; CoverlayError if they are not numbers."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     try:
@@ -47,13 +47,13 @@ def numbers(what: str, values: Any) -> Floats:
         texts = given.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in given.flat)
         if given.dtype.kind in "biufO" and not texts:  # neither text, nor dates, nor complex numbers
             return given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):  # no float64, or rows of different lengths
+    except (TypeError, ValueError, OverflowError):  # not convertible, or rows of different lengths
         pass
     raise CoverlayError(f"{what} must be numbers, not {quoted(values)}")
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number as Python or numpy has them; True and False are none."""
+    """Whether a value is an integer of Python or numpy; True and False are not."""
     return type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
 
 
@@ -69,7 +69,7 @@ def checked_ids(ids: Any, n: int) -> Ints:
         return np.arange(n, dtype=np.int64)
     try:
         array = np.array(ids)
-        if array.dtype.kind != "i":  # none at all, or one of them is no 64-bit whole number: name it
+        if array.dtype.kind != "i":  # no ids at all, or one is not a 64-bit integer: name that one
             array = np.array([checked_id(id) for id in ids], dtype=np.int64)
     except (TypeError, ValueError) as problem:
         if isinstance(problem, CoverlayError):
@@ -108,7 +108,7 @@ class Catalogue:
         return self.ids, self.lo, self.hi, self.scores, self.weights, self.mentioned
 
     def take(self, rows: Any) -> Catalogue:
-        """These rows, residues left to the matcher."""
+        """These rows without their residues, which the matcher keeps."""
         return Catalogue(*(column[rows] for column in self.columns))
 
     @classmethod
@@ -131,7 +131,7 @@ class Catalogue:
         mentioned: ArrayLike | None = None,
         exclusions: Mapping[int, Residue] | None = None,
     ) -> Catalogue:
-        """Boxes (n, d), (n, d) with scores (n,), or (n, d) weights whose row sum is then the score.
+        """Bounds of shape (n, d), and scores of shape (n,) or weights of shape (n, d) whose row sums are the scores.
 
         `exclusions` maps a row to its (excluded, allowed) pairs of (attribute, values).
         """
@@ -150,7 +150,7 @@ class Catalogue:
         expressions: Iterable[Sequence[tuple[Any, ...]]], *, dimensions: int | None = None, ids: ArrayLike | None = None
     ) -> SparseCatalogue:
         """Sparse: many attributes, few (attribute, operator, value, weight) predicates per subscription."""
-        from topk.sparse.catalogue import from_predicates  # the sparse family builds on this package
+        from topk.sparse.catalogue import from_predicates  # not at the top: that module imports this one
 
         return from_predicates(expressions, dimensions=dimensions, ids=ids)
 
@@ -168,7 +168,10 @@ class Catalogue:
         """A single subscription. The ordinary case skips most of `from_boxes`, which costs 40 µs a row."""
         given = None if mentioned is None else np.asarray(mentioned, dtype=np.bool_)
         gain = None if weights is None else numbers("weights", weights)
-        score = float(numbers("a score", score))
+        given_score = numbers("a score", score)
+        if given_score.ndim:
+            raise CoverlayError(f"a score must be one number, not {quoted(score)}")
+        score = float(given_score)
         fits = lo.shape == hi.shape and (given is None or given.shape == lo.shape)
         fits = fits and (gain is None or (gain.shape == lo.shape and bool(np.isfinite(gain).all())))
         if fits and residue == NO_RESIDUE and math.isfinite(score) and (lo <= hi).all():

@@ -2,8 +2,8 @@
 
 A matcher implements `_search`: the k best rows by their *boxes* alone. A residue (≠, not in, in)
 can only take predicates away from a box match, never add one, so the box ranking bounds the true ranking
-from above. `top` therefore asks for a few more than k, checks the residues of those, and doubles while the
-last box score could still hide a better subscription. Without residues this costs nothing.
+from above. `top` therefore asks for a few more than k, checks their residues, and asks for twice as many while
+the last box score could still hide a better subscription. Without residues this costs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Found = tuple[Ints, Floats]  # ids and scores, best first
 NONE_FOUND: Found = (np.empty(0, np.int64), np.empty(0))
 
 SEMANTICS = ("exact", "relaxed")
-_SPARE = 8  # more candidates than k on the first try when residues exist; doubled while they do not suffice
+_SPARE = 8  # candidates beyond k on the first try when residues exist; the total doubles while it is not enough
 
 
 @dataclass
@@ -34,8 +34,8 @@ class Stats:
     queries: int = 0
     entries: int = 0  # subscriptions or predicates compared with an event
     nodes: int = 0  # tree nodes, cells, lists or blocks looked at
-    comparisons: int = 0  # of an event's value with a predicate or the range of a node
-    queued: int = 0  # keys met in heaps and other orders of what comes next: put in, taken out, put in order
+    comparisons: int = 0  # of an event's value with a predicate or a node's range, look-ups, weights read for bounds
+    queued: int = 0  # keys pushed to, popped from or sorted in heaps and other queues
     probes: int = 0  # words of bitmaps and headers of lists looked at
     getnexts: int = 0  # results taken from one-dimensional iterators
     inserts: int = 0
@@ -79,7 +79,7 @@ def pairs(found: Found) -> list[Match]:
 
 
 class Batch(Sequence[list[Match]]):
-    """The answers to many events: arrays for those who want arrays, lists of pairs by index."""
+    """The answers to many events as arrays; indexing gives one event's answer as a list of pairs."""
 
     def __init__(self, ids: Ints, scores: Floats, counts: Ints) -> None:
         self.ids = ids  # (m, k); row i is valid up to counts[i]
@@ -164,17 +164,17 @@ class TopKIndex(ABC):
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
         """The k best matches (all of them for None) as (id, score), best first, ties by ascending id.
 
-        An event is an array of a value per attribute, NaN for those that it lacks; with one attribute also a number.
+        An event is an array with one value per attribute, NaN where it lacks one; with one attribute a number will do.
         """
         point = self._event(event)
         return pairs(self._answer(point, point, self._count(k)))
 
     def top_overlapping(self, low: ArrayLike, high: ArrayLike, k: int | None) -> list[Match]:
-        """The same for an event that is a box: a predicate holds where it meets the event's interval."""
+        """`top` for an event that is a box: a predicate holds where it meets the event's interval."""
         bottom, upper, wanted = self._event(low), self._event(high), self._count(k)
         if (bottom > upper).any():
             raise CoverlayError(f"an event's low must not exceed its high: {bottom} and {upper}")
-        bottom = np.where(np.isnan(upper), upper, bottom)  # missing on either side is missing
+        bottom = np.where(np.isnan(upper), upper, bottom)  # an attribute without either bound is missing
         return pairs(self._answer(bottom, upper, wanted))
 
     def top_many(self, events: ArrayLike, k: int | None) -> Batch:
@@ -254,14 +254,14 @@ class TopKIndex(ABC):
         self._take(self._checked_one(id, low, high, score, weights, mentioned, (excluded, allowed)))
 
     def _checked_one(self, id: int, *columns: Any) -> Catalogue:
-        """A subscription as `Catalogue.one` makes it, if it can be matched under our semantics."""
+        """`Catalogue.one`; CoverlayError if our semantics cannot match its weights."""
         one = Catalogue.one(id, *columns)
         if self.semantics == "relaxed" and (one.weights < 0).any():
             raise CoverlayError(f"relaxed matching needs weights ≥ 0; subscription {id} has {one.weights[0]}")
         return one
 
     def _take(self, one: Catalogue) -> None:
-        self._note_residues(one)  # before the row: what it is inserted into may depend on whether there are residues
+        self._note_residues(one)  # first, because `_insert` may depend on whether there are residues
         self._insert(one)
         self.stats.inserts += 1
 
@@ -273,10 +273,10 @@ class TopKIndex(ABC):
         self.stats.deletes += 1
 
     def update_score(self, id: int, score: float, weights: ArrayLike | None = None) -> None:
-        """Give a subscription another score; its box, its residue and the others stay.
+        """Give a subscription another score; its box and its residue stay.
 
-        Without new weights the attributes share the new score in proportion to the old ones, so that a subscription
-        that holds in all it mentions scores the same under both semantics.
+        Without new weights, the old ones are scaled to sum to the new score, so that a subscription whose predicates
+        all hold scores the same under both semantics.
         """
         id = stored_id(id, self)
         old, residual = self._subscription(id), self._residuals.get(id)
@@ -307,7 +307,7 @@ def new_id(id: Any, index: Container[int]) -> int:
 
 
 def stored_id(id: Any, index: Container[int]) -> int:
-    """An id that the index has; CoverlayError if it has not."""
+    """An id that the index has; CoverlayError if it does not."""
     id = checked_id(id)
     if id not in index:
         raise CoverlayError(f"subscription {id} is not in the index")
@@ -315,7 +315,7 @@ def stored_id(id: Any, index: Container[int]) -> int:
 
 
 def how_many(k: int | None, most: int) -> int:
-    """The number of answers wanted, of `most` that there can be."""
+    """How many answers to return: k, or `most` if that is less or k is None."""
     if k is None:
         return most
     if not (is_whole(k) and k >= 0):

@@ -2,8 +2,8 @@
 
 New subscriptions are added to a small buffer that is scanned. A full buffer becomes a static run, merged with all runs
 that are not larger than twice what is merged so far. So run sizes at least double, and an entry is rebuilt O(log n)
-times. Deleting only marks; a run that is half dead is rebuilt. A query asks every run and the buffer, and merges. A
-score update is a deletion and an insertion, without a rebuild.
+times. A deletion only marks an entry as dead; a run that is more than half dead is rebuilt. A query asks every run and
+the buffer, and merges the answers. A score update is a deletion and an insertion, without a rebuild.
 
 Invariants, verified by `check`: a subscription is in one run or in the buffer; at most half of a run is dead.
 """
@@ -25,7 +25,7 @@ BUFFER = 1024  # a scan of this many rows costs about a microsecond per attribut
 
 
 def concatenated(parts: list[Catalogue]) -> Catalogue:
-    """The rows of several catalogues, residues left to the matcher."""
+    """The rows of several catalogues without their residues, which the matcher keeps."""
     columns: list[Any] = [np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True)]
     return Catalogue(*columns)
 
@@ -48,7 +48,7 @@ class Run:
         return stored.take(np.array([id not in self.dead for id in stored.ids.tolist()], dtype=np.bool_))
 
     def search(self, low: Floats, high: Floats, k: int) -> Found:
-        """The k best live rows: ask for more while the dead take places."""
+        """The k best live rows; asks the index for more while dead ones take their places."""
         ask = min(k + min(len(self.dead), k), len(self.index))
         while True:
             ids, scores = self.index._search(low, high, ask)
@@ -86,7 +86,7 @@ class LogStructured(TopKIndex):
         self._changed()
 
     def _counting(self, part: TopKIndex) -> TopKIndex:
-        """A part, whose work counts as ours from now on."""
+        """The part; its work counts as ours from now on."""
         part.stats = self.stats
         return part
 
@@ -170,7 +170,7 @@ class LogStructured(TopKIndex):
         self._buffer.check()
         for run in self._runs:
             run.index.check()
-            assert 2 * len(run.dead) <= len(run.index), "a run that is half dead was rebuilt"
+            assert 2 * len(run.dead) <= len(run.index), "at most half of a run is dead"
             assert all(id in run.index for id in run.dead), "only a run's own subscriptions are dead in it"
         places = [id for run in self._runs for id in run.live().ids.tolist()]
         assert len(places) == len(set(places)), "a subscription is in one run"

@@ -23,7 +23,7 @@ def _keys(scores: Any, index_bits: int, keys: Any) -> None:
     sign = np.uint64(1) << np.uint64(63)
     low = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1)
     for i in range(len(scores)):
-        keys[i] = scores[i] + 0.0  # no negative zero: it equals zero
+        keys[i] = scores[i] + 0.0  # −0.0 becomes 0.0, which it equals
     bits = keys.view(np.uint64)
     for i in range(len(scores)):
         word = bits[i] if bits[i] & sign else ~(bits[i] | sign)
@@ -32,7 +32,7 @@ def _keys(scores: Any, index_bits: int, keys: Any) -> None:
 
 @kernel
 def _rows(keys: Any, index_bits: int, scores: Any, ids: Any, order: Any) -> bool:
-    """Rows out of sorted keys; whether the order is right also where the upper bits tie."""
+    """Extract the rows from sorted keys; returns whether their order is right even where the upper bits tie."""
     shift = np.uint64(index_bits)
     low = (np.uint64(1) << shift) - np.uint64(1)
     right, row = True, np.int64(0)
@@ -51,7 +51,7 @@ def ranked_order(scores: Floats, ids: Ints) -> Ints:
     _keys(scores, index_bits, keys)
     words = keys.view(np.uint64)
     words.sort()
-    if not _rows(words, index_bits, scores, ids, order):  # rare: equal scores whose ids descend, or nearly equal ones
+    if not _rows(words, index_bits, scores, ids, order):  # rare: equal scores with descending ids, or nearly equal ones
         order = np.lexsort((ids, -scores))
     return order
 
@@ -74,7 +74,7 @@ class RankedIndex(TopKIndex):
 
     @cached_property
     def _row_of(self) -> dict[int, int]:
-        """Made when first asked for: a build should not pay for it."""
+        """Made on first use: a build should not pay for it."""
         return dict(zip(self._given.ids.tolist(), range(len(self._given)), strict=True))
 
     def _catalogue(self) -> Catalogue:
@@ -95,7 +95,7 @@ class RankedIndex(TopKIndex):
         return self._many(points, wanted)
 
     def _many(self, events: Floats, k: int) -> Batch:
-        """All events in one kernel per core."""
+        """Answer all events with one kernel call per core."""
         count = len(events)
         ids, scores, counts = np.empty((count, k), np.int64), np.empty((count, k)), np.zeros(count, np.int64)
         work = np.zeros((WORKERS, 2), np.int64)

@@ -24,7 +24,7 @@ BLOCK = 256  # rows per pass: the mask and the partial scores of a block stay in
 
 @kernel
 def block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any) -> None:
-    """mask[i] = 1 where row start+i matches exactly. A missing value (NaN) passes only unmentioned rows."""
+    """mask[i] = 1 where row start+i matches exactly. NaN, a missing value, matches only where not mentioned."""
     for i in range(stop - start):
         mask[i] = 1
     for j in range(len(low)):
@@ -42,7 +42,7 @@ def block_exact(columns: Any, low: Any, high: Any, start: int, stop: int, mask: 
 
 @kernel
 def block_relaxed(columns: Any, low: Any, high: Any, start: int, stop: int, mask: Any, total: Any) -> None:
-    """mask[i] = 1 where a mentioned predicate holds; total[i] = the weights of those that do."""
+    """mask[i] = 1 where a predicate of row start+i holds; total[i] = the weights of those that do."""
     for i in range(stop - start):
         mask[i] = 0
         total[i] = 0.0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topk.catalogue import Catalogue, Floats, Ints
 
-_ROOM = 64  # rows of a fresh store: one scan block
+_ROOM = 64  # rows that a fresh store has room for
 
 
 class Columns(NamedTuple):
@@ -63,7 +63,7 @@ class Store:
         return row
 
     def remove(self, id: int) -> int:
-        """Forget a subscription; returns the row it had."""
+        """Remove a subscription; returns the row it had."""
         row = self.row_of.pop(id)
         if self._stable:
             self._blank(row)
@@ -79,7 +79,7 @@ class Store:
         return row
 
     def subscription(self, id: int) -> Catalogue:
-        """One stored row, without its residue (the matcher keeps those)."""
+        """One stored row without its residue, which the matcher keeps."""
         return self.select(np.array([self.row_of[id]]))
 
     def catalogue(self) -> Catalogue:

@@ -1,12 +1,12 @@
 """The page, the table and the sentences that answer an experiment's question.
 
-summary         the small frames that an analysis leaves behind, and what its points are called
-answers         the answer a page opens with, by what was swept: load_answers, ranks; findings: what they share
+summary         the small frames that an analysis writes, and the names of its points
+answers         the answer a page opens with; load_answers, ranks: more kinds of it; findings: what they share
 sentences       what a sweep showed, in a few sentences; cards, facts: figures and sizes
 advisor         which search for covers to use
 study           where approximate covering pays; in words, as a grid, in Markdown: study_words, study_grid, study_text
 table, numbers  the table that people read first; how numbers are written
 page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts
-shown_settings  which settings a large sweep shows; told: what the simulator adds to its traces
+shown_settings  which settings of a large sweep are shown; told: what the simulator adds to its traces
 claims          verdicts on what documents claim; claims_page: as a page
 """

@@ -1,15 +1,14 @@
 """The advisor: which search for covers to use, from a sweep, with the numbers that say so.
 
-Cost is the time of a covering check by the profile of `broker.service` (its probes, where nothing takes time), size is
-routing-table entries; both are wanted small, and both are measured as ratios to exact covering. A setting is on the
+Cost is the time of a covering check by the profile of `broker.service` (its probes, if nothing takes time), size is
+routing-table entries. Both should be small, and both are measured as ratios to exact covering. A setting is on the
 Pareto front if none is at least as good in both and better in one. The advice is the front's knee: where the saved
-share of the search exceeds the added share of the entries by most, that is where cost ratio + size ratio is smallest.
-Exact covering has 2; it is advised unless some approximation (an ε, a budget, a search that gives up) has less by
-WORTH: giving up exact answers has to gain more than a little. Covering methods are choices too: where several
-searched exactly, exact covering means the cheapest of them: an approximation has to beat the best exact search.
+share of the search exceeds the added share of the entries by most, that is, where cost ratio + size ratio is smallest.
+Exact covering has 2. It is advised unless some approximation (an ε, a budget, a search that gives up) has less by
+more than WORTH: giving up exact answers has to gain more than a little. Covering methods are choices too: if several
+searched exactly, exact covering means the cheapest of them, which an approximation has to beat.
 
-A setting with the same numbers as another one (a k-d tree below a thousand entries ignores ε) is no option: equal rows
-are not compared.
+A setting with the same numbers as another (a k-d tree below a thousand entries ignores ε) is left out.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from analysis.report.numbers import duration_text, number_text
 from analysis.report.summary import Summary, is_covering, is_exact, other_keys, search_name
 
 TIME, PROBES, SIZE = "check_time", "probes_per_check", "entries"
-WORTH = 0.1  # by how much of exact covering the saved search must exceed the added entries
-MISLEADS = 0.2  # how much more of the saving than the recall must be kept to be worth a note
-SLOWER = 1.1  # times the settling or latency of exact covering: from there on the advice says so
+WORTH = 0.1  # the saved share of the search must exceed the added share of the entries by more than this
+MISLEADS = 0.2  # a note is due if the share of the saving kept exceeds the recall by more than this
+SLOWER = 1.1  # the advice mentions settling times or latencies above this multiple of exact covering's
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,9 @@ class Option:
     probes: float
     entries: float
     recall: float | None
-    in_time: bool = False  # what cost is
-    saving: float = float("nan")  # share of the entries of simple routing that are saved
-    settled: float = float("nan")  # ms within which 95 % of the subscriptions have
+    in_time: bool = False  # whether cost is a time
+    saving: float = float("nan")  # share of simple routing's entries that is saved
+    settled: float = float("nan")  # ms within which 95 % of the subscriptions have settled
     latency: float = float("nan")  # ms within which 95 % of the deliveries arrive
     on_front: bool = False
 
@@ -61,14 +60,14 @@ class Option:
 class Advice:
     """The advised setting among the options of one family, and the sentences that say why."""
 
-    title: str  # what was held fixed: the other swept keys
+    title: str  # the swept keys that were held fixed
     options: tuple[Option, ...]  # exact first
     advised: Option
     sentence: str
 
 
 def advise(summary: Summary) -> list[Advice]:
-    """One piece of advice per setting of everything but the search, where the sweep has an exact and another one."""
+    """One piece of advice per setting of everything but the search, if it has an exact and an approximate search."""
     searching = [point for point in summary.order if is_covering(summary.labels(point))]
     in_time = len(summary.means(TIME, searching)) == len(searching)
     groups: dict[tuple[str, str], list[Option]] = {}
@@ -102,16 +101,16 @@ def _option(summary: Summary, point: str, in_time: bool) -> Option:
 
 
 def _different(options: list[Option]) -> list[Option]:
-    """The options without those that gave the same numbers as one before."""
+    """The options without those that have the same numbers as an earlier one."""
     kept: dict[tuple[float, float, float | None], Option] = {}
     for option in options:
-        # Where nothing was missed it does not matter whether anybody looked for misses.
+        # If nothing was missed, a recall of 1 and an unknown recall mean the same.
         kept.setdefault((option.cost, option.entries, None if option.recall == 1 else option.recall), option)
     return list(kept.values())
 
 
 def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
-    """What the compared points share: a title for readers, and the strategy."""
+    """What the compared points share: a title for readers and the strategy."""
     strategies = {summary.labels(p)["strategy"] for p in summary.order if is_covering(summary.labels(p))}
     strategy = str(summary.labels(point)["strategy"])
     words = [strategy] if len(strategies) > 1 else []
@@ -120,7 +119,7 @@ def _held_fixed(summary: Summary, point: str) -> tuple[str, str]:
 
 
 def pareto_front(options: list[Option]) -> list[Option]:
-    """The options that no other one beats, from cheapest to smallest."""
+    """The options that no other beats, from the cheapest to the smallest."""
     front: list[Option] = []
     for option in sorted(options, key=lambda o: (o.cost, o.entries, not o.exact)):
         if not front or option.entries < front[-1].entries:
@@ -129,7 +128,7 @@ def pareto_front(options: list[Option]) -> list[Option]:
 
 
 def knee(front: list[Option], exact: Option) -> Option:
-    """The option with the smallest cost ratio + size ratio to exact covering, which wins unless beaten clearly."""
+    """The option with the smallest cost ratio + size ratio to exact covering; exact covering unless clearly beaten."""
     if exact.cost == 0 or exact.entries == 0:
         return exact  # nothing to save, or nothing to grow from
 
@@ -181,7 +180,7 @@ def _use_other(exact: Option, advised: Option) -> str:
 
 
 def _fewer_probes(exact: Option, rough: list[Option]) -> str:
-    """Where fewer probes are no less time."""
+    """A warning if fewer probes do not take less time."""
     found = [option for option in rough if option.probes < exact.probes and option.cost >= exact.cost]
     if not found or not exact.in_time:
         return ""
@@ -194,7 +193,7 @@ def _fewer_probes(exact: Option, rough: list[Option]) -> str:
 
 
 def _slow(exact: Option, rough: list[Option]) -> str:
-    """What the dearest search does to subscriptions and to events."""
+    """How much the most expensive search delays subscriptions and events."""
     dearest = max(rough, key=lambda option: option.cost)
     compared = (
         ("95 % of the subscriptions have settled within", dearest.settled, exact.settled),
@@ -207,7 +206,7 @@ def _slow(exact: Option, rough: list[Option]) -> str:
 
 
 def _recall(exact: Option, rough: list[Option]) -> str:
-    """Where the recall of a check says little about what is saved."""
+    """A warning if recall is far below the share of the saving that is kept."""
     kept = {option.name: option.saving / exact.saving for option in rough if exact.saving > 0}
     asked = {option.name: option.recall for option in rough if option.recall is not None and option.name in kept}
     found = [name for name, recall in asked.items() if recall + MISLEADS < kept[name]]

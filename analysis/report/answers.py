@@ -1,9 +1,9 @@
-"""The answer that a page opens with: sentences, the metrics that answer, and a picture of them.
+"""The answer that a page opens with: sentences, the metrics that answer, and pictures of them.
 
-Which one it is follows from what was swept and what happened: ANSWERS lists the kinds, the most particular first, and
-the first that applies is taken. A kind is a function from the findings to an `Answer`, or None where it has nothing to
-say; `in_general` always has. All choose among metrics by one rule, `differing`: what is the same everywhere is said in
-a sentence, not drawn.
+The kind of answer follows from what was swept and what happened. ANSWERS lists the kinds, the most specific first; the
+first that applies is taken. A kind is a function from the findings to an `Answer`, or None if it has nothing to say;
+`in_general` always applies. All choose among metrics by one rule, `differing`: what is the same everywhere is said in a
+sentence, not drawn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from analysis.report.study_words import by_size, called, overall, sensitivity_se
 from analysis.report.summary import is_covering
 from analysis.spark.metrics import CATALOGUE
 
-OFTEN = 0.01  # of the deliveries
+OFTEN = 0.01  # of the deliveries: more losses than this are worth an answer
 
 
 def answer(findings: Findings) -> Answer:
@@ -68,7 +68,7 @@ def after_failures(findings: Findings) -> Answer | None:
 
 
 def _alike_as_one(lines: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The rows of all lines; those that lie on each other are one line with all their names."""
+    """The rows of all lines; lines with the same values become one line with all their names."""
     found: dict[str, list[list[dict[str, Any]]]] = {}
     for line in lines:
         found.setdefault(json.dumps([(row["x"], row["y"]) for row in line]), []).append(line)
@@ -92,7 +92,7 @@ def _lost(findings: Findings) -> str:
 
 
 def of_epsilon(findings: Findings) -> Answer | None:
-    """What an approximate search keeps of exact covering's saving, against what it costs."""
+    """What an approximate search keeps of exact covering's saving, and what it costs."""
     cases = findings.cases
     if not cases:
         return None
@@ -115,10 +115,10 @@ def of_epsilon(findings: Findings) -> Answer | None:
 
 
 def of_churn(findings: Findings) -> Answer | None:
-    """What arrivals and departures cost, and how soon the network has settled."""
+    """What arrivals and departures cost, and how soon the network settles."""
 
     def met_on_their_way(point: str) -> bool:
-        """Whether events met subscriptions on their way, more than once in a while."""
+        """Whether more than a few events were published while a matching subscription was on its way."""
         return findings.mean(point, "missed_transient") > OFTEN * findings.mean(point, "deliveries")
 
     runs = findings.summary.runs
@@ -136,7 +136,7 @@ def of_churn(findings: Findings) -> Answer | None:
 
 
 def of_trees(findings: Findings) -> Answer | None:
-    """One spanning tree against a tree per source: entries against latency, all from one baseline."""
+    """One spanning tree against a tree per source: more entries, less latency."""
     summary = findings.summary
     pairs = _in_other_trees(findings.points)
     if not pairs:
@@ -204,7 +204,7 @@ def of_growth(findings: Findings) -> Answer | None:
 
 
 def _growth(findings: Findings, key: str, metric: str) -> str:
-    """From the smallest to the largest value of the key, everything else as in the last setting."""
+    """From the smallest to the largest value of the key, all else as in the last setting."""
     last = json.loads(findings.points[-1])
     line = [p for p in findings.points if {**json.loads(p), key: 0} == {**last, key: 0}]
     line = sorted((p for p in line if findings.mean(p, metric) >= 0), key=lambda p: json.loads(p)[key])
@@ -224,7 +224,7 @@ def _growth(findings: Findings, key: str, metric: str) -> str:
 
 
 def of_routing(findings: Findings) -> Answer | None:
-    """What ways of routing cost: tables, control messages, events, search."""
+    """What each way of routing costs: tables, control messages, events, search."""
     if not findings.sweeps("routing.", "covering."):
         return None
     summary = findings.summary

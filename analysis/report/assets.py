@@ -1,4 +1,4 @@
-"""The style sheets, scripts and templates of our pages, as they lie in the package."""
+"""The style sheets, scripts and templates of our pages, from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's cards: the figures one would quote, and what the oracle found."""
+"""The page's cards: the figures that readers quote, and what the oracle found."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from broker.trace.schema import LOSSES, MUST_BE_ZERO
 
 def cards(summary: Summary) -> list[dict[str, str]]:
     found = []
-    # Simple routing is what is compared with; that flooding keeps no tables at all is no achievement.
+    # Simple routing is what others are compared with, and flooding keeps no tables at all.
     others = [point for point in summary.order if summary.labels(point)["strategy"] not in {"simple", "flooding"}]
     saving = summary.means("reduction", others)
-    if saving:
-        share, point = max((share, point) for point, share in saving.items())
+    share, point = max(((share, point) for point, share in saving.items()), default=(0.0, ""))
+    if share > 0:
         alike = len(saving) == len(summary.order) > 1 and min(saving.values()) == share
         where = "in every setting" if alike else f"at best ({point_title(summary, point)})"
         found.append(_card(number_text(share, "share"), f"fewer table entries than simple routing, {where}"))
@@ -37,7 +37,7 @@ def _card(figure: str, text: str, tone: str = "") -> dict[str, str]:
 
 
 def truth_card(summary: Summary) -> dict[str, str]:
-    """What the oracle found, and what that covers: green only where nothing at all was lost."""
+    """What the oracle found, and in which share of the events; green only if nothing at all was lost."""
     wrong = int(summary.runs[list(MUST_BE_ZERO)].sum().sum())
     share = judged_share(summary)
     if share == 0.0:

@@ -1,8 +1,8 @@
 """The claims ledger: what a document says, what we measured, and whether it holds.
 
 A reproduction gives `Claim`s; `write_ledger` turns them into `claims.json` for programs and, with claims_page.py, into
-one self-contained page for people. A claim that does not hold as published must say why, and name what was measured to
-find that out.
+one self-contained page for people. A claim that does not hold as published must say why, and what was measured to find
+the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEEDS_CAUSE = (SMALLER, FAILS)
 
 LEDGER = "claims.json"
 
-# What the documents are called; others are called by their short names only.
+# Titles of the documents; any other document goes by its short name.
 TITLES = {
     "icdcs07": "Approximate Covering Detection among Content-Based Subscriptions Using Space Filling Curves (2007)",
     "vldb08": "Scalable Ranked Publish/Subscribe (2008)",
@@ -47,25 +47,25 @@ class Reading:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of a document, put to the test."""
+    """One statement of a document, put to the test."""
 
     id: str  # unique within its document, e.g. "fig-7a"
     document: str  # as `coverlay reproduce` calls it
     claim: str  # its meaning in our words
     published: str  # the document's figure
-    basis: str  # what the verdict rests on: what the document measured
+    basis: str  # what the verdict is based on: the quantity that the document measured
     band: str  # where ours must lie for "holds"
     verdict: str  # one of VERDICTS
     ours: str = ""  # with the range over seeds
     seeds: int = 0
     size: str = ""  # of what was measured
     reason: str = ""  # why it does not hold as published
-    evidence: Mapping[str, float] = field(default_factory=dict)  # what was measured to find the reason
-    beside: Mapping[str, Reading] = field(default_factory=dict)  # the same, measured in other ways
-    overhead: str = ""  # of the calls, subtracted from times
+    evidence: Mapping[str, float] = field(default_factory=dict)  # what was measured to find that reason
+    beside: Mapping[str, Reading] = field(default_factory=dict)  # the same claim, measured in other ways
+    overhead: str = ""  # of the calls; it is subtracted from times
     date: str = ""  # of the measurement
-    load: float | None = None  # of the machine meanwhile: runnable processes, this one included; None: not recorded
-    seconds: float | None = None  # what measuring took, together with the claims of the same measurement
+    load: float | None = None  # runnable processes meanwhile, this one included; None: not recorded
+    seconds: float | None = None  # that the measurement took, which other claims may share
     figure: str | None = None  # a picture file: absolute, or relative to the output or the document's folder
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Claim:
 
     @property
     def disagrees(self) -> list[str]:
-        """The ways of measuring beside its own that say the opposite."""
+        """The other ways of measuring (`beside`) that say the opposite."""
         if self.verdict in (UNTESTABLE, NOT_RUN):
             return []
         return [basis for basis, r in self.beside.items() if (r.verdict == FAILS) != (self.verdict == FAILS)]
@@ -88,7 +88,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Made:
-    """One run that measured claims of a document."""
+    """One run of the command that measured claims of a document."""
 
     date: str
     machine: str
@@ -98,7 +98,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Ledger:
-    made: Mapping[str, Sequence[Made]]  # document → the runs that its claims come from, the last one last
+    made: Mapping[str, Sequence[Made]]  # document → the runs that measured its claims, the latest last
     claims: Sequence[Claim]
 
     def __post_init__(self) -> None:
@@ -116,12 +116,12 @@ class Ledger:
 
 
 def counted(claims: Sequence[Claim]) -> dict[str, int]:
-    """How many claims there are of each verdict, in the order of VERDICTS."""
+    """The number of claims per verdict, in the order of VERDICTS."""
     return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
 
 
 def numeral(value: float, digits: int) -> str:
-    """A number with so many digits, or all of those before its point; never as a power of ten unless it is tiny."""
+    """A number with `digits` digits, or all before its point if there are more; a power of ten only if it is tiny."""
     return f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
@@ -152,9 +152,9 @@ def _claim(row: dict[str, Any]) -> Claim:
 
 
 def changes(old: Ledger, new: Ledger) -> list[tuple[str, str, str, str]]:
-    """(document, id, what was, what is) of every claim whose verdict differs, or that only one of the two has.
+    """(document, id, old, new) of every claim whose verdict differs, or that only one of the two ledgers has.
 
-    Of the new one's documents, and of what was run: others were not looked at.
+    Only documents of the new ledger count, and no old claim that was not run again.
     """
     looked_at = {claim.document for claim in new.claims}
     before, after = ({(c.document, c.id): c for c in some.claims if c.document in looked_at} for some in (old, new))

@@ -34,10 +34,10 @@ from coverlay import CoverlayError, __version__
 
 _TONES = {HOLDS: "good", MORE: "good", SMALLER: "mixed", FAILS: "bad", UNTESTABLE: "mixed", NOT_RUN: "mixed"}
 
-# What a browser draws from a data: address, and what our reproductions draw.
+# Pictures that browsers show from a data: address.
 _PICTURES = {"image/png", "image/svg+xml", "image/jpeg", "image/webp"}
 
-BUSY = 2.0  # a load from which on the page says that times were taken on a busy machine
+BUSY = 2.0  # from this load on, the page says that the machine was busy
 
 
 def write_claims(ledger: Ledger, out: Path) -> Path:
@@ -78,7 +78,7 @@ def render(ledger: Ledger, out: Path) -> str:
 
 
 def _how(claim: Claim) -> str:
-    """Seeds, date, time taken and, where it was high, the load of the machine."""
+    """Seeds, date, time taken and, if it was high, the load of the machine."""
     if claim.verdict == NOT_RUN:
         return ""
     said = [
@@ -95,16 +95,16 @@ def _high_load(claim: Claim) -> str:
 
 
 def _why(claim: Claim) -> str:
-    """The reason with the figures it rests on."""
+    """The reason with the figures behind it."""
     measured = "; ".join(f"{name}: {numeral(value, 3)}" for name, value in claim.evidence.items())
     return f"{claim.reason} [{measured}]" if claim.reason and measured else claim.reason
 
 
 def _picture(claim: Claim, out: Path) -> str:
-    """The claim's figure as a data: address, or nothing where it has none."""
+    """The claim's figure as a data: address; empty if it has none."""
     if claim.figure is None:
         return ""
-    places = [out / claim.figure, out / claim.document / claim.figure]  # an absolute figure stands for itself
+    places = [out / claim.figure, out / claim.document / claim.figure]  # an absolute path replaces the folder
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise CoverlayError(f"the figure {claim.figure} of claim {claim.document}/{claim.id} is not in {out}")
@@ -120,7 +120,7 @@ _COLUMNS = ("id", "claim", "published", "ours", "verdict", "holds within", "seed
 
 
 def verdict_table(ledger: Ledger) -> str:
-    """How many claims of each document have which verdict."""
+    """The number of claims per document and verdict."""
     rows = [["document", "claims", *VERDICTS], ["---"] * (2 + len(VERDICTS))]
     for document, claims in ledger.documents().items():
         rows.append([f"`{document}`", str(len(claims)), *(str(n or "–") for n in counted(claims).values())])
@@ -128,7 +128,7 @@ def verdict_table(ledger: Ledger) -> str:
 
 
 def markdown(ledger: Ledger) -> str:
-    """One line per claim, a table per document, with how and when it was measured."""
+    """A table per document with a line per claim, and how and when it was measured."""
     parts = [_counts(ledger.claims)]
     for document, claims in ledger.documents().items():
         parts += [f"### {document}: {TITLES.get(document, document)}", f"{_counts(claims)} {_seeds(claims)}".rstrip()]
@@ -146,7 +146,7 @@ def _counts(claims: Any) -> str:
 
 
 def _seeds(claims: list[Claim]) -> str:
-    """How many claims rest on how many data sets."""
+    """How many claims were measured with how many seeds."""
     each = Counter(claim.seeds for claim in claims if claim.seeds)
     said = [f"{n} seed{'s' if n > 1 else ''}: {each[n]} claim{'s' if each[n] > 1 else ''}" for n in sorted(each)]
     return f"{', '.join(said)}." if said else ""

@@ -1,4 +1,4 @@
-"""What a page says about its runs in a line or two: how many and how large, and when, where and how long they ran."""
+"""A line or two about the runs of a page: how many and how large, and when, where and how long they ran."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def facts(summary: Summary) -> str:
 
 
 def made(summary: Summary) -> str:
-    """When, where, and how long all runs took together; empty for traces of a version that did not keep it."""
+    """When, where, and how long all runs took together; empty for traces of versions that did not record it."""
     runs = summary.runs
     if "made" not in runs or not (runs["made"] != "").all():
         return ""

@@ -1,4 +1,4 @@
-"""What a sweep found, what differs in it, and how an answer is said and drawn: what the kinds of answers share."""
+"""What the kinds of answers share: the findings of a sweep, what differs in it, and how it is said and drawn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from analysis.spark.metrics import CATALOGUE
 
 MOST_PANELS = 3  # metrics in one picture
 MOST_ROWS = 14  # settings in a picture that has one row each
-GROWS = 3  # values of a number; with fewer there is no curve
-ALIKE_SHARE = 0.005  # shares that differ by no more are the same
-# What people ask about first; a picture takes from these what differs.
+GROWS = 3  # values of a swept number that make a curve
+ALIKE_SHARE = 0.005  # shares that differ by no more count as equal
+# What people ask about first; pictures show those of them that differ.
 USUAL = (
     "entries", "latency_p99", "check_time", "convergence_p95", "event_messages", "control_messages", "probes_per_check",
 )  # fmt: skip
@@ -36,12 +36,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of a sweep, with what the simulator told about them."""
+    """The results of a sweep, and what the simulator told about it."""
 
     summary: Summary
     told: Told = field(default_factory=Told)
     thresholds: Thresholds = field(default_factory=Thresholds)  # when approximation pays
-    profiles: Mapping[str, Price] | None = None  # under which; None: those that were shipped when it ran
+    profiles: Mapping[str, Price] | None = None  # to compute costs under; None: those shipped when the sweep ran
 
     @cached_property
     def cases(self) -> list[Case]:
@@ -58,12 +58,12 @@ class Findings:
         return with_unit(self.mean(point, metric), metric)
 
     def after_title(self, point: str, metric: str) -> str:
-        """As `text`, behind the metric's title: without a unit that the title has, as in control messages: 7,229."""
+        """`text` to follow the metric's title, without a unit that the title names: control messages: 7,229."""
         unit = CATALOGUE[metric].unit
         return self.text(point, metric).removesuffix(unit if unit in CATALOGUE[metric].title.split() else "").rstrip()
 
     def beside(self, key: str, point: str) -> str:
-        """What was swept beside a key, as it is in a point: strategy covering, brokers 20; empty if nothing was."""
+        """The values of a point's other swept keys: strategy covering, brokers 20; empty if there are none."""
         values = json.loads(point)
         given = {other: values[other] for other in self.summary.swept if other != key and other in values}
         names = (f"{other.rpartition('.')[2].replace('_', ' ')} {value_text(value)}" for other, value in given.items())
@@ -74,7 +74,7 @@ class Findings:
         return any(key.startswith(beginnings) for key in self.summary.swept)
 
     def numbers(self) -> list[str]:
-        """The swept keys with at least GROWS numbers, the one with most first."""
+        """The swept keys with at least GROWS numbers, the key with the most first."""
         found = {}
         for key in self.summary.swept:
             values = {json.loads(point).get(key) for point in self.points}
@@ -84,14 +84,14 @@ class Findings:
 
 
 def with_unit(number: float, metric: str) -> str:
-    """A metric as one says it: 49 ms, 12.3 %, 7,116 messages."""
+    """A metric with its unit: 49 ms, 12.3 %, 7,116 messages."""
     unit = CATALOGUE[metric].unit
     text = number_text(number, unit)
     return text if unit in {"share", "ratio", "0..1"} else f"{text} {unit}"
 
 
 def differs(summary: Summary, metric: str) -> bool:
-    """Whether the settings differ in a metric by more than is worth telling."""
+    """Whether the settings differ in a metric by enough to mention."""
     known = summary.means(metric).values()
     if len(known) < 2:
         return False
@@ -101,7 +101,7 @@ def differs(summary: Summary, metric: str) -> bool:
 
 
 def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS) -> tuple[str, ...]:
-    """The first of the metrics in which settings differ; not one that only repeats another's numbers."""
+    """The first `most` metrics in which settings differ, without those that repeat another's numbers."""
     found: dict[tuple[float, ...], str] = {}
     for metric in metrics:
         if differs(summary, metric):
@@ -110,7 +110,7 @@ def differing(summary: Summary, metrics: Sequence[str], most: int = MOST_PANELS)
 
 
 def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
-    """One sentence about those metrics that are known and alike in every setting, empty if there are none."""
+    """One sentence about the metrics that are alike in every setting where they are known; empty if there are none."""
     words, nearly = [], False
     for metric in metrics:
         known = summary.means(metric).values()
@@ -128,13 +128,13 @@ def same_everywhere(summary: Summary, metrics: Sequence[str]) -> str:
 
 
 def pictures(metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
-    """One picture per metric: lines with the key on the horizontal axis, or without one a row per setting."""
+    """One picture per metric: lines with `key` on the horizontal axis or, without a key, a row per setting."""
     kind, against = ("rows", {}) if key is None else ("lines", {"key": key})
     return tuple({"kind": kind, "metrics": [m], **against, "title": CATALOGUE[m].title} for m in metrics)
 
 
 def drawn(findings: Findings, metrics: Sequence[str], key: str | None = None) -> tuple[Mapping[str, Any], ...]:
-    """Rows where there are few settings and nothing to follow along an axis, lines elsewhere."""
+    """Pictures with lines along `key`; without it, rows if there are few settings, else lines along the longest key."""
     few = len(findings.points) <= MOST_ROWS
     return pictures(metrics, key or (None if few else _longest(findings.summary)))
 
@@ -144,11 +144,11 @@ def _longest(summary: Summary) -> str:
     return max(counts, key=lambda key: counts[key]) if counts else "strategy"
 
 
-# ── sentences that several kinds use ───────────────────────────────────────────────────────────────────────
+# ── sentences that several answers use ───────────────────────────────────────────────────────────────────────
 
 
 def span(findings: Findings, metric: str, what: str) -> str:
-    """`what` from the least to the most, each with its setting; once where all are alike."""
+    """`what`, then the least and the most with their settings; one value if all are alike."""
     ends = extremes(findings.summary, metric, findings.summary.routed)
     if ends is None:
         known = list(findings.summary.means(metric, findings.summary.routed))

@@ -1,4 +1,4 @@
-"""Who is busy when: utilisation, queue and waiting of the busiest brokers over time; who is overloaded, in words."""
+"""Load over time: utilisation, queue and waiting of the busiest brokers; which brokers are overloaded, in words."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from analysis.report.sentences import said
 from analysis.report.summary import Summary
 from analysis.spark.traces import Run
 
-FULL = 0.95  # busy for this share of a bin, a broker has no time left for more
-LONG = 3  # bins in a row without time left from which on a broker is called overloaded
+FULL = 0.95  # of a bin; a broker that is busy for longer is full: it has no time left
+LONG = 3  # bins; a broker that is full for this many in a row is called overloaded
 MOST_BROKERS = 6  # lines in the picture
 
 # What can be drawn over time.
@@ -37,15 +37,15 @@ class Load:
 
 
 def names_of(runs: Iterable[Run]) -> dict[str, dict[int, str]]:
-    """What the brokers of each run are called."""
+    """The names of the brokers, by run."""
     tables = ((run.name, run.read("brokers")) for run in runs)
     return {run: dict(zip(t["broker"].to_pylist(), t["name"].to_pylist(), strict=True)) for run, t in tables}
 
 
 def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[str]) -> list[Load]:
-    """Of the settings in which work takes time: those of `shown`, and any in which a broker may be overloaded.
+    """The settings in `shown` in which work takes time, and all in which a broker is overloaded, in table order.
 
-    In the order of the table; `names` by run and broker.
+    `names`: of brokers, by run and broker.
     """
     wanted = {run for run in _runs(summary) if summary.point_of[run] in shown} | may_be_overloaded(summary)
     found = {}
@@ -59,7 +59,7 @@ def loads(summary: Summary, names: dict[str, dict[int, str]], shown: Collection[
 
 
 def may_be_overloaded(summary: Summary) -> set[str]:
-    """The runs in which some broker is full in LONG bins: next to each other or not, `_load` tells."""
+    """The runs in which some broker is full in LONG bins or more; `_load` checks whether they are in a row."""
     if not len(summary.times):
         return set()
     full = summary.times[summary.times["busy"] >= FULL * summary.times["width"]]
@@ -72,7 +72,7 @@ def _runs(summary: Summary) -> set[str]:
 
 
 def in_words(found: list[Load], summary: Summary) -> list[str]:
-    """Sentences for the answer, where somebody is overloaded: how often, and the last such setting's verdict."""
+    """Sentences for the answer if a broker is overloaded: in how many settings, and the last of them in words."""
     full = [load for load in found if load.overloaded]
     settings = len(_runs(summary))
     if not full or settings == 1:
@@ -81,7 +81,7 @@ def in_words(found: list[Load], summary: Summary) -> list[str]:
 
 
 def measured(times: pd.DataFrame) -> pd.DataFrame:
-    """The frame with utilisation, queue and waiting, and rows of 0 where a broker began no message."""
+    """The frame with utilisation, queue and waiting added, and rows of 0 for bins that it lacks."""
     width = float(times["width"].iloc[0])
     bins = (times["start"] / width).round().astype(int)
     pairs = product(sorted(set(times["broker"])), range(int(bins.max()) + 1))
@@ -99,8 +99,8 @@ def _load(title: str, frame: pd.DataFrame, names: dict[int, str]) -> Load:
     most = frame.groupby("broker")[["utilisation", "queue"]].max()
     worst, by_queue = (most[name].sort_values(ascending=False, kind="stable") for name in most)
     shown = [int(b) for b in dict.fromkeys([*by_queue.index[: MOST_BROKERS // 2], *worst.index])][:MOST_BROKERS]
-    full: dict[str, list[tuple[int, pd.DataFrame]]] = {}  # what was going on → brokers, and when
-    for broker in shown:
+    full: dict[str, list[tuple[int, pd.DataFrame]]] = {}  # what was going on → overloaded brokers, and when
+    for broker in dict.fromkeys([*shown, *most.index[most["utilisation"] >= FULL].tolist()]):
         when = _stretch(frame[frame["broker"] == broker])
         if when is not None:
             events = 2 * when["events"].sum() >= when["messages"].sum()
@@ -119,7 +119,7 @@ def _called(broker: int, names: dict[int, str]) -> str:
 
 
 def _stretch(mine: pd.DataFrame) -> pd.DataFrame | None:
-    """The longest stretch of bins in which a broker had no time left, if it is LONG."""
+    """The longest stretch of bins in which a broker is full, if it has LONG bins."""
     is_full = mine["utilisation"] >= FULL
     stretches = [part for _, part in mine[is_full].groupby((is_full != is_full.shift()).cumsum()[is_full])]
     longest = max(stretches, key=len, default=None)

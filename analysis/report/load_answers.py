@@ -1,4 +1,4 @@
-"""Answers about load: the rate a network holds, latency against the rate, and what a matcher does to both."""
+"""Answers about load: the rate that a network holds, latency against the rate, and how matchers change both."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from analysis.report.findings import (
     span,
 )
 from analysis.report.numbers import number_text, value_text
+from analysis.report.sentences import without_processing
 from analysis.spark.metrics import CATALOGUE
 
 RATE, SECOND = "arrivals.publish_rate", 1000.0  # events per ms in files, per second in words and pictures
-FULL = 1.0  # with this load or more, a queue grows for as long as events come
+FULL = 1.0  # from this load on, a queue grows for as long as events come
 
 
 def of_capacity(findings: Findings) -> Answer | None:
@@ -29,7 +30,7 @@ def of_capacity(findings: Findings) -> Answer | None:
 
 
 def of_load(findings: Findings) -> Answer | None:
-    """How latency and load grow with the rate of events, and which rate is held where that was searched."""
+    """How latency and load grow with the rate of events, and which rate is held if that was searched for."""
     held = findings.told.held
     if RATE not in findings.numbers() or (held is None and not differs(findings.summary, "latency_p99")):
         return None
@@ -47,7 +48,7 @@ def of_load(findings: Findings) -> Answer | None:
 
 
 def _curve(title: str, y: str, metrics: tuple[str, ...], marks: list[dict[str, Any]]) -> dict[str, Any]:
-    """A picture against the rate in events per second; those of one title share a place, with a menu of their cases."""
+    """A picture against the rate in events per second; those with the same title share a place, with a menu."""
     case = CATALOGUE[metrics[0]].title
     return {
         "kind": "curve",
@@ -89,14 +90,15 @@ def _bend(findings: Findings, name: str, line: list[tuple[float, str]]) -> str:
 
 
 def of_matchers(findings: Findings) -> Answer | None:
-    """What a matcher does to the event rate held and to latency, along the subscriptions where these are swept too."""
+    """How matchers change the rate held and latency, along a swept number (say, subscriptions) if there is one."""
     if not findings.sweeps("matching.method"):
         return None
     wanted = ("event_rate_held", "latency_p99", "latency_p95", "latency_p50", "waiting_mean")
     metrics = differing(findings.summary, wanted)
     if not metrics:
         alike = same_everywhere(findings.summary, wanted)
-        why = "Matching takes no simulated time here, so that no matcher is faster than another. "
+        idle = without_processing(findings.summary)
+        why = "Matching takes no simulated time here, so that no matcher is faster than another. " if idle else ""
         return Answer((why + alike,), wanted, ())
     key = next(iter(findings.numbers()), None)
     words = _rates_held(findings, key) if metrics[0] == "event_rate_held" else ()
@@ -106,7 +108,7 @@ def of_matchers(findings: Findings) -> Answer | None:
 
 
 def _rates_held(findings: Findings, key: str | None) -> tuple[str, ...]:
-    """The matchers by the rate that they hold, at the largest and the smallest value of the key, if there is one."""
+    """The matchers by the rate that they hold, at the largest and the smallest value of the key if there is a key."""
     last = json.loads(findings.points[-1])
     of = {key: 0, "matching.method": 0}
     line = [p for p in findings.points if {**json.loads(p), **of} == {**last, **of}]
@@ -118,6 +120,8 @@ def _rates_held(findings: Findings, key: str | None) -> tuple[str, ...]:
         held = [f"{_matcher(p)} {'holds ' * (p == ranked[0])}{findings.text(p, 'event_rate_held')}" for p in ranked]
         where = f"With {_how_many(findings, key, value, ranked[0])}: " if key else ""
         words.append(f"{where}{', '.join(held)}.")
+        if len(ranked) == 1:
+            continue
         best, plain = ranked[0], next((p for p in ranked[1:] if _matcher(p) == "scan"), ranked[-1])
         times = findings.mean(best, "event_rate_held") / findings.mean(plain, "event_rate_held")
         words.append(

@@ -34,7 +34,7 @@ def number_text(number: Any, unit: str) -> str:
 
 
 def duration_text(milliseconds: Any) -> str:
-    """In the unit one says it in: 0.27 µs, 91.5 ms, 2.1 hours."""
+    """In the usual unit for its size: 0.27 µs, 91.5 ms, 2.1 hours."""
     if not known(milliseconds):
         return UNKNOWN
     for size, unit in ((3.6e6, "hours"), (6e4, "minutes"), (1e3, "s"), (1.0, "ms")):  # the largest first

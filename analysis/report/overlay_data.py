@@ -1,6 +1,6 @@
-"""What the picture of the overlay is drawn from: one run per point, its brokers, links and tables over time.
+"""The data of the overlay's picture: one run per point, with its brokers, links and tables over time.
 
-Positions and links come from the run's own small tables; entries and traffic from the results. Bounded,
+Positions and links come from the run's own small tables, entries and traffic from the results. The amount is bounded,
 because all of it is written into the page.
 """
 
@@ -23,7 +23,7 @@ MEASURES: dict[str, dict[str, str]] = {
     "utilisation": {"title": "busy, share of the time", "unit": "share"},
     "waiting": {"title": "mean wait, ms", "unit": "ms"},
 }
-CLOSE = 0.015  # of the picture's width: brokers nearer than this are drawn side by side
+CLOSE = 0.015  # of the picture's width: brokers in one cell of this size are drawn side by side
 GOLDEN = 2.399963  # radians between two neighbours of a spiral that fills a disc evenly
 MOST_NUMBERS = 150_000  # brokers × (stops + columns) over all pictures: about 1 MB of page
 
@@ -65,7 +65,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def spread(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
-    """Positions in which brokers at one place lie around it in a spiral, and how many were moved."""
+    """Positions with brokers at the same place moved apart along a spiral, and how many were moved."""
     step = CLOSE * max(float(np.ptp(x)), float(np.ptp(y)), 1e-9) if len(x) else 1.0
     cells: dict[tuple[int, int], int] = {}
     moved, at = 0, np.stack([x, y], axis=1).astype(np.float64)
@@ -107,7 +107,7 @@ def _over_time(run: Run, brokers: list[int]) -> tuple[list[float], list[list[int
     if remote.empty:
         return [], []
     wide = remote.pivot_table(index="time", columns="broker", values="entries", aggfunc="sum")
-    # A broker that a sample leaves out has what it had before, and nothing before its first.
+    # A broker missing from a sample has what it had before, and nothing before its first sample.
     wide = wide.reindex(columns=brokers).ffill().fillna(0).astype(int)
     last = len(wide) - 1
     stops = sorted({round(i * last / (MOST_TIMES - 1)) for i in range(MOST_TIMES)})

@@ -1,9 +1,8 @@
 """The report: one self-contained page that answers the question an experiment asked.
 
-Reads `<out>/results` (what the analysis wrote) and, for the picture of the overlay, the small tables of one
-run per point. Everything is in the file: data, style, scripts, the drawing library. The template escapes text from
-files; in the JSON data `<`, `>` and `&` are written as escapes; and the page's own policy forbids it to load or send
-anything.
+It reads `<out>/results`, which the analysis wrote, and for the picture of the overlay the small tables of one run per
+point. Everything is in the file: data, style, scripts, the drawing library. The template escapes text from files, the
+JSON data writes `<`, `>` and `&` as escapes, and the page's own policy forbids it to load or send anything.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ from coverlay import CoverlayError, __version__
 
 @dataclass(frozen=True)
 class Asked:
-    """What the caller of a report says about it."""
+    """What the caller asks of a report."""
 
     thresholds: Thresholds = field(default_factory=Thresholds)  # when approximation pays
-    profiles: Mapping[str, Price] | None = None  # under which; None: those that were shipped when the sweep ran
-    notes: tuple[str, ...] = ()
+    profiles: Mapping[str, Price] | None = None  # to compute costs under; None: those shipped when the sweep ran
+    notes: tuple[str, ...] = ()  # to show on the page
 
 
 def write_report(out: Path, asked: Asked | None = None) -> Path:
@@ -75,7 +74,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     toml, experiment = _experiment(summary.out)
     notes = [*asked.notes, *summary.warnings, *warnings, *told.notes, *experiment.get("notes", ())]
     question = told.held.question if told.held is not None else experiment.get("question") or _question(summary)
-    advice = [] if large and cases else advise(summary)  # the study says more, workload by workload
+    advice = [] if large and cases else advise(summary)  # a large study says more, workload by workload
     shown, alike = charts_that_differ(summary)
     nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
     busy = loads(summary, names_of(runs), pictured)
@@ -91,7 +90,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
         "question": question,
         "facts": facts(summary),
         "made": made(summary),
-        # The smallest and the largest of many workloads say nothing about any of them.
+        # The extremes over many workloads describe none of them.
         "cards": [truth_card(summary)] if many else cards(summary),
         "brief": [words for words in in_short if words not in answered.sentences],
         "answer": [*answered.sentences, *(in_words(busy, summary) if told.held is None else ())],
@@ -129,14 +128,14 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
 
 
 def _loads_drawn(busy: Sequence[Load]) -> Sequence[Load]:
-    """As many as there are pictures for; overloaded brokers come first where that is not all."""
+    """At most MOST_PICTURES; if there are more, those with overloaded brokers come first."""
     if len(busy) <= shown_settings.MOST_PICTURES:
         return busy
     return sorted(busy, key=lambda load: not load.overloaded)[: shown_settings.MOST_PICTURES]
 
 
 def _overlay_data(runs: Sequence[Run], nets: Sequence[Mapping[str, Any]], chosen_first: int) -> dict[str, Any]:
-    """What can be replayed on the overlay that is shown first, and the coastline where places are on a map."""
+    """What can be replayed on the overlay that is shown first, and the coastline if brokers are on a map."""
     found: dict[str, Any] = {}
     if nets:
         found["replays"] = replays(runs[chosen_first], [broker["name"] for broker in nets[chosen_first]["brokers"]])
@@ -160,7 +159,7 @@ def _study_section(cases: list[Case], many: bool) -> dict[str, Any]:
 
 
 def _repeating_section(summary: Summary, toml: str, sample: Run | None) -> dict[str, Any]:
-    """What it takes to repeat the experiment, and to see that the same came out."""
+    """What a reader needs to repeat the experiment and to compare the outcome."""
     parameters, versions = (sample.parameters, json.loads(sample.record["versions"])) if sample else ({}, {})
     return {
         "toml": toml,
@@ -185,9 +184,9 @@ def _machinery() -> dict[str, Any]:
 
 
 def said_first(summary: Summary) -> tuple[Findings, Answer, list[str]]:
-    """The answer, and its sentences with those about overloaded brokers: the beginning of the page, for the terminal.
+    """For the terminal, how the page begins: findings, answer, and its sentences with those about overloaded brokers.
 
-    A search for the highest rate overloads brokers on its way, and its own answer says which is full first.
+    A search for the highest rate overloads brokers on purpose; its own answer says which is full first.
     """
     findings = Findings(summary, read_told(summary.out))
     answered = answer(findings)
@@ -227,9 +226,9 @@ def _drawing_library() -> str:
 
 
 def _runs(summary: Summary, pictured: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """The runs that overlays are drawn from, in this order, then those whose overloaded brokers have to be named.
+    """The runs of the pictured points, in this order, then those with overloaded brokers, for their names; notes.
 
-    Without their traces a report has everything else.
+    If traces are missing, the report has everything else.
     """
     drawn = {summary.point_of[name]: name for name in dict.fromkeys(summary.brokers["run"])}
     wanted = [drawn[point] for point in pictured if point in drawn] + sorted(may_be_overloaded(summary))
@@ -251,7 +250,7 @@ def _question(summary: Summary) -> str:
 
 
 def _experiment(out: Path) -> tuple[str, Mapping[str, Any]]:
-    """The experiment's file, and its question and notes where it has them; it may be gone, or edited by hand."""
+    """The experiment's file, and its question and notes if it has them; it may be gone, or edited by hand."""
     try:
         text = (out / "experiment.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:

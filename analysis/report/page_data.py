@@ -1,6 +1,6 @@
-"""What the pictures of the report are drawn from: every point's metrics, the axes to choose from, the advice.
+"""The data of the report's pictures: every point's metrics, the axes to choose from, the advice.
 
-The page has it as JSON; templates/report.js draws it.
+The page contains it as JSON; templates/report.js draws it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ CHARTS = (
         ("convergence_mean", "convergence_p95"),
         "Until a subscription is known wherever it must be, in ms.",
     ),
-    ("Control messages", ("control_messages",), "Subscribe and unsubscribe messages over links."),
-    ("Event messages", ("event_messages", "false_positives"), "Events over links, and those for nothing."),
+    ("Control messages", ("control_messages",), "Over links: subscribing, unsubscribing, advertisements, recovery."),
+    ("Event messages", ("event_messages", "false_positives"), "Events over links, and those that were needless."),
     ("Latency", ("latency_p50", "latency_p95", "latency_p99"), "From publication to delivery, in ms."),
 )
 
@@ -56,7 +56,7 @@ def charts_that_differ(summary: Summary) -> tuple[list[dict[str, Any]], str]:
 
 
 def bounded(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """mean, low, high and n; an interval ends where the quantity does, and one seed has none."""
+    """mean, low, high and n; intervals are cut to the range of the quantity, and one seed has none."""
     metric, shown = CATALOGUE[name], {key: value[key] for key in ("mean", "low", "high", "n")}
     if value["n"] < 2:
         return {**shown, "mean": _short(shown["mean"]), "low": None, "high": None}
@@ -91,12 +91,12 @@ def dimensions_of(summary: Summary) -> list[dict[str, Any]]:
         numeric = all(_number(value) < math.inf for value in values.values())
         add(key, {point: value_text(value) for point, value in ordered}, numeric, key)
     add("strategy", {p: value_text(have["strategy"]) for p, have in labels.items()}, False, "strategy")
-    # ε first, then what has most values: the longest axis leaves the fewest lines.
+    # ε first, then by number of values: the longest axis leaves the fewest lines.
     return sorted(found, key=lambda d: (d["name"] != "epsilon", -len(d["values"])))
 
 
 def _number(value: Any) -> float:
-    """A sort key that keeps the order of whatever is not a number."""
+    """A sort key; what is not a number comes last, in its old order."""
     return float(value) if isinstance(value, int | float) and value == value else math.inf
 
 
@@ -111,7 +111,7 @@ def plot_data(
     dimensions = dimensions_of(summary)
     points = []
     shown = [name for name in CATALOGUE if summary.means(name)]
-    if is_large(summary):  # then only what is drawn first
+    if is_large(summary):  # then only metrics that are drawn
         drawn = {*answer.metrics, *(name for _, metrics, _ in CHARTS for name in metrics)}
         shown = [name for name in shown if name in drawn]
     # A large study has pictures of its own.
@@ -144,7 +144,7 @@ def plot_data(
 
 
 def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The workloads of a large study, to be shown one at a time, the first one where approximation pays first."""
+    """The workloads of a large study, shown one at a time; it opens with the first where approximation pays."""
     verdicts = [{verdict["what"] for verdict in table["verdicts"]} for table in tables]
     named = [number for what in (PAYS, MAYBE) for number, found in enumerate(verdicts) if what in found]
     keys = ("kind", "title", "sentence", "shape", "rows")
@@ -156,7 +156,7 @@ def study_data(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _answer_charts(answer: Answer) -> list[dict[str, Any]]:
-    """The answer's pictures with a place each; those of one title share a place, with a menu of their cases."""
+    """The answer's pictures by place; those with the same title share a place, with a menu of their cases."""
     places: dict[str, dict[str, Any]] = {}
     for picture in answer.pictures:
         title = picture["title"]

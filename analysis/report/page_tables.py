@@ -1,4 +1,4 @@
-"""The tables of the page as its template takes them: the summary, studies, differences, missed covers, trace hashes."""
+"""The page's tables, as its template takes them: the summary, studies, differences, missed covers, trace hashes."""
 
 from __future__ import annotations
 

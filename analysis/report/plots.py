@@ -1,8 +1,8 @@
 """The pictures of a report, as Vega-Lite specifications without data.
 
-Each is built and validated by altair here; the page's script fills in the data and the axis titles, so that
-a menu can show another metric with the same picture. Field names and expressions are ours and fixed: what
-comes from files (names of brokers, values of swept keys) is only ever data, which Vega does not evaluate.
+Altair builds and validates each of them here; the page's script fills in the data and the axis titles, so that a
+menu can show another metric in the same picture. Field names and expressions are fixed: text from files (names of
+brokers, values of swept keys) is only ever data, which Vega does not evaluate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-# Put in place of an axis title; the page's script replaces it.
+# Placeholders for axis titles, which the page's script replaces.
 X_TITLE, Y_TITLE = "__x_title__", "__y_title__"
 HEIGHT = 260
 
@@ -25,7 +25,7 @@ def _layered(*layers: alt.Chart, height: float = HEIGHT) -> Spec:
 
 
 def _rows(name: str = "rows") -> alt.Chart:
-    """A picture of data that the page puts in under this name."""
+    """A chart of the data that the page supplies under this name."""
     return alt.Chart(alt.NamedData(name))
 
 
@@ -34,7 +34,7 @@ def _legend(columns: int = 3) -> alt.Legend:
 
 
 def _tips(*shown: tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
-    """What the pointer shows: field, title, and the format of a number."""
+    """Tooltips: field, title, and optionally a number format."""
     return [alt.Tooltip(field, title=title, format=form[0] if form else alt.Undefined) for field, title, *form in shown]
 
 
@@ -46,7 +46,7 @@ def lines() -> Spec:
     """A metric against a swept key, one line per series, with 95 % intervals.
 
     Data: x, y, low, high, series, metric, seeds. A row without x belongs to a series that the swept key does not
-    concern (simple routing in a sweep of ε); it is a dashed line across.
+    affect (simple routing in a sweep of ε); it is drawn as a dashed line across.
     """
     base = _rows()
     pick = alt.selection_point(name="pick", fields=["series"], bind="legend")
@@ -62,7 +62,7 @@ def lines() -> Spec:
     swept = base.transform_filter("datum.x !== null").encode(x=x, y=y, color=colour, opacity=visible)
     whole = base.transform_filter("datum.x === null").encode(y=y, color=colour, opacity=visible, tooltip=tips)
     return _layered(
-        # First, because Vega-Lite makes a legend clickable only if the layer that brings it has the selection.
+        # First, because Vega-Lite makes a legend clickable only if the layer that defines it has the selection.
         swept.mark_point(size=60, filled=True).encode(shape=shape, tooltip=tips).add_params(pick, zoom),
         swept.mark_errorbar(ticks=True, thickness=1.5).encode(
             y=alt.Y("low:Q", title=Y_TITLE), y2="high:Q", tooltip=alt.value(None)
@@ -93,7 +93,7 @@ def front() -> Spec:
 
 
 def bounds() -> Spec:
-    """Counts per check against ε on a logarithmic scale: measured ones as dots, theory as lines over them.
+    """Counts per check against ε on a logarithmic scale: measured counts as dots, theory as dashed lines.
 
     Data: x, y, series, kind (measured or theory), text.
     """
@@ -116,7 +116,7 @@ def bounds() -> Spec:
 
 
 def rows() -> Spec:
-    """A metric with one row per setting: its name, below it a dot, its interval, and a bar from 0 that shows its size.
+    """A metric with one row per setting: the setting's name, below it a dot, its interval, and a bar from 0.
 
     Data: setting, series, y, low, high, end (where the number is written), text, short, seeds, and zero.
     """
@@ -139,7 +139,7 @@ def rows() -> Spec:
 
 
 def times() -> Spec:
-    """Something over simulated time, a line per series, with marks where something failed or was repaired.
+    """A quantity over simulated time, a line per series, with marks for failures and repairs.
 
     Data: rows (x, y, series, text), marks (x, kind, name).
     """
@@ -163,7 +163,7 @@ def times() -> Spec:
 
 
 def curve() -> Spec:
-    """Metrics against a rate that is a number, a line per series, a shape per metric, and levels to compare with.
+    """Metrics against a numeric rate: a line per series, a shape per metric, and levels to compare with.
 
     Data: rows (x, y, series, metric, text), marks (y, name).
     """
@@ -184,14 +184,14 @@ def curve() -> Spec:
     )
 
 
-# 0.1 as it is, 10,000 as 10k: the usual short form calls the first 100m.
+# 0.1 as it is, 10,000 as 10k: the usual short form would write 0.1 as 100m.
 _LARGE_AND_SMALL = alt.Axis(
     labelExpr="datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')", tickCount=6, grid=False
 )
 
 
 def trade() -> Spec:
-    """What is kept against what it costs, a dot per search with its 95 % intervals; those that none beats are joined.
+    """What is kept against what it costs: a dot per search with 95 % intervals; the Pareto front is joined.
 
     Data: x, y, low, high, xlow, xhigh, series, name, label, text, front.
     """

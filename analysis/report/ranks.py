@@ -1,4 +1,4 @@
-"""The answer where the k best of the whole network are served: what that takes, and what ranks leave of covering."""
+"""The answer where the k best of the whole network are served: what that costs, and what covering still saves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.report.study_words import with_half
 
 METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages", "reduction")
 WHICH = ("routing.strategy", "routing.rank")
-HOW = ("routing.visit", "routing.wave", "routing.threshold")  # change how events ask, not what tables hold
+HOW = ("routing.visit", "routing.wave", "routing.threshold")  # how events ask; they do not change the tables
 
 
 def of_ranks(findings: Findings) -> Answer | None:
@@ -33,7 +33,7 @@ def of_ranks(findings: Findings) -> Answer | None:
 
 
 def saving_kept(findings: Findings) -> str:
-    """The share of what plain, exact covering saves of the tables that holding back by rank keeps, by rank."""
+    """The share of plain exact covering's table saving that is kept under each `routing.rank`."""
     found: dict[str, dict[str, Interval]] = {}  # rank → other settings → kept
     for point in findings.points:
         keys = json.loads(point)

@@ -1,8 +1,8 @@
 """A few events and subscriptions of one run, hop by hop: what the page's replay steps through.
 
-Chosen from the first rows of the trace, because a large run has hundreds of millions: what was lost on its way first,
-then what went far, what went half as far, and what hardly moved. A subscription's steps include the links on which it
-was held back, and by whom.
+They are chosen from the first rows of the trace, because a large run has hundreds of millions: first an event that was
+lost on its way, then those with the most steps, a median number, fewer, and the fewest. A subscription's steps include
+the links on which it was held back, and by whom.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.spark.traces import Run
 from broker.trace.schema import CLIENT, LOST, NOBODY
 
-MOST = 4  # events, and as many subscriptions
+MOST = 4  # events, and MOST subscriptions
 MOST_STEPS = 400  # of one replay
 _LOST_WORDS = {
     "queue-full": "lost, the queue was full",
@@ -75,7 +75,7 @@ def _subscriptions(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _where(done: str, steps: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    """At which broker, if the step of its own client is among these."""
+    """At which broker it began, if the step from the client is among these."""
     start = next((step["to"] for step in steps if step["from"] is None), None)
     return "" if start is None else f", {done} at {names[start]}"
 
@@ -92,7 +92,7 @@ def _replay(title: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _choose(sizes: pd.Series[int], first: list[int]) -> list[int]:
-    """`first`, then the largest, the middle and the smallest with more than one step."""
+    """One of `first`, then by size the largest, the median, the lower quartile, the smallest above 1; at most MOST."""
     known = [event for event in first if event in sizes.index][:1]
     ordered = sizes[sizes > 1].sort_values(kind="stable").index.tolist()
     spread = [ordered[i] for i in (-1, len(ordered) // 2, len(ordered) // 4, 0)] if ordered else []

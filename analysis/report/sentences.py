@@ -1,7 +1,7 @@
-"""What a sweep showed, in a few plain sentences: for readers who want no tables.
+"""What a sweep showed, in a few plain sentences, for readers who do not want tables.
 
-Every number is a mean over seeds from the summary. Settings are compared only where they differ by more than
-SAME; "more than chance explains" is said only where the paired interval leaves out 0.
+Every number is a mean over seeds from the summary. Settings are compared only if they differ by more than
+SAME; "more than chance explains" is said only if the paired interval leaves out 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def about_routing(summary: Summary) -> list[str]:
 
 
 def said(summary: Summary, point: str) -> str:
-    """A setting as one would say it: exact covering (method auto)."""
+    """A setting in plain words: exact covering (method auto)."""
     labels = summary.labels(point)
     name = str(labels["strategy"])
     if not is_covering(labels):
@@ -42,7 +42,7 @@ def said(summary: Summary, point: str) -> str:
 
 
 def extremes(summary: Summary, metric: str, points: list[str]) -> tuple[str, str] | None:
-    """The points with the least and the most of a metric, if they differ enough to tell; the first of those alike."""
+    """The points with the least and the most of a metric, if they differ enough; of nearly equal ones the first."""
     known = summary.means(metric, points)
     if not known:
         return None
@@ -93,9 +93,9 @@ def _family(point: str) -> tuple[str, str]:
 
 
 def _sure(summary: Summary, one: str, other: str) -> str:
-    """Whether the paired difference of their entries is more than chance; nothing where there is no interval."""
+    """Whether the paired difference of their entries is more than chance; empty if there is no interval."""
     frame = summary.differences
-    either = frame["point"].isin([one, other]) & frame["baseline"].isin([one, other])  # no point is its own baseline
+    either = frame["point"].isin([one, other]) & frame["baseline"].isin([one, other])  # never equal
     rows = frame[either & (frame["metric"] == "entries") & frame["differs"].notna()]
     if rows.empty:
         return ""
@@ -126,7 +126,7 @@ def about_traffic(summary: Summary) -> str:
 
 
 def about_settling(summary: Summary) -> str:
-    """How long a subscription takes to be known, where searching for covers takes time."""
+    """How long a subscription takes to be known everywhere, if brokers need time."""
     ends = extremes(summary, "convergence_p95", summary.routed)
     if ends is None or without_processing(summary):
         return ""
@@ -150,7 +150,7 @@ def about_latency(summary: Summary) -> str:
 
 
 def without_processing(summary: Summary) -> bool:
-    """Whether brokers serve messages in no time, in every setting."""
+    """Whether serving a message takes no time, in every setting."""
     return not any(summary.mean(point, "utilisation_max") > 0 for point in summary.order)
 
 
@@ -177,7 +177,7 @@ def judged_share(summary: Summary) -> float:
     return 1.0 - float(unjudged) / max(int(summary.runs["events"].sum()), 1)
 
 
-# How a delivery can be lost without a fault of the routing.
+# How a delivery can be lost though routing is correct.
 _LOST = {
     "missed_fault": "during faults",
     "missed_dropped": "to full queues",
@@ -186,7 +186,7 @@ _LOST = {
 
 
 def loss_words(summary: Summary) -> str:
-    """How many deliveries were lost to what, empty if none was: 2,946 lost during faults, 12 to full queues."""
+    """How many deliveries were lost, by cause; empty if none: 2,946 lost during faults, 12 to full queues."""
     counts = {name: int(summary.runs[name].sum()) for name in _LOST}
     words = ", ".join(f"{count:,} {_LOST[name]}" for name, count in counts.items() if count)
     return words.replace(" ", " lost ", 1)

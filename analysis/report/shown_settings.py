@@ -1,7 +1,7 @@
-"""Which settings of a sweep are shown one by one: all of a small one; of a large one those that its answer names.
+"""Which settings are shown one by one: all of a small sweep; of a large one those that its answer names, or the first.
 
-With a table row, a picture of the overlay and a chart line for each of a thousand settings, a page has tens of
-megabytes that nobody reads. The page says what it leaves out; results/*.csv have all.
+With a table row, a picture of the overlay and a chart line for each of a thousand settings, a page would have tens of
+megabytes that nobody reads. The page says what it leaves out; results/*.csv have everything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from analysis.report.study import Case
 from analysis.report.summary import Summary
 
 MOST_ROWS = 120  # of a table; a sweep with more settings is called large
-MOST_PICTURES = 24  # of the overlay, and of load over time: each is some 30 kB
+MOST_PICTURES = 24  # of the overlay, and of load over time; each takes about 30 kB
 MOST_RUNS = 600  # listed with their trace hashes
 
 
@@ -29,12 +29,12 @@ def rows(summary: Summary, cases: Sequence[Case]) -> list[str]:
 
 
 def pictures(points: Sequence[str]) -> list[str]:
-    """Of these the points that pictures show, spread evenly over them."""
+    """Those of these points that pictures show, evenly spread."""
     step = max(1.0, len(points) / MOST_PICTURES)
     return [points[int(number * step)] for number in range(min(len(points), MOST_PICTURES))]
 
 
 def left_out(summary: Summary, shown: Sized, what: str = "settings") -> str:
-    """A sentence where not all are shown, else nothing."""
+    """A sentence if not all are shown, else nothing."""
     total = len(summary.order)
     return "" if len(shown) == total else f"{len(shown)} of {total:,} {what}; results/summary.csv has all."

@@ -1,19 +1,19 @@
 """The study of approximate covering: what each search keeps of exact covering's saving in a workload, and at what cost.
 
 A case is a family of points (everything but routing and covering held fixed) with exact covering and at least LEAST
-ways to approximate it. Its numbers are taken seed by seed, because runs of one seed share their random numbers:
+ways to approximate it. Numbers are compared seed by seed, because runs of one seed share their random numbers:
 
 - *kept*: of the messages that exact covering saves against simple routing, the share that this search saves too.
-  Without departures simple routing sends one message per entry that it keeps (the run record has their number); with
-  them the same share of table entries is taken.
-- *cost*: the time that all searches for the covers of one subscription take, at all brokers that it reaches: what is
-  missed is asked again at the next hop, and that is paid for here. Only subscriptions that came after time 0 count:
-  with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under others it is
-  computed from what the same runs counted (`Price`).
+  If no subscription leaves, simple routing sends one message per entry that it keeps (the run record has the number of
+  entries). If some leave, the share is of table entries instead of messages.
+- *cost*: the time that all searches for covers of one subscription take, at all brokers that it reaches. A cover that
+  is missed is searched for again at the next hop, and this includes those searches. Only subscriptions that came after
+  time 0 count: with preloaded ones it is the cost at that size. Under the profile of the runs it is measured; under
+  others it is computed from the counts of the same runs (`Price`).
 
-Both come with 95 % intervals over seeds, of the paired ratios to the cheapest exact search under that profile. A search
-*pays* if all of the interval of what it keeps is at or above `keeps`, and all of that of its cost at or below
-`cheaper`; it *may pay* if only the means are, and one seed alone has no interval. These thresholds are parameters;
+Both come with 95 % intervals over seeds; costs are paired ratios to the cheapest exact search under that profile. A
+search *pays* if the whole interval of what it keeps is at or above `keeps`, and the whole interval of its cost at or
+below `cheaper`. It *may pay* if only the means are; a single seed has no interval. These thresholds are parameters;
 `sensitivity` counts the verdicts for others.
 """
 
@@ -35,24 +35,25 @@ from numpy.typing import NDArray
 from analysis.report.numbers import value_text
 from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
 from analysis.spark.statistics import quantile
-from coverlay import CoverlayError
+from coverlay import CoverlayError, quoted
 
 BOUNDS_FILE = "bounds.json"  # written by sim/tell/study_bounds.py, which may import the theory and the profiles
-LEAST = 5  # ways to approximate; a sweep with fewer is no study
-HARDLY = 0.01  # of the messages kept away: less is nothing to save
-BUSY = 0.95  # of the time; a busier broker cannot keep up, and waits say nothing
-KDTREE_EPSILON = "kdtree-epsilon"  # how profiles call a k-d tree that works out shares of the region
-CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds speak of
-IN_PROBES = "in probes"  # what costs are in where nothing takes time
+LEAST = 5  # ways to approximate; a sweep with fewer is not a study
+HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
+BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
+KDTREE_EPSILON = "kdtree-epsilon"  # the name in profiles of a k-d tree search with an ε
+CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slides' bounds are about
+IN_PROBES = "in probes"  # the unit of costs if nothing takes time
 PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
+PROFILE = "broker.service.profile"
 
 Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When approximation is said to pay."""
+    """When approximation counts as paying."""
 
     keeps: float = 0.95  # at least this share of exact covering's saving
     cheaper: float = 0.5  # for at most this share of the cheapest exact search's cost
@@ -67,10 +68,10 @@ class Price:
     covering: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def instead_of(self, charged: Price, method: str, runs: pd.DataFrame) -> pd.Series[float]:
-        """The mean time of a check under this profile, of runs that were charged by another.
+        """The mean time of a check under this profile, for runs that were charged by another.
 
-        Time is linear in what was counted. A check may search several partitions, or none: their number follows from
-        what was charged. `auto` searches by several methods, so only what profiles charge for storage can differ.
+        Time is linear in the counts. A check may search several partitions, or none; their number follows from what was
+        charged. `auto` mixes several methods, so for it profiles may differ only in what they charge for storage.
         """
         pages, trips = (runs[f"{name}_per_check"].fillna(0.0) for name in ("pages", "round_trips"))
         time = runs["check_time"] + (self.page - charged.page) * pages
@@ -90,12 +91,12 @@ class Price:
         return time + (new["check"] - old["check"]) * searches + probes
 
 
-IN_TIME = {"in time": Price()}  # where nobody left what profiles charge
+IN_TIME = {"in time": Price()}  # if the folder has no prices
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds with its 95 % interval, which one seed alone has not: low and high are NaN then."""
+    """A mean over seeds with its 95 % interval; low and high are NaN for a single seed."""
 
     mean: float
     low: float
@@ -113,7 +114,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Row:
-    """One search; NaN is unknown."""
+    """One search for covers; NaN is unknown."""
 
     point: str
     method: str
@@ -122,9 +123,9 @@ class Row:
     exact: bool
     values: Mapping[str, float]  # metric → mean over seeds
     kept: Interval
-    cost: Mapping[str, Interval]  # per profile: of a subscription, µs (or probes, where nothing takes time)
-    ratio: Mapping[str, Interval]  # of the cost to the cheapest exact search's
-    saturated: bool
+    cost: Mapping[str, Interval]  # by profile: per subscription, in µs (or probes, if nothing takes time)
+    ratio: Mapping[str, Interval]  # by profile: its cost ÷ that of the cheapest exact search
+    saturated: bool  # its busiest broker cannot keep up
 
 
 @dataclass(frozen=True)
@@ -134,21 +135,21 @@ class Verdict:
     profile: str
     what: str  # PAYS, MAYBE, EXACT or NOTHING
     exact: Row  # the cheapest exact search
-    best: Row | None  # what pays most, or may; else what comes closest to paying
-    keeper: Row | None  # the cheapest approximation that keeps enough, by its mean, whatever it costs
+    best: Row | None  # the cheapest that pays, or may pay; else what comes closest
+    keeper: Row | None  # the cheapest approximation whose mean keeps enough, whatever it costs
 
 
 @dataclass(frozen=True)
 class Case:
-    """One workload: its rows, exact ones first, what theory says, and a verdict per profile."""
+    """One workload: its rows (exact ones first), what theory says, and a verdict per profile."""
 
-    fixed: Mapping[str, Any]  # the keys that tell it from others, of the workload as a rule
+    fixed: Mapping[str, Any]  # the keys that distinguish it, usually of the workload
     rows: tuple[Row, ...]
     away: float  # share of simple routing's messages that exact covering saves
     verdicts: tuple[Verdict, ...]
     bounds: Mapping[str, Any]  # empty where unknown; see sim/tell/study_bounds.py
     unit: str  # of costs: µs or probes
-    seeds: int  # the fewest that a search has
+    seeds: int  # the fewest of any search
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
@@ -157,7 +158,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What was held fixed, as one would say it: narrow uniform, d = 1, n = 2,000."""
+        """What was held fixed, in words: narrow uniform, d = 1, n = 2,000."""
         return self._said()
 
     @property
@@ -187,7 +188,7 @@ class Case:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """By what it is called, then by its numbers, those of attributes and subscriptions last."""
+        """A sort key: by words, then by numbers, with attributes and subscriptions last."""
         words = [value for _, value in sorted(self.fixed.items()) if isinstance(value, str)]
         others = sorted(k for k, v in self.fixed.items() if not isinstance(v, str) and k not in {ATTRIBUTES, SIZE})
         numbers = [(key, *self._sorted_by(key)) for key in others]
@@ -203,7 +204,7 @@ def study(
 ) -> list[Case]:
     """The cases of a sweep, by title; none where there are too few ways to approximate.
 
-    `profiles`: other ones than those that were shipped when it ran.
+    `profiles`: to use instead of those that were shipped when it ran.
     """
     groups: dict[str, list[str]] = {}
     for point in summary.order:
@@ -215,36 +216,42 @@ def study(
         return []
     thresholds = thresholds or Thresholds()
     theory, prices = read_bounds(summary.out)
-    charged = next(iter(prices.values()))
     points = [point for points in chosen.values() for point in points]
-    by_seed = _by_seed(summary, points, charged, prices if profiles is None else profiles)
+    first = next(iter(prices))
+    charged = {point: prices.get(json.loads(point).get(PROFILE, first), prices[first]) for point in points}
+    by_seed = _by_seed(summary, charged, prices if profiles is None else profiles)
+    timed = all(map(_in_time, by_seed.values()))
     cases = [
-        _case(summary, name, {point: by_seed[point] for point in points}, theory.get(name, {}), thresholds)
+        _case(summary, name, {point: by_seed[point] for point in points}, timed, theory.get(name, {}), thresholds)
         for name, points in chosen.items()
     ]
     return sorted(cases, key=lambda case: case.order)
 
 
 def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Price]]:
-    """What the sweep left in its folder: the bounds by family; what profiles charge, that of the runs first."""
+    """What the sweep wrote to its folder: the bounds by family, and what profiles charge, that of the runs first."""
+    file = out / BOUNDS_FILE
+    if not file.is_file():
+        return {}, IN_TIME
     try:
-        found = json.loads((out / BOUNDS_FILE).read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
         prices = {name: Price(**price) for name, price in found["profiles"].items()}
         theory = {entry["family"]: entry for entry in found["families"]}
         return theory, prices or IN_TIME
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}, IN_TIME
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        cure = f"delete it and run `coverlay report {out}`, which writes it again"
+        raise CoverlayError(f"{file} cannot be read: {quoted(error)}; {cure}") from None
 
 
 def _case(
     summary: Summary,
     name: str,
     numbers: Mapping[str, Mapping[str, Floats]],  # by point
+    timed: bool,  # whether the searches of all cases took time
     theory: Mapping[str, Any],
     thresholds: Thresholds,
 ) -> Case:
     exact = [point for point in numbers if is_exact(summary.labels(point))]
-    timed = all(_in_time(mine) for mine in numbers.values())
     profiles = [key for key in numbers[exact[0]] if key not in _COUNTS and (key != IN_PROBES) == timed]
     cheapest = {p: min(exact, key=lambda point: Interval.of(numbers[point][p]).mean) for p in profiles}
     base = numbers[exact[0]]
@@ -275,7 +282,7 @@ def _case(
 
 
 def _positive(values: Floats) -> Floats:
-    """What one may divide by; unknown elsewhere."""
+    """The values that may be a divisor; NaN for others."""
     return np.where(values > 0, values, np.nan)
 
 
@@ -284,14 +291,17 @@ SHOWN = (
     "recall", "recall_first_hop", "capped", "check_time", "probes_per_check", "entries", "control_messages",
     "convergence_p95", "latency_p95",
 )  # fmt: skip
-_COUNTS = ("messages", "reduction", "none", "time")  # by seed, beside a cost per profile
+_COUNTS = ("messages", "reduction", "none", "time")  # beside these, a cost per profile
 
 
 def _by_seed(
-    summary: Summary, points: Sequence[str], charged: Price, prices: Mapping[str, Price]
+    summary: Summary, charged: Mapping[str, Price], prices: Mapping[str, Price]
 ) -> dict[str, dict[str, Floats]]:
-    """By point, a number per seed: messages, those of simple routing, the share of entries saved, costs by profile."""
-    runs = summary.runs[summary.runs["point"].isin(set(points))]
+    """By point, a number per seed: messages, those of simple routing, the share of entries saved, costs by profile.
+
+    `charged`: by point, what its runs were charged.
+    """
+    runs = summary.runs[summary.runs["point"].isin(set(charged))]
     checks = runs["checks"] / runs["subscribe_requests"].where(lambda came: came > 0)
     columns = {
         "messages": runs["control_messages"],
@@ -304,10 +314,13 @@ def _by_seed(
     shares = (timed["method"] == "kdtree") & (timed["epsilon"] > 0)
     methods = timed["method"].astype(str).where(~shares, KDTREE_EPSILON)
     for name, price in prices.items():
-        times = [price.instead_of(charged, str(method), some) for method, some in timed.groupby(methods)]
+        times = [
+            price.instead_of(charged[str(point)], str(method), some)
+            for (point, method), some in timed.groupby([timed["point"], methods])
+        ]
         columns[name] = pd.concat(times) * checks if times else checks * math.nan
     places = pd.MultiIndex.from_arrays([runs["point"], runs["seed"]])
-    found: dict[str, dict[str, Floats]] = {point: {} for point in points}
+    found: dict[str, dict[str, Floats]] = {point: {} for point in charged}
     for name, column in columns.items():
         wide = column.reindex(runs.index).astype(float).set_axis(places).unstack("seed")
         for point, values in zip(wide.index, wide.to_numpy(), strict=True):
@@ -316,12 +329,12 @@ def _by_seed(
 
 
 def _in_time(numbers: Mapping[str, Floats]) -> bool:
-    """Whether the searches of a point took time with every seed that it has."""
+    """Whether the searches of a point took time with every seed."""
     return bool(np.array_equal(np.isnan(numbers["time"]), np.isnan(numbers["messages"])))
 
 
 def pays(row: Row, profile: str, thresholds: Thresholds) -> bool:
-    """Whether it surely keeps enough and surely costs little."""
+    """Whether the whole intervals, not only the means, meet the thresholds."""
     return row.kept.low >= thresholds.keeps and row.ratio[profile].high <= thresholds.cheaper
 
 
@@ -340,7 +353,7 @@ def _verdict(profile: str, exact: Row, rows: Sequence[Row], away: float, thresho
     cheap = [row for row in rough if row.ratio[profile].mean <= thresholds.cheaper]
     if keeper in cheap:
         return Verdict(profile, MAYBE, exact, keeper, keeper)
-    # What comes closest: of those that cost little what keeps most, else the cheapest of those that keep enough.
+    # The closest: of those that are cheap enough the one that keeps most, else the cheapest that keeps enough.
     closest = max(cheap, key=lambda row: row.kept.mean) if cheap else keeper or cheapest(rough)
     return Verdict(profile, EXACT, exact, closest, keeper)
 

@@ -1,6 +1,6 @@
-"""A study of many workloads at a glance: workloads down, numbers of subscriptions across, once per place of the index.
+"""A study of many workloads at a glance: a row per workload, a column per number of subscriptions and index place.
 
-A cell has what the cheapest approximation that keeps enough of the saving costs, as a multiple of exact search's cost.
+A cell has the cost of the cheapest approximation that keeps enough of the saving, as a multiple of exact search's cost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from analysis.report.study import MAYBE, NOTHING, PAYS, Case
 from analysis.report.study_words import called, cost_text, share_text, with_half
 
 NOT_RUN, FEW_COVERS, NONE_KEEPS = "", "·", "none"
-NEARLY = 0.9  # of exact search's cost: what is dearer is hardly cheaper
+NEARLY = 0.9  # of exact search's cost: above this an approximation is hardly cheaper
 LEGEND = (
     "Cost of the cheapest approximation that keeps enough of the saving, as a multiple of exact search’s; none: none "
     "keeps enough; ·: hardly any covers; empty: not run."
@@ -24,14 +24,14 @@ LEGEND = (
 class Cell:
     text: str  # 0.58
     tone: str  # pays, maybe, below (costs at most NEARLY), above, none, nothing
-    words: str  # the same in a sentence
+    words: str  # the same as a sentence
     case: int | None  # its number in the study
 
 
 @dataclass(frozen=True)
 class Grid:
     places: tuple[str, ...]  # one group of columns each
-    sizes: tuple[int, ...]  # the columns of a group; a single 0 where no number of subscriptions is given
+    sizes: tuple[int, ...]  # the columns of a group; a single 0 if the number of subscriptions is not swept
     rows: tuple[tuple[str, str, tuple[Cell, ...]], ...]  # workload, what exact covering keeps away, cells
 
 
@@ -57,7 +57,7 @@ def _cell(number: int, case: Case, place: int) -> Cell:
     verdict = case.verdicts[place]
     if verdict.what == NOTHING:
         return Cell(FEW_COVERS, "nothing", f"exact covering keeps {share_text(case.away)} of the messages away", number)
-    # What pays keeps enough surely, what is cheapest only by its mean.
+    # `best` of what pays keeps enough with certainty, `keeper` only by its mean.
     row = verdict.best if verdict.what == PAYS else verdict.keeper
     if row is None:
         closest = "" if verdict.best is None else f"; {verdict.best.name} keeps {with_half(verdict.best.kept)}"

@@ -1,7 +1,7 @@
-"""The table and the verdicts of a study in Markdown, and their place in a text.
+"""The table and the verdicts of a study in Markdown, written into a text.
 
 A text has a block per study, between `<!-- study NAME -->` and `<!-- end of study -->`; `coverlay report DIR --into
-FILE` writes the block of the experiment in DIR again.
+FILE` rewrites the block of the experiment in DIR.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from broker.trace.disk import replaced_file, writing
 from coverlay import CoverlayError
 
 END = "<!-- end of study -->"
-WIDTH = 128  # of a line of words
+WIDTH = 128  # characters of a line
 
 
 def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
-    """Put the study's block in the place of the one that the text has."""
+    """Replace the study's block in the text."""
     name = str(summary.runs["experiment"].iloc[0])
     begin = f"<!-- study {name} -->"
     try:
@@ -38,7 +38,7 @@ def write_into(path: Path, summary: Summary, cases: Sequence[Case]) -> None:
 
 
 def markdown(summary: Summary, cases: Sequence[Case]) -> str:
-    """When, where and of what; a row per workload, cells with a multiple per place of the index; the verdicts."""
+    """When, where and what was run; a row per workload, with a multiple per place of the index; verdicts."""
     found = grid(cases)
     width = len(found.sizes)
     columns = [f"n = {size:,}" if size else "cost" for size in found.sizes]

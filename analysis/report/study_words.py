@@ -23,9 +23,9 @@ from analysis.report.study import (
     sensitivity,
 )
 
-MANY = 12  # workloads; for more, a grid says more than a sentence each
-MOST_NAMES = 3  # of searches in a sentence
-# Where an index is under these profiles; under others it is in memory.
+MANY = 12  # workloads; for more than this a grid replaces the sentences
+MOST_NAMES = 3  # searches that a sentence names
+# Where the index is under these profiles; under all others it is in memory.
 CALLED = {"disk": "on disk", "remote": "on another machine", IN_PROBES: "in probes"}
 WHY_RECALL = (
     "Recall misleads: it is per check, and a cover that one broker misses is looked for again at every hop. What is "
@@ -38,7 +38,7 @@ def called(profile: str) -> str:
 
 
 def sentence(case: Case) -> str:
-    """What exact covering saves, then for each place of an index whether approximation pays."""
+    """What exact covering saves, then for each place of the index whether approximation pays."""
     words = [f"Exact covering keeps {share_text(case.away)} of the messages away."]
     if all(verdict.what == NOTHING for verdict in case.verdicts):
         return f"{words[0]} There is hardly anything to find, so that no search pays, exact or not."
@@ -63,7 +63,7 @@ def _of_profile(case: Case, verdict: Verdict) -> str:
 
 
 def _greedy(case: Case) -> list[str]:
-    """What the slides' search over cubes of a curve keeps at best, and at what cost in the runs."""
+    """What the slides' greedy search on a curve keeps at best, and at what cost under the profile of the runs."""
     rows = [
         row for row in case.rows if row.method in CURVE_METHODS and row.epsilon > 0 and row.kept.mean == row.kept.mean
     ]
@@ -77,7 +77,7 @@ def _greedy(case: Case) -> list[str]:
 
 
 def overall(cases: Sequence[Case]) -> str:
-    """Where approximation pays, by how much, and for whom."""
+    """Where the index must be for approximation to pay, in how many workloads, and by how much."""
     if not cases:
         return ""
     sentences = [_overall(cases, number) for number in range(len(cases[0].profiles))]
@@ -116,7 +116,7 @@ def _overall(cases: Sequence[Case], number: int) -> str:
 
 
 def by_size(cases: Sequence[Case]) -> list[str]:
-    """One sentence per number of subscriptions, where a study has several: in how many workloads it pays, and which."""
+    """One sentence per number of subscriptions, if there are several: in how many workloads it pays, and which."""
     sizes: dict[int, list[Case]] = {}
     for case in cases:
         sizes.setdefault(case.size, []).append(case)
@@ -135,7 +135,7 @@ def by_size(cases: Sequence[Case]) -> list[str]:
 
 
 def kinds(cases: Sequence[Case]) -> str:
-    """Workloads as one lists them: wide uniform, d = 4, 8; zipf, d = 8."""
+    """Workloads as a list: wide uniform, d = 4, 8; zipf, d = 8."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         found.setdefault(case.kind, {})[str(case.fixed.get(ATTRIBUTES, ""))] = None
@@ -143,7 +143,7 @@ def kinds(cases: Sequence[Case]) -> str:
 
 
 def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
-    """A row per pair of thresholds: kept at least, cost at most, then workloads in which it pays, per profile."""
+    """A row per pair of thresholds: least share kept, most cost, then per profile in how many workloads it pays."""
     return [
         [
             f"{100 * thresholds.keeps:g} %",
@@ -155,7 +155,7 @@ def sensitivity_rows(cases: Sequence[Case]) -> list[list[str]]:
 
 
 def sensitivity_sentence(cases: Sequence[Case]) -> str:
-    """How the number of workloads in which it pays moves with the thresholds."""
+    """How the number of workloads in which it pays changes with the thresholds."""
     if not cases:
         return ""
     found, chosen = sensitivity(cases), cases[0].thresholds
@@ -172,7 +172,7 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
 
 
 def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
-    """One search in the table of a case: the titles of the columns, their notes, and what it has there."""
+    """One search in the table of a case: (column title, note, text) per column."""
     costs = []
     for profile in case.profiles:
         place, note = called(profile), "All searches for its covers, at all brokers that it reaches."
@@ -205,14 +205,14 @@ def row_cells(case: Case, row: Row) -> list[tuple[str, str, str]]:
 
 
 def bound(case: Case, row: Row) -> float:
-    """The slides' upper bound for a curve method's row, NaN for others, which it says nothing about."""
+    """The slides' upper bound for the row of a curve method; NaN for other methods, which it is not about."""
     if not case.bounds or row.method not in CURVE_METHODS or not row.epsilon > 0:
         return math.nan
     return float(case.bounds["upper"].get(f"{row.epsilon:g}", math.nan))
 
 
 def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
-    """A dot per search: its cost and what it keeps, with 95 %; which of them no other beats."""
+    """A dot per search: its cost and what it keeps, with 95 % intervals, and whether it is on the Pareto front."""
     known = [row for row in case.rows if row.kept.mean == row.kept.mean]
     best, front = -math.inf, set()
     for row in sorted(known, key=lambda row: (row.cost[profile].mean, -row.kept.mean)):
@@ -233,18 +233,18 @@ def trade_rows(case: Case, profile: str) -> list[dict[str, Any]]:
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
-    """Of the line through a dot, which one seed has not."""
+    """The ends of the line through a dot; the dot itself for a single seed."""
     known = interval.low == interval.low
     return (interval.low, interval.high) if known else (interval.mean, interval.mean)
 
 
 def _label(row: Row) -> str:
-    """The name without what the legend says: 0.1, 64, auto."""
+    """The name without what the legend already says: 0.1, 64, auto."""
     return f"{row.epsilon:g}" if row.epsilon > 0 else row.name.split(" ")[-1].strip("()")
 
 
 def _kind(row: Row) -> str:
-    """The way to approximate: its method, and the parameter where a method has several."""
+    """The way to approximate: the method, and the parameter if the method has several."""
     return f"{row.method}, {'ε' if row.epsilon > 0 else 'node budget'}" if row.method == "kdtree" else row.method
 
 

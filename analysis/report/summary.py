@@ -1,8 +1,7 @@
-"""The small frames that an analysis leaves behind, and what its points are called.
+"""The small frames that an analysis writes, and the names of its points.
 
-Everything here fits in memory by construction: a row per run, per point and metric, per broker or per link
-of one run per point. `load` reads back what `analysis.spark.aggregate.analyze` wrote, for the report and for
-notebooks.
+Everything here fits in memory: a row per run, per point and metric, per broker or per link of one run per point.
+`load` reads what `analysis.spark.aggregate.analyze` wrote, for the report and for notebooks.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from analysis.spark.metrics import CATALOGUE
 from analysis.spark.metrics.over_time import COLUMNS
 from coverlay import CoverlayError
 
-# Column names of the labels that every result carries beside the point itself.
+# Columns that label every result, beside the point itself.
 LABELS = ("strategy", "mode", "method", "epsilon", "overlay")
-# The keys that labels and metrics show already, so that a table does not show them twice: where exact covering was not
-# asked, its recall is unknown.
+# Keys that a table need not show, because labels or metrics do: without `covering.recall` the recall is unknown.
 _LABEL_KEYS = {"routing.strategy", "covering.epsilon", "covering.recall"}
-# From least to most routing state saved; unknown strategies come last.
+# The order in tables; other strategies come last.
 STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
-COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε means something
-# A family is what is compared with each other: points that differ only in how they route.
+COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε has a meaning
+# Points that differ only in these keys are a family, and are compared with each other.
 ROUTING_KEYS = ("routing.", "covering.")
-SIMPLE_ENTRIES = "simple_entries"  # of a run's record: what simple routing would keep in the same trees
-MISSING_OPTIONS = ("budget", "node_budget", "accept_missing")  # by which a search may miss, beside ε
+# With these a search may miss covers, beside ε.
+MISSING_OPTIONS = ("budget", "node_budget", "accept_missing", "probe_cap", "finish")
+SIMPLE_ENTRIES = "simple_entries"  # in a run's record: what simple routing would keep in the same trees
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Summary:
     brokers: pd.DataFrame  # first seed of each point: run, broker, entries, processed
     links: pd.DataFrame  # first seed of each point: run, broker, neighbour, control, events, needless
     misses: pd.DataFrame  # first seed of each point: the missed covers that cost most, by subscription
-    # First seed of each point in which work takes time: run, broker, start, width, messages, events, waited, busy.
+    # First seed of each point in which work takes time: run and the COLUMNS of over_time.
     times: pd.DataFrame = field(default_factory=pd.DataFrame)
     warnings: tuple[str, ...] = field(default=())
 
@@ -58,7 +57,7 @@ class Summary:
 
     @cached_property
     def routed(self) -> list[str]:
-        """The points but those of flooding: it keeps no tables and spreads nothing, so the least is no achievement."""
+        """The points without flooding, which keeps no tables and sends no subscriptions, so it is always the least."""
         return [point for point in self.order if self.labels(point)["strategy"] != "flooding"]
 
     @cached_property
@@ -88,19 +87,19 @@ class Summary:
         return float(self.value(point, metric)["mean"])
 
     def means(self, metric: str, points: Sequence[str] | None = None) -> dict[str, float]:
-        """The means of a metric by point, where they are known; of all points unless some are given."""
+        """The known means of a metric, by point; of all points unless some are given."""
         of = {point: self.mean(point, metric) for point in (self.order if points is None else points)}
         return {point: mean for point, mean in of.items() if known(mean)}
 
     def happened(self, metric: str) -> bool:
-        """Whether there was any of it, at any point."""
+        """Whether the metric is above 0 at any point."""
         return any(mean > 0 for mean in self.means(metric).values())
 
     @cached_property
     def swept(self) -> list[str]:
         """The keys that have more than one value; not every point has all of them.
 
-        Lacking a key that others of the same strategy have is a value too: the rows would look alike without it.
+        Lacking a key that another point of the same strategy has counts as a value: the rows would look alike.
         """
         points = [(self.labels(point)["strategy"], json.loads(point)) for point in self.order]
         found = []
@@ -117,19 +116,19 @@ class Summary:
         return {labels["method"] for labels in self._labels.values() if labels["epsilon"] > 0}
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        from analysis.notebook import as_html  # which loads summaries
+        """How notebooks show results."""
+        from analysis.notebook import as_html  # not above: it imports this module
 
         return as_html(self)
 
     @property
     def other_swept(self) -> list[str]:
-        """The swept keys that the labels strategy and ε do not show already."""
+        """The swept keys that labels or metrics do not show already."""
         return [key for key in self.swept if key not in _LABEL_KEYS]
 
 
 def is_exact(labels: Mapping[str, Any]) -> bool:
-    """Whether covering finds every cover there is; a search that may miss for another reason has no ε."""
+    """Whether the search finds every cover; the ε of one that may miss for another reason is NaN."""
     return bool(labels["epsilon"] == 0)
 
 
@@ -138,7 +137,7 @@ def is_covering(labels: Mapping[str, Any]) -> bool:
 
 
 def may_miss(labels: Mapping[str, Any]) -> bool:
-    """Whether it searches for covers, and not exactly."""
+    """Whether it searches for covers, but not exactly."""
     return is_covering(labels) and not is_exact(labels)
 
 
@@ -158,7 +157,7 @@ def other_keys(summary: Summary, point: str) -> list[str]:
 
 
 def search_name(summary: Summary, point: str) -> str:
-    """How a point searches for covers, in a few words: ε = 0.1, budget 32; the method first where several take an ε."""
+    """How a point searches for covers, in a few words: ε = 0.1, budget 32; with its method if several have an ε."""
     labels, values = summary.labels(point), json.loads(point)
     if labels["epsilon"] > 0:
         name = f"ε = {value_text(labels['epsilon'])}"
@@ -171,7 +170,7 @@ def search_name(summary: Summary, point: str) -> str:
 
 
 def load(out: Path) -> Summary:
-    """The results that an earlier analysis left in `out`."""
+    """The results that an earlier analysis wrote to `out`."""
     if not out.is_dir():
         raise CoverlayError(f"there is no folder {out}: `coverlay run … --out {out}` makes it")
     folder = out / "results"
@@ -199,7 +198,7 @@ def load(out: Path) -> Summary:
         raise CoverlayError(f"{why}; run `coverlay analyze {out}` again") from error
 
 
-# What each frame of a Summary is called on disk.
+# The file name of each frame of a Summary.
 FILES = {
     "runs": "run_metrics",
     "points": "summary",
@@ -212,7 +211,7 @@ FILES = {
 
 
 def family(point: Mapping[str, Any]) -> str:
-    """What points have in common that differ only in how they route."""
+    """What a point shares with those that differ only in how they route."""
     rest = {key: value for key, value in point.items() if not key.startswith(ROUTING_KEYS)}
     return json.dumps(rest, sort_keys=True)
 
@@ -227,7 +226,7 @@ def _sort_key(point: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any,
 
 
 def _ordered(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, then everything else by name: values of one key may mix both."""
+    """Numbers by size, then everything else by name: a key may have both."""
     if isinstance(value, int | float) and known(value):
         return (0, float(value), "")
     return (1, 0.0, str(value))

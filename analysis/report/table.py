@@ -1,6 +1,6 @@
 """The table people read first: one row per point, its swept keys, and the metrics that say something.
 
-Terminal, page and notebook show the same one.
+Terminal, page and notebook show the same table.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ TABLE_METRICS = (
     "entries", "reduction", "control_messages", "recall", "check_time", "probes_per_check", "convergence_p95",
     "event_messages", "latency_p95", "latency_p99", "missed", "duplicates",
 )  # fmt: skip
-QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would hide the numbers
-# Said of the same thing, so they are next to each other, whichever column an answer puts first.
+QUOTED_METRICS = ("reduction",)  # printed with their interval; ± beside every number would be hard to read
+# Columns that stay next to each other, whichever column an answer puts first.
 BESIDE = {"pruned": "entries", "reduction": "entries", "latency_p95": "latency_p99"}
-# Shown where there was any of it.
+# Shown only if they are above 0 somewhere.
 RARE_METRICS = ("pruned", *(name for name in MUST_BE_ZERO if name not in TABLE_METRICS), *LOSSES, "repair_mean")
 _SHORT_TITLES = {
     "missed_transient": "converging",
@@ -49,7 +49,7 @@ _SHORT_TITLES = {
     "pruned": "pruned",
     "duplicates": "dup.",
 }
-NONE = "none"  # flooding keeps no tables and tells nobody of a subscription: no achievement
+NONE = "none"  # of flooding, which keeps no tables and sends no subscriptions: a 0 would look like a success
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Table:
 
 
 def table_metrics(summary: Summary, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """`first`, the usual metrics, those of pruning, losses and repair where there were any; none that nobody has."""
+    """`first`, the usual metrics, and those of pruning, losses and repair if there were any; only known ones."""
     rare = [name for name in RARE_METRICS if summary.happened(name)]
     ratios = summary.means("delivery_ratio").values()
     some_lost = any(number_text(ratio, "share") != number_text(1.0, "share") for ratio in ratios)
@@ -112,7 +112,7 @@ def table(
 
 
 def _short(key: str) -> str:
-    """The keys of how to route are known by their last word; tables are wide enough."""
+    """Routing keys go by their last word: tables are wide enough."""
     return key.partition(".")[2] if key.startswith(ROUTING_KEYS) else key
 
 
@@ -127,7 +127,7 @@ def epsilon_text(labels: Mapping[str, Any]) -> str:
 
 
 def metric_text(value: Mapping[str, Any], name: str, interval: bool = False) -> str:
-    """A metric's mean as text, in its unit's usual form, with ± the half width of the interval if asked."""
+    """A metric's mean as text, in its unit's usual form, with ± the half width of the interval if `interval`."""
     unit = CATALOGUE[name].unit
     text = number_text(value["mean"], unit)
     half = value["high"] - value["mean"] if known(value["high"]) else 0.0

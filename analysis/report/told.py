@@ -1,7 +1,7 @@
-"""What the simulator tells about a sweep beside its traces: notes, stories, deliveries lost over time, a rate found.
+"""What the simulator says about a sweep beside its traces: notes, stories, deliveries lost over time, a rate found.
 
-All of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it into the output folder
-as `told.json`. A folder without that file has a page without these parts.
+All of it needs the workload, which the analysis does not know, so `sim/tell/keep.py` writes it to `told.json` in the
+output folder. Without that file the page lacks these parts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Loss:
         ]
 
     def where(self, setting: str = "") -> str:
-        """Whose clients lost most, in this setting if there are others."""
-        total = sum(lost for _, _, lost in self.times)  # `brokers` are only those that lost most
+        """Whose clients lost most; `setting` names the setting if there are several."""
+        total = sum(lost for _, _, lost in self.times)  # `brokers` has only those that lost most
         shares = [(name, number_text(lost / total, "share")) for name, lost in self.brokers[:3]] if total else []
         if not shares:
             return ""
@@ -49,7 +49,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Held:
-    """What a search for the highest rate found, see sim/capacity."""
+    """What a search for the highest rate found (sim/capacity)."""
 
     limit: float  # ms, of the 99th percentile
     sentences: tuple[str, ...]  # one per setting
@@ -63,7 +63,7 @@ class Held:
 @dataclass(frozen=True)
 class Told:
     notes: tuple[str, ...] = ()
-    stories: tuple[str, ...] = ()  # lines, as on the terminal
+    stories: tuple[str, ...] = ()  # lines, as the terminal shows them
     losses: tuple[Loss, ...] = ()
     held: Held | None = None
 

@@ -1,12 +1,12 @@
 """From the traces of a sweep to its results: the Spark side of the laboratory.
 
-One Spark job of two stages aggregates the whole sweep. The first counts parts of tables wherever Spark sends them, the
-second adds up the counts of a run and computes its metrics (parts.py). Only reading takes long, and it is divided by
+One Spark job of two stages aggregates the whole sweep (parts.py). The first counts parts of tables where Spark sends
+them, the second adds up the counts of a run and computes its metrics. Reading takes most of the time, and is divided by
 row groups; only counts are shuffled. Only aggregates reach the driver: a value per run and metric, and per broker and
 link of one run per point. Statistics over seeds are computed from these.
 
-Results, in `<out>/results`, a folder that is replaced as a whole: run_metrics, summary, differences,
-broker_metrics, link_metrics (Parquet and CSV), and notes.json.
+Results, in `<out>/results`, a folder that is replaced as a whole: the frames of a Summary, each as Parquet and CSV
+(report.summary.FILES has their names), and notes.json.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary, family
+from analysis.report.summary import FILES, LABELS, MISSING_OPTIONS, SIMPLE_ENTRIES, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.metrics.counts import parameter
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 QUICK_BYTES = 256 * 2**20  # below this, starting Spark takes longer than reading
-TASK_BYTES = 16 * 2**20  # that a task reads; less where cores would be idle,
-LEAST_BYTES = 2**20  # but not less than takes as long as starting one more Python process
-NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's words too
-TICK = 2.0  # seconds between two looks at how far Spark is
-# What of a run's record is kept beside its metrics.
+TASK_BYTES = 16 * 2**20  # that a task reads; less if cores would be idle,
+LEAST_BYTES = 2**20  # but never less: reading this takes as long as starting a Python process
+NO_SPACE = os.strerror(errno.ENOSPC)  # Java quotes the system's message too
+TICK = 2.0  # seconds between two progress reports
+# Columns of a run's record that are kept beside its metrics.
 _RECORD_COLUMNS = ("experiment", "seed", "engine", "trace_hash", "brokers", "subscriptions", "active", "events")
 _LATER_COLUMNS = ("made", "machine")  # empty in traces of earlier versions
 
@@ -71,7 +71,7 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
 
 
 def _cause(error: Exception, spark: SparkContext, sweep: Sweep) -> str | None:
-    """Why Spark failed and how to go on; None if it was a mistake of ours."""
+    """Why Spark failed and how to go on; None if it was a bug of ours."""
     go_on = f"the traces are kept: `coverlay analyze {sweep.out}` starts over"
     if lost(spark):
         return f"Spark's Java process ended in the middle of the aggregation, killed or out of memory; {go_on}"
@@ -108,7 +108,7 @@ def _tasks(parts: list[Part], cores: int) -> list[list[Part]]:
 
 
 def _collected(spark: SparkContext, found: Any, say: Progress) -> list[Found]:
-    """What Spark found; reports progress if that takes long."""
+    """What Spark found; reports progress every TICK seconds."""
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(found.collect)
         while not wait([job], TICK).done:
@@ -150,12 +150,19 @@ def _frame(found: list[Found], name: str) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
+def ends_early(covering: Mapping[str, Any]) -> bool:
+    """Whether a search may miss covers although its ε is 0: `covering.may_miss`, which must not be imported here."""
+    method = covering.get("method")
+    if method in ("zorder", "hilbert"):  # past the cap they finish exactly, unless told not to
+        return covering.get("finish") is False
+    return method == "budget" or any(covering.get(option) for option in MISSING_OPTIONS)
+
+
 def labels(run: Run) -> dict[str, Any]:
-    """What a run is called in tables: how it routes, and on what."""
+    """What a run is called in tables: how it routes, and on which overlay."""
     routing, covering, overlay = (run.parameters.get(name, {}) for name in ("routing", "covering", "overlay"))
-    # A search that may end early for another reason than an ε is not exact, though its ε is 0.
-    ends_early = covering.get("method") == "budget" or not {"node_budget", "accept_missing"}.isdisjoint(covering)
-    epsilon = None if ends_early else covering.get("epsilon")
+    # A search that may end early without an ε is not exact, though its ε is 0.
+    epsilon = None if ends_early(covering) else covering.get("epsilon")
     return {
         "strategy": str(routing.get("strategy", "")),
         "mode": str(routing.get("mode", "")),
@@ -191,8 +198,8 @@ def _labelled(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _baselines(sweep: Sweep) -> dict[str, str]:
     """The point that each point is compared with: exact covering in its family, else simple routing, else
-    the first; a point in a family of its own is compared with nothing but itself."""
-    best: dict[str, tuple[bool, bool, str]] = {}  # of each family the least
+    the family's first point. A point that is alone in its family is its own baseline."""
+    best: dict[str, tuple[bool, bool, str]] = {}  # by family; the least is the baseline
     for run in sweep.runs:
         name, have = family(run.point), labels(run)
         exact = have["strategy"] == "covering" and have["epsilon"] == 0
@@ -217,7 +224,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
         found.append(
             f"only {few} seed{'s' * (few != 1)}{' for some points' * int(seeds.max() > few)}: "
             + ("there are no intervals" if few == 1 else "intervals are very wide")
-            + f"; {statistics.FEW_SEEDS} or more are needed to call a difference one"
+            + f"; {statistics.FEW_SEEDS} or more are needed to tell a difference from chance"
         )
     for run, row in zip(sweep.runs, runs.to_dict("records"), strict=True):
         # Dropped messages were sent but never processed, so only runs without drops must agree.
@@ -234,7 +241,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
     if (runs["judged_share"] < 1).any():
         least = runs["judged_share"].min()
         found.append(
-            f"the oracle judged a sample of the events, in one run {100 * least:.3g} %: what it counted is of these "
+            f"the oracle judged a sample of the events, in one run {100 * least:.3g} %; its counts are of that sample "
             "(run.sample_oracle = 1 judges all)"
         )
     if (runs["capped"] > 0).any():
@@ -242,19 +249,19 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
     unasked = int((runs["missed_covers"].isna() & (runs["checks"] > 0)).sum())
     if unasked:
         found.append(
-            f"exact covering was not asked in {unasked} of {len(runs)} runs (covering.recall = false): what their "
-            "searches missed is unknown"
+            f"{unasked} of {len(runs)} runs did not ask exact covering (covering.recall = false): what their searches "
+            "missed is unknown"
         )
     if any(parameter(run, "arrivals", "kind") == "preloaded" for run in sweep.runs):
         found.append(
             "preloaded subscriptions count in tables and control messages; searches, their times and the load of "
-            "brokers and links are of what came after time 0"
+            "brokers and links count only what came after time 0"
         )
     return found
 
 
 def _write(summary: Summary) -> None:
-    """All results at once, so that no reader meets some of this analysis and some of an earlier one."""
+    """All results at once, so that no reader sees a mixture of this analysis and an earlier one."""
     remove_leftovers(summary.out, "results")
     with (
         writing(summary.out / "results", f"the traces are kept: {CURE} and repeat `coverlay analyze {summary.out}`"),

@@ -1,8 +1,8 @@
 """Finding a Java that Spark can run on, before Spark is asked to start.
 
 Spark's own message for a missing or old Java is a stack trace. We look at JAVA_HOME, then the PATH, then the
-folders where package managers leave a Java they do not put on the PATH, and take the first that is new
-enough. The cost is one `java -version` (about 0.1 s), once per process.
+folders where package managers install a Java that they do not put on the PATH, and take the first that is new
+enough. Each Java looked at costs one `java -version` (about 0.1 s), once per process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parse_version(text: str) -> int | None:
 
 
 def version_of(java: Path) -> int | None:
-    """The feature release of this `java`, or None where it cannot be run or does not say."""
+    """The feature release of this `java`, or None if it cannot be run or does not say."""
     if not java.is_file():
         return None
     try:
@@ -65,7 +65,7 @@ def version_of(java: Path) -> int | None:
 
 @cache
 def find_java() -> Path:
-    """The home folder of the first Java that is new enough, or one sentence on how to get one."""
+    """The home folder of the first Java that is new enough, or an error that says how to install one."""
     too_old: tuple[int, Path] | None = None
     for java in _candidates():
         version = version_of(java)

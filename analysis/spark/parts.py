@@ -1,9 +1,9 @@
-"""A sweep's tables cut into parts, each counted wherever Spark sends it; and a run's metrics from its counted parts.
+"""A sweep's tables cut into parts, each counted where Spark sends it; and a run's metrics from its counted parts.
 
-A part is a file, or some row groups of a large one. It is read column by column as counts ask for them, row group by
-row group, and every page's checksum is verified. Nothing here uses Spark; aggregate.py makes a Spark job of it.
+A part is a file, or one row group of a large file. It is read row group by row group, only the columns that counts ask
+for, and every page's checksum is verified. Nothing here uses Spark; aggregate.py makes a Spark job of it.
 
-Cost: what is read, plus one grouping per count (see metrics/definition.py); memory: the columns of one row group.
+Cost: reading, plus one grouping per count (see metrics/definition.py); memory: the columns of one row group.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TABLES: dict[str, tuple[Count, ...]] = {
     for table in ALL
     if any(table in count.of for count in COUNTS.values())
 }
-LARGE_BYTES = 32 * 2**20  # files beyond this are cut into their row groups
+LARGE_BYTES = 32 * 2**20  # larger files are cut into their row groups
 Tables = dict[str, pa.Table]  # by the name of a count
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one table of one run; `drawn`: its brokers, links and misses are shown too."""
+    """Rows of one table of one run; `drawn`: the report shows the run's brokers, links and misses too."""
 
     run: Run
     drawn: bool
@@ -53,7 +53,7 @@ def _counted(rows: Rows) -> Tables:
 
 @dataclass(frozen=True)
 class Found:
-    """What the aggregation says about a run: a value per metric; and for the drawn ones, frames as columns."""
+    """What the aggregation says about a run: a value per metric and, if it is drawn, frames as columns."""
 
     run: str
     values: Mapping[str, float]  # NaN: unknown
@@ -64,7 +64,7 @@ class Found:
 
 
 def parts_of(runs: Iterable[Run], drawn: set[str]) -> Iterator[Part]:
-    """All parts of these runs; those named in `drawn` are to be drawn."""
+    """All parts of these runs; `drawn`: the names of the runs that the report draws."""
     for given in runs:
         run = replace(given, folder=given.folder.resolve())  # Spark's workers have another working directory
         for table in TABLES:
@@ -105,7 +105,7 @@ def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
     return Found(run.name, values, brokers, traffic.per_link(counted), ledger.costliest_misses(counted), times)
 
 
-# ── the two stages of the Spark job; here, because Spark's workers import the module that has them ─────────
+# ── the two stages of the Spark job; here because Spark's workers import this module ─────────
 
 
 def count_task(task: list[Part]) -> list[tuple[str, tuple[Run, bool, Tables]]]:
@@ -124,7 +124,7 @@ def conclude_run(counted: tuple[str, Iterable[tuple[Run, bool, Tables]]]) -> Fou
 
 
 def _known(value: float | None, empty: float | None) -> float:
-    """The value; where it is unknown, what the catalogue gives for a run without such rows."""
+    """The value or, if it is unknown, what the catalogue gives for a run without such rows."""
     if value is not None and not math.isnan(value):
         return float(value)
     return math.nan if empty is None else empty

@@ -1,11 +1,11 @@
 """The one Spark of a process, started when it is first needed.
 
-The aggregation and runs on a cluster need only Spark's core, a `context`. Who wants DataFrames of traces asks for a
-`session` on top of it, which loads Spark SQL. What ours changes against `SparkSession.builder.getOrCreate()`, and why:
+The aggregation and runs on a cluster need only Spark's core, a `context`. DataFrames of traces need a `session` on top
+of it, which loads Spark SQL. How ours differs from `SparkSession.builder.getOrCreate()`, and why:
 
-- Java is looked for first, so that a machine without it gets a sentence and not a stack trace.
+- Java is looked for first, so that a machine without it gets a sentence, not a stack trace.
 - Workers use the Python that runs us; Spark would start whatever `python3` is first on the PATH.
-- A session on this machine binds to loopback: nothing of an experiment is reachable from outside.
+- A session on this machine binds to loopback, so it cannot be reached from outside.
 - What the JVM prints while it starts is written to a scratch file, whose end is quoted if the start fails.
 
 Starting takes 3 to 10 seconds; a second call costs nothing. `start_early` does it in the background.
@@ -41,10 +41,10 @@ _CAUSE = re.compile(r"Exception\b|Error:|Error occurred")  # in what a Java proc
 
 
 def context(master: str | None = None, quick: bool = False, memory: str = DRIVER_MEMORY) -> SparkContext:
-    """Spark on `master`; without one, whatever runs already, else on all cores of this machine.
+    """Spark on `master`; if none is given, the running Spark, else a new one on all cores of this machine.
 
-    Asking for another master than the running one stops what we started before. `quick` is for small inputs: Java is
-    ready sooner and would be slower on large ones.
+    Asking for a master other than the running one stops the running Spark. `quick` is for small inputs: Java starts
+    sooner but is slower on large ones.
     """
     with _uninterrupted(), _starting:
         running = _running()
@@ -69,14 +69,15 @@ def session(master: str | None = None, quick: bool = False) -> SparkSession:
 def start_early(master: str | None = None) -> None:
     """Begin to start Spark for small inputs in the background; the next call of `context` waits for it.
 
-    Errors are raised there. Do not call this just before a fork: a child would hold the pipes of the launch.
+    If the start fails, that call raises the error. Do not call this just before a fork: the child would hold the
+    pipes of the launch.
     """
 
     def start() -> None:
         with suppress(CoverlayError):
             context(master, quick=True)
 
-    threading.Thread(target=start).start()  # no daemon: it would leave a Java process behind
+    threading.Thread(target=start).start()  # a daemon thread would leave a Java process behind
 
 
 def _started(master: str, quick: bool, memory: str) -> SparkContext:
@@ -94,14 +95,14 @@ def _started(master: str, quick: bool, memory: str) -> SparkContext:
                 gateway = launch_gateway(conf, popen_kwargs={"stderr": log})
                 SparkContext._ensure_initialized(gateway=gateway)
             started: SparkContext = SparkContext.getOrCreate(conf)
-        except Exception as error:  # py4j raises many kinds; each means that Spark did not start
+        except Exception as error:  # py4j raises many types; each means that Spark did not start
             raise CoverlayError(f"Spark did not start on master {master!r}: {_reason(error, log)}") from error
     started.setLogLevel("ERROR")
     return started
 
 
 def stop() -> None:
-    """End what is running, if anything is."""
+    """Stop the running Spark, if there is one."""
     from pyspark.sql import SparkSession
 
     running, session = _running(), SparkSession._instantiatedSession
@@ -112,9 +113,9 @@ def stop() -> None:
 
 
 def lost(running: SparkContext, patience: float = DYING) -> bool:
-    """Has the Java process behind it ended?"""
+    """Has the Java process behind this context ended?"""
     process = getattr(running._gateway, "proc", None)
-    if process is None:  # it was not started from this process
+    if process is None:  # this process did not start it
         return False
     try:
         process.wait(patience)
@@ -124,7 +125,7 @@ def lost(running: SparkContext, patience: float = DYING) -> bool:
 
 
 def _running() -> SparkContext | None:
-    """The Spark of this process, if it has one; a lost one is forgotten, so that another can start."""
+    """The Spark of this process, if it has one; one whose Java has ended is forgotten, so that another can start."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -145,7 +146,7 @@ def _uninterrupted() -> Iterator[None]:
     asked: list[int] = []
 
     def remember(number: int, _: object) -> None:
-        if asked:  # twice means now
+        if asked:  # the second Ctrl-C ends at once
             raise KeyboardInterrupt
         asked.append(number)
 
@@ -153,7 +154,7 @@ def _uninterrupted() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is remember:  # else Spark has put its own there, which also cancels jobs
+        if signal.getsignal(signal.SIGINT) is remember:  # else Spark has set its own handler, which also cancels jobs
             signal.signal(signal.SIGINT, before)
     if asked:
         raise KeyboardInterrupt
@@ -174,18 +175,18 @@ def _settings(master: str, quick: bool, memory: str) -> dict[str, str]:
         # A second attempt without Arrow would only print the failure's stack trace and fail again.
         "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        # Remembering the line of ours that each expression comes from costs a call to Java per expression.
+        # Recording which line of our code made an expression costs a call to Java per expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     if on_this_machine(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local"):
-        # We name every file; asking a Spark job whether each exists costs more than looking.
+        # We name every file; a Spark job that checks whether they exist costs more than checking here.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000000"
         settings["spark.python.daemon.module"] = "analysis.spark.workers"
-        # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is left
-        # out as well: it would mostly compile code that runs once.
+        # The collector with the least overhead; pauses do not matter. For small inputs the optimising compiler is off
+        # too: it would mostly compile code that runs once.
         java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if quick else "-XX:+UseParallelGC"
         settings["spark.driver.extraJavaOptions"] = java
     return settings
@@ -199,7 +200,7 @@ def on_this_machine(master: str) -> bool:
 
 
 def _reason(error: Exception, log: IO[bytes]) -> str:
-    """What went wrong, in Java's own words if it left any, and what to do."""
+    """What went wrong, in Java's own words if there are any, and what to do."""
     java = getattr(error, "java_exception", None)
     log.seek(0)
     lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]

@@ -2,10 +2,10 @@
 
 Runs of one seed share their random numbers across the values of a swept parameter, so differences are taken
 seed by seed first and averaged after: the seed's own luck cancels, and the interval of the difference is
-much narrower than two separate intervals suggest. A difference is called one only when its interval leaves
-out 0.
+much narrower than two separate intervals suggest. A difference counts as one only if its interval
+leaves out 0.
 
-The input is a value per run and metric, from Spark. Unknown values are left out.
+The input is a value per run and metric, from Spark. Unknown values are ignored.
 
 Student's t quantile is computed here, without a statistics library: for a whole number of degrees of freedom the
 distribution has a finite closed form in θ = atan(t/√ν) (Abramowitz and Stegun, Handbook of Mathematical Functions,
@@ -22,9 +22,9 @@ import numpy as np
 import pandas as pd
 
 LEVEL = 0.95
-# Beyond this many degrees of freedom the interval uses the value for so many, which is 0.3 % wider than the limit.
+# With more degrees of freedom the interval uses the quantile for this many, which is 0.4 % above the limit.
 MOST_DEGREES = 300
-# An interval from two seeds is 12.7 standard errors wide; from three 4.3, from five 2.8.
+# The interval of two seeds is ± 12.7 standard errors, of three ± 4.3, of five ± 2.8.
 FEW_SEEDS = 3
 
 
@@ -57,7 +57,7 @@ def quantile(degrees: int) -> float:
 
 
 def over_seeds(values: pd.DataFrame) -> pd.DataFrame:
-    """From (point, metric, value), a value per seed: point, metric, n, mean, sd, low, high, min, max."""
+    """From (point, metric, value), with a row per seed: point, metric, n, mean, sd, low, high, min, max."""
     found = _intervals(values, ["point", "metric"])
     return found[["point", "metric", "n", "mean", "sd", "low", "high", "min", "max"]]
 
@@ -83,7 +83,7 @@ def paired(values: pd.DataFrame, baselines: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _intervals(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """n, mean, sd, the 95 % interval and its half width, which one value alone does not have, least and largest."""
+    """n, mean, sd, min, max, and the 95 % interval with its half width (NaN for a single value)."""
     found = values.groupby(keys)["value"].agg(n="count", mean="mean", sd="std", min="min", max="max").reset_index()
     t = found["n"].map({n: quantile(n - 1) for n in set(found["n"]) if n > 1}).astype(float)
     half = t * found["sd"] / np.sqrt(found["n"])

@@ -1,21 +1,20 @@
 """Finding the runs below a folder, refusing what is not a run, and reading their tables with Spark.
 
-Only footers are read here (and the one-row `run` table), so checking a sweep costs a few milliseconds per
-run. When data is read later, by Spark or pyarrow, the checksum of every page is verified. What is checked, and what
-happens:
+Only footers and the one-row `run` table are read here, so checking a sweep costs a few milliseconds per run. When
+data is read later, by Spark or pyarrow, the checksum of every page is verified. What is checked, and what happens:
 
 | in `<out>/runs`                            | what we do                                            |
 |--------------------------------------------|-------------------------------------------------------|
 | a name that starts with a dot              | ignored: a run that is being written                  |
 | a run folder that lacks a table            | skipped with a warning: an interrupted copy           |
-| a file that is no Parquet, or is cut off   | refused by name: half a table gives wrong numbers     |
-| a table without a column, or of other type | refused by name: another version of Coverlay wrote it |
+| a file that is not Parquet, or is cut off  | refused by name: half a table gives wrong numbers     |
+| a column that is missing or of other type  | refused by name: another version of Coverlay wrote it |
 | a table of another run, or of no run       | refused by name: every file says which trace it is of |
 | a column that may lack values it must have | refused by name: another program wrote it             |
 | a footer or record that was changed        | refused by name: the record has digests of them       |
-| a run of a version without checksums       | read with a warning: a flipped bit would be a value   |
-| runs of different versions of Coverlay     | read with a warning: they may not mean the same       |
-| more columns than we know                  | read; the columns we know are what we use             |
+| a run of a version without checksums       | read with a warning: a flipped bit goes unnoticed     |
+| runs of different versions of Coverlay     | read with a warning: they may not be comparable       |
+| more columns than we know                  | read; only the columns we know are used               |
 | two runs of one point and seed             | refused: they would count twice                       |
 """
 
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RUN_FOLDER = "run="  # the Parquet partition column `run`
-# What Hadoop reads as a pattern in a path, to be taken literally in ours.
+# Characters that Hadoop takes for a pattern in a path; in ours they are literal.
 _GLOB = re.compile(r"([\\{}\[\]*?])")
-# What a damaged file makes pyarrow raise; the second half where lengths or names in it are damaged.
+# What pyarrow raises for a damaged file; the last three if lengths or names in it are damaged.
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
-# Spark's vectorised and row-by-row readers both heed it; as an option of each read, since a session may be running.
+# Both of Spark's Parquet readers heed it. It is an option of each read, because a session may already be running.
 _VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 
 _SPARK_TYPES = {
@@ -71,20 +70,20 @@ class Run:
         return self.folder / f"{table}.parquet"
 
     def has(self, table: str) -> bool:
-        """Most tables are in every run."""
+        """Does this run have the table? Those of SCHEMAS are in every run, those of SPECIAL in some."""
         return table in SCHEMAS or table in self.digests
 
     def read(self, table: str) -> pa.Table:
-        """One whole table, for what looks at a single run; sweeps are read with Spark."""
+        """One whole table of a single run; sweeps are read with Spark."""
         path = self.path(table)
         if table in SPECIAL and not path.is_file():
             return SPECIAL[table].empty_table()
-        later = {name for of, name in OPTIONAL if of == table}  # columns that an earlier version did not write
+        later = {name for of, name in OPTIONAL if of == table}  # earlier versions did not write them
         have = set(pq.read_schema(path).names) if later else set()
         return _read_table(path, [name for name in ALL[table].names if name not in later or name in have])
 
     def read_first(self, table: str) -> pa.Table:
-        """The first rows of a table, at most one row group: for examples out of a run of any size."""
+        """The first rows of a table, at most one row group: for examples from a run of any size."""
         path = self.path(table)
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -95,7 +94,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The complete runs below `<out>/runs`, in the order of their names, and what was left out and why."""
+    """The complete runs below `<out>/runs`, in the order of their names, and warnings about what was left out."""
 
     out: Path
     runs: tuple[Run, ...]
@@ -107,12 +106,12 @@ class Sweep:
 
     @property
     def nbytes(self) -> int:
-        """The size of all tables on disk."""
-        return sum(run.path(name).stat().st_size for run in self.runs for name in SCHEMAS)
+        """The size of all tables, on disk."""
+        return sum(run.path(name).stat().st_size for run in self.runs for name in ALL if run.has(name))
 
 
 def run_folders(out: Path) -> list[Path]:
-    """The folders that have a run's name, in order; a CoverlayError if there is no place for them."""
+    """The folders that have a run's name, in order; a CoverlayError if `<out>/runs` does not exist."""
     base = out / "runs"
     if not base.is_dir():
         raise CoverlayError(f"there are no runs in {out}: `coverlay run … --out {out}` writes {base}")
@@ -120,7 +119,7 @@ def run_folders(out: Path) -> list[Path]:
 
 
 def run_name(folder: Path) -> str:
-    """Spark undoes %-escapes in the values of partition columns; so do we, to mean the same run."""
+    """The run's name as Spark has it: Spark undoes %-escapes in the values of partition columns."""
     return urllib.parse.unquote(folder.name.removeprefix(RUN_FOLDER))
 
 
@@ -157,7 +156,7 @@ def open_run(folder: Path) -> Run:
     said = {"run": pq.read_metadata(folder / "run.parquet").metadata or {}}
     for name in (*HASHED, *(name for name in SPECIAL if name in run.digests)):
         path = folder / f"{name}.parquet"
-        if name in SPECIAL and not path.is_file():  # only the record says that it must exist
+        if name in SPECIAL and not path.is_file():  # the record's digests say that it must exist
             raise _refusal(folder, f"{folder} is not a complete run: {path.name} is missing")
         # Checked before the footer is used.
         if run.digests and digests.footer_digest(path) != run.digests[name]["footer"]:
@@ -169,10 +168,10 @@ def open_run(folder: Path) -> Run:
 
 
 def read_record(folder: Path) -> Run:
-    """The run in this folder as its record has it; nothing is known about the other tables then."""
+    """The run in this folder by its record alone; the other tables are not looked at."""
     path = folder / "run.parquet"
     _check_table(path, SCHEMAS["run"])
-    rows = _read_table(path, threads=False).to_pylist()  # for one row
+    rows = _read_table(path, threads=False).to_pylist()  # one row: threads would cost more
     if len(rows) != 1:
         raise _refusal(folder, f"{path} has {len(rows)} rows and must have one")
     record = rows[0]
@@ -200,9 +199,9 @@ def _read_table(path: Path, columns: list[str] | None = None, threads: bool = Tr
 
 
 def _check_marks(folder: Path, said: Mapping[str, Mapping[bytes, bytes]]) -> bool:
-    """Every file must belong to the trace that the run's record names: a swapped one would count for this run.
+    """Refuse a file of another trace than the record's: it would count for this run.
 
-    Returns whether one of them says that it has checksums.
+    Returns whether any file says that it has checksums.
     """
     for name in SCHEMAS:
         path, metadata = folder / f"{name}.parquet", said[name]
@@ -214,7 +213,7 @@ def _check_marks(folder: Path, said: Mapping[str, Mapping[bytes, bytes]]) -> boo
 
 
 def _check_table(path: Path, expected: pa.Schema) -> Mapping[bytes, bytes]:
-    """Refuse a file without the columns that a table must have; returns what its footer says besides."""
+    """Refuse a file without the columns that a table must have; returns its footer's metadata."""
     try:
         footer = pq.read_metadata(path)
         found = footer.schema.to_arrow_schema()
@@ -230,7 +229,7 @@ def _check_table(path: Path, expected: pa.Schema) -> Mapping[bytes, bytes]:
         kind, column = _plain(found.field(index).type), f"column {want.name!r} of {path}"
         if kind != _plain(want.type):
             raise _refusal(path.parent, f"{column} has type {kind} and must have {_plain(want.type)}")
-        # Asking the footer's statistics for a count would end the process if they are damaged: pyarrow aborts.
+        # Not by the null count in the footer's statistics: if they are damaged, pyarrow aborts the process.
         if found.field(index).nullable and not want.nullable:
             raise _refusal(path.parent, f"{column} may have rows without a value, so another program wrote it")
     return footer.metadata or {}
@@ -264,7 +263,7 @@ def _mixed_versions(runs: list[Run]) -> list[str]:
     if len(made) == 1:
         return []
     listed = ", ".join(f"{version} ({len(of)}, e.g. {of[0].name})" for version, of in sorted(made.items()))
-    return [f"these runs were made by different versions of Coverlay, which need not mean the same: {listed}"]
+    return [f"these runs were made by different versions of Coverlay, and may not be comparable: {listed}"]
 
 
 def _unchecked(runs: list[Run]) -> list[str]:
@@ -273,7 +272,7 @@ def _unchecked(runs: list[Run]) -> list[str]:
         return []
     return [
         f"an earlier version of Coverlay wrote {len(old)} of these runs without checksums (e.g. {old[0]}), so damaged "
-        "values in them may pass for others; `coverlay verify` recomputes their trace hashes"
+        "values in them may go unnoticed; `coverlay verify` recomputes their trace hashes"
     ]
 
 
@@ -297,7 +296,7 @@ def _json_object(path: Path, column: str, text: str) -> Mapping[str, Any]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type as Parquet has it: a dictionary of strings, and a large string, are strings on disk."""
+    """The type on disk: Parquet stores dictionaries of strings and large strings as strings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.string() if pa.types.is_large_string(kind) else kind
@@ -316,7 +315,7 @@ def _first_line(error: Exception) -> str:
 
 
 def spark_schema(table: str) -> str:
-    """The schema of a trace table in Spark's own words, with the partition column.
+    """The schema of a trace table as Spark writes it, with the partition column.
 
     It is given rather than inferred: inference opens every file, and takes a run called 1e4 for a number.
     """
@@ -325,10 +324,10 @@ def spark_schema(table: str) -> str:
 
 
 def read(spark: SparkSession, sweep: Sweep, table: str) -> DataFrame:
-    """One table of every run of the sweep; column `run` says which."""
+    """One table of every run of the sweep; the column `run` has the run's name."""
     base = str(sweep.base.resolve())
-    # An explicit scheme: on a cluster the default file system may be another one.
     runs = [run for run in sweep.runs if run.has(table)]
+    # An explicit scheme: on a cluster the default file system may be another one.
     paths = ["file:" + _GLOB.sub(r"\\\1", f"{base}/{run.folder.name}/{table}.parquet") for run in runs]
     reader = spark.read.schema(spark_schema(table)).option("basePath", f"file:{base}")
     reader = reader.option(_VERIFY_PAGES, "true")

@@ -1,8 +1,8 @@
 """Are the traces below a folder still what was written? In words, run by run.
 
-Reading a trace verifies the checksum of every page that is read, and opening it the digests of footers and record.
-Here everything is checked: the digest of each file, whether read or not, and the hash of the trace, recomputed from
-its values. A trace of a version that kept no digests has only its hash.
+Opening a trace verifies the digests of its footers and its record; reading it verifies the checksum of every page read.
+Here everything is checked: the digest of each file, and the hash of the trace, recomputed from its values. A trace of a
+version that kept no digests has only its hash.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from coverlay import CoverlayError
 @dataclass(frozen=True)
 class Verdict:
     runs: int
+    files: int
     wrong: tuple[str, ...]  # a sentence for each file or run that is not what was written
     notes: tuple[str, ...]
 
@@ -29,11 +30,11 @@ class Verdict:
         runs = f"{self.runs} run{'s' * (self.runs != 1)}"
         if self.wrong:
             return f"{runs} checked, {len(self.wrong)} thing{'s' * (len(self.wrong) != 1)} wrong"
-        return f"{runs} checked ({self.runs * len(SCHEMAS)} files): all as written"
+        return f"{runs} checked ({self.files} files): all as written"
 
 
 def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
-    """Check every run below `out`; `progress(done, total)` is called after each."""
+    """Check every run below `out`; `progress(done, total)` is called after each run."""
     wrong: list[str] = []
     notes: list[str] = []
     folders = run_folders(out)
@@ -45,14 +46,15 @@ def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total:
         if not found and not read_record(folder).digests:
             notes.append(f"{folder} was written without digests by an earlier version: only its trace hash was checked")
         progress(done, len(folders))
-    return Verdict(len(folders), tuple(wrong), tuple(notes))
+    files = sum(len(list(folder.glob("*.parquet"))) for folder in folders)
+    return Verdict(len(folders), files, tuple(wrong), tuple(notes))
 
 
 def damages(folder: Path, rehash: bool = False) -> Iterator[str]:
-    """What is wrong with a run, a sentence each; `rehash` recomputes its trace hash even where digests say enough."""
+    """What is wrong with a run, a sentence each; `rehash` recomputes its trace hash even if its digests are right."""
     try:
         if missing_tables(folder):
-            open_run(folder)  # says which
+            open_run(folder)  # raises an error that names the missing table
         run = read_record(folder)
         if not all((folder / name).is_file() for name in _files(run)):
             open_run(folder)
@@ -81,7 +83,7 @@ def _other_hash(run: Run) -> Iterator[str]:
 
 
 class _OnDisk(dict[str, pa.Table]):
-    """The tables of a run, each read when it is asked for and not kept: the largest one at a time is in memory."""
+    """The tables of a run, each read when asked for and not kept: only one at a time is in memory."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()

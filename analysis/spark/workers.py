@@ -1,8 +1,8 @@
-"""The process from which Spark forks its Python workers on this machine: it has imported what they need.
+"""The process from which Spark forks its Python workers on this machine, with the modules that they need imported.
 
-Spark's own, `pyspark.daemon`, finds pyspark in an archive at the head of the path, whose modules are compiled again at
-every start, and each worker then imports our modules for itself. This is the same daemon, with the installed pyspark
-and with our modules imported once: .4 s of CPU for it and its first two workers, instead of 1.8 s.
+Spark's own daemon, `pyspark.daemon`, takes pyspark from an archive at the head of the path, whose modules are compiled
+again at every start, and each worker then imports our modules itself. This is the same daemon with the installed
+pyspark, and it imports our modules once: .4 s of CPU for the daemon and its first two workers instead of 1.8 s.
 """
 
 from __future__ import annotations

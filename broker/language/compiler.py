@@ -1,4 +1,4 @@
-"""From a subscription to a filter: predicates on one attribute meet in one row of bounds and a value set.
+"""From a subscription to a filter: all predicates on one attribute become one row of bounds and a set of values.
 
 Each attribute is narrowed predicate by predicate: bounds intersect, excluded values unite, allowed sets
 intersect. An open bound becomes the next float64 (or whole number) inside, which is exactly the same set of
@@ -7,12 +7,12 @@ share a key and cover each other:
 
 1. allowed values that are out of bounds or excluded are deleted, and the bounds become the hull of the others;
 2. excluded values at a bound move the bound, those beyond it are deleted;
-3. for whole-number attributes a gap within the hull is said as excluded or as allowed values, whichever
+3. for whole-number attributes, gaps within the hull are listed as excluded or as allowed values, whichever
    list is shorter; categories start from the full list, so all their conditions are sets.
 
 The weights of several predicates on one attribute add up and count when all of them hold.
 
-Nothing left: the subscription can never match, and that is an error, because it is always a mistake.
+If nothing is left, the subscription can never match. That is an error, because it is always a mistake.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _narrow(range_: _Range, subscription: Subscription, predicate: Predicate) ->
         message = f"{attribute.name} is {attribute.kind} and has no order; use =, !=, in, not in or prefix"
         raise _located(subscription, predicate, 0, message)
     if operator is Operator.NOT_IN and not predicate.values:
-        # It would restrict nothing and yet demand that the event has the attribute, which no box can say.
+        # It would restrict nothing and yet demand that the event has the attribute, which a box cannot express.
         raise _located(subscription, predicate, 0, f"{predicate} leaves nothing out; omit it")
     if operator is Operator.PREFIX:
         try:
@@ -160,13 +160,14 @@ class _Range:
                 self.excluded |= set(numbers)
 
     def _below(self, number: float) -> float:
-        """The largest value below `number`; on the negative axis it serves > as well."""
+        """The largest value below `number`; with both signs changed it serves > as well."""
         if self.attribute.integral:
-            return math.ceil(number) - 1.0
+            # Beyond 2^53 whole numbers are further apart than 1.
+            return min(math.ceil(number) - 1.0, math.nextafter(number, -math.inf))
         return math.nextafter(number, -math.inf) + 0.0
 
     def settle(self) -> bool:
-        """Bring what is left to the canonical form; False if nothing is."""
+        """Bring what is left to the canonical form; False if nothing is left."""
         if self.attribute.integral:
             # Infinite bounds stay; the others move to the nearest whole number inside.
             self.low = float(math.ceil(self.low)) if math.isfinite(self.low) else self.low
@@ -192,7 +193,7 @@ class _Range:
         return True
 
     def _say_gaps(self) -> None:
-        """As excluded values while they are at most half of the hull, else as allowed ones."""
+        """List gaps as excluded values if they are at most half of the hull, else list the allowed ones."""
         size = self.high - self.low + 1
         gaps = len(self.excluded) if self.allowed is None else size - len(self.allowed)
         if (2 * gaps <= size) == (self.allowed is None):

@@ -11,9 +11,9 @@
     assignment   = name "=" value [ "weight" number ]
     value        = number | text in double or single quotes
 
-`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords in any case. `near`, `alpha`,
-`prefix` and `at` are words only where they can be nothing else, so attributes may still be called so. One token of
-look-ahead decides everything else. A mistake is shown with the line and a caret under the place.
+`≤ ≥ ≠ == <>` and round or square brackets around sets are read as well; keywords may be in any case. `near`, `alpha`,
+`prefix` and `at` are keywords only where nothing else fits, so attributes may have these names. One token of look-ahead
+decides everything else. An error shows the line, with a caret under the mistake.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from broker.language.predicates import (
 from broker.language.schema import KEYWORDS, NAME, Value
 from coverlay import QUOTED, CoverlayError, quoted, shortened
 
-# Digits are taken possessively (++, *+): given back one by one, they would cost time quadratic in their number.
+# Digits match possessively (++, *+): backtracking digit by digit would take quadratic time.
 _TOKEN = re.compile(
     rf"""(?P<space>\s+)
     |(?P<number>[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.]))
@@ -166,7 +166,7 @@ class _Parser:
         return Subscription(tuple(predicates), id, score, near, self.text)
 
     def word(self, text: str, after: str = "") -> bool:
-        """Is this word next, and then the sign `after`? For words that are no keywords elsewhere."""
+        """Is this word next, followed by the sign `after`? For words that are keywords only in some places."""
         token, following = self.token, self.tokens[min(self.position + 1, len(self.tokens) - 1)]
         return token.kind == "name" and token.text.lower() == text and after in ("", following.text)
 

@@ -1,7 +1,7 @@
 """Subscriptions and events as clients write them: values, printed in the language of parser.py.
 
 A predicate keeps the operator it was written with, so < and ≤ stay apart although they compile to closed
-bounds. Printing and parsing are inverse: `parse_subscription(str(s)) == s` for all that they compare.
+bounds. Printing and parsing are inverse: `parse_subscription(str(s)) == s` for every field that is compared.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Predicate:
     def __post_init__(self) -> None:
         wanted = 2 if self.operator is Operator.BETWEEN else 1
         if self.operator not in SETS and len(self.values) != wanted:
-            raise CoverlayError(f"{self.attribute} {self.operator} takes {wanted} values, not {len(self.values)}")
+            raise CoverlayError(
+                f"{self.attribute} {self.operator} takes {wanted} value{'s' * (wanted > 1)}, not {len(self.values)}"
+            )
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise CoverlayError(f"weight {quoted(self.weight)} of {self.attribute} must be a number of at least 0")
 
@@ -89,7 +91,7 @@ class Near:
 
 
 def degrees(latitude: float, longitude: float) -> None:
-    """Complain about what is no place on the globe."""
+    """Refuse what is not a place on the globe."""
     for kind, value in zip(PLACE, (latitude, longitude), strict=True):
         low, high = PLACE_BOUNDS[kind]
         if not low <= value <= high:
@@ -122,7 +124,7 @@ class Event:
 
     values: Mapping[str, Value]
     at: tuple[float, float] | None = None  # latitude and longitude
-    weights: Mapping[str, float] = field(default_factory=dict)  # of those that do not weigh 1
+    weights: Mapping[str, float] = field(default_factory=dict)  # of attributes whose weight is not 1
 
     def __post_init__(self) -> None:
         if self.at is not None:

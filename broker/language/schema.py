@@ -7,7 +7,7 @@ The bounds of an attribute are what events may carry; a subscription may reach b
 A `text` is the number of its first six bytes (text_code.py), which keeps their order: a prefix is an interval. Longer
 texts of events are cut to six bytes, so subscriptions name prefixes of up to six bytes and whole texts of up to five.
 
-Where events happen is two attributes like any other, of the kinds `latitude` and `longitude` (degrees), both or
+The place of an event is two attributes like any other, of the kinds `latitude` and `longitude` (degrees), both or
 neither. Subscriptions restrict them with the usual predicates, or rank by nearness to a place (`near`).
 """
 
@@ -30,7 +30,7 @@ from coverlay import CoverlayError, quoted, unknown_name
 Floats = NDArray[np.float64]
 Value = float | int | str
 
-PLACE = ("latitude", "longitude")  # the kinds that say where, with the bounds they have unless given
+PLACE = ("latitude", "longitude")  # the kinds that make a place, and their bounds unless others are given
 PLACE_BOUNDS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 180.0)}
 KINDS = ("continuous", "integer", "categorical", "text", *PLACE)
 KEYWORDS = frozenset({"and", "between", "in", "not", "score", "true", "weight"})  # of the subscription language
@@ -40,7 +40,7 @@ LARGEST_INTEGER = 2**53
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute; use `continuous`, `integer` or `categorical` to make one."""
+    """One attribute; `continuous`, `integer`, `categorical` and `degrees` make one."""
 
     name: str
     kind: str
@@ -51,8 +51,8 @@ class Attribute:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name) or self.name.lower() in KEYWORDS:
             raise CoverlayError(
-                f"attribute name {quoted(self.name)} must be a word of letters, digits and _ that is not one of: "
-                + ", ".join(sorted(KEYWORDS))
+                f"attribute name {quoted(self.name)} must be a word of letters, digits, _ and ., not beginning with a "
+                f"digit, that is not one of: {', '.join(sorted(KEYWORDS))}"
             )
         if self.kind not in KINDS:
             raise unknown_name(f"kind of attribute {self.name}:", self.kind, KINDS)
@@ -108,7 +108,7 @@ class Attribute:
         return {category: code for code, category in enumerate(self.categories)}
 
     def number(self, value: object) -> float:
-        """A value as written in a subscription or an event, as a number; bounds are not enforced."""
+        """The number for a value in a subscription or an event; bounds are not enforced."""
         if self.kind == "categorical":
             if not isinstance(value, str) or value not in self.codes:
                 shown = ", ".join(self.categories[:10]) + (", …" if len(self.categories) > 10 else "")
@@ -145,7 +145,7 @@ class Attribute:
 
 
 def _finite(value: object) -> float | None:
-    """A number as a float, or None if it is none, is NaN or is too large; booleans are no numbers here."""
+    """A value as a float; None if it is not a finite number that fits. Booleans do not count as numbers."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     try:

@@ -6,14 +6,14 @@ UTF-8 bytes are read as digits 1 … 256 of base 257, with 0 for "ended"; six di
 numbers is comparison of the strings. A predicate is then a box over the chunks:
 
 - starts with p: points in the chunks that p fills, an interval in the one it ends in, unbounded after;
-- equals s: a point in every chunk. s must be shorter than all chunks together, so that its end is seen.
+- equals s: a point in every chunk. s must be shorter than all chunks together, so that its end is visible.
 
 Hence "ab*" covers "abc*" and "= abcd", by box containment, in every covering method.
 
 The subscription language uses one chunk (`ONE`): prefixes of up to six bytes, values of up to five.
 
-Event values longer than the chunks are cut. That is right for every predicate above, since a prefix is no
-longer than the chunks, and an equality is seen to end before they do.
+Event values longer than the chunks are cut. Every predicate above is still judged correctly: a prefix is no
+longer than the chunks, and the text of an equality ends before they do.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class StringAttribute:
         return np.array(coordinates)
 
     def text(self, point: float) -> str:
-        """The text of one chunk's number, as far as it goes."""
+        """The text that one chunk's number stands for; a text that was cut stays cut."""
         digits = [int(point) // _BASE**place % _BASE for place in reversed(range(DIGITS))]
         data = bytes(digit - 1 for digit in takewhile(bool, digits))
         return data.decode(errors="ignore")  # a character may have been cut

@@ -1,5 +1,5 @@
 """Traces of runs: `schema` (tables, columns, hash), `recorder` (what a run writes), `sampling`, `buckets` (percentiles
-from counts), `digests` (a flipped bit is noticed), `disk` (files that are there whole or not at all).
+from counts), `digests` (a flipped bit is noticed), `disk` (files appear whole or not at all).
 
 `from broker import trace` gives the names of the schema.
 """

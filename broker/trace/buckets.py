@@ -5,12 +5,12 @@ mantissa: every power of two is cut into 2^SUBBITS equal parts. Bit patterns of 
 the doubles, so buckets are ordered like the values, and no logarithm is taken whose last bit may differ from one
 machine, or one engine, to the next.
 
-A bucket [a, b) has b − a ≤ a ÷ 2^SUBBITS; its middle is within RELATIVE_ERROR of everything in it. Zero, what
-is below it and what is too small for a normal double are bucket 0, whose middle is 0.
+A bucket [a, b) has b − a ≤ a ÷ 2^SUBBITS; its middle is within RELATIVE_ERROR of everything in it. Zero, negative
+values and values too small for a normal double are in bucket 0, whose middle is 0.
 
 Sums are taken in whole units (TIME_UNIT, WORK_UNIT, SHARE_UNIT): whole numbers below 2^53 add up to the same in any
-order, so a mean does not depend on how a table is cut up, on one machine or on many. They are doubles all the same:
-emulated searches take millions of years of simulated time, and sums beyond 2^53 are to lose digits, not to overflow.
+order, so a mean does not depend on how a table is split, on one machine or on many. They are doubles all the same:
+emulated searches take millions of years of simulated time, and sums beyond 2^53 must lose digits, not overflow.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Digests by which a run's files can be checked later: of each file, of its footer, and of the run record.
 
 Page checksums (see `write_table` in broker/trace/schema.py) are verified by whoever reads a page. They cover
-data alone. What a reader makes of the data is in the footer, so the run record keeps a digest of every file, and one of
-its footer that costs nothing to check whenever a run is opened. The record cannot hold the digest of its own file; it
-has one of its own values.
+data alone. How to read the data is in the footer, so the run record keeps a digest of every file, and one of its footer
+that costs nothing to check whenever a run is opened. The record cannot hold the digest of its own file; it has one of
+its own values.
 
 `b2sum -l 128 FILE` prints the same digest of a file.
 """
@@ -35,7 +35,7 @@ def file_digest(path: Path) -> str:
 
 
 def footer_digest(path: Path) -> str:
-    """The digest of a Parquet file's footer and of what points at it; of all of it if it is too short to have one."""
+    """The digest of a Parquet file's footer and of what points at it; of a file too short to have one, all of it."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL.size))

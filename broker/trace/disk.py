@@ -1,7 +1,7 @@
-"""Writing so that a reader never meets half of anything, and a disk that cannot be written ends in a sentence.
+"""Writing so that a reader never sees half of anything, and a disk that cannot be written gives a clear message.
 
 A file or folder is filled under a hidden name beside its place and gets its own name in one step. Whenever the process
-is killed, what has the name is whole: as it was before, or as it is after, or (a folder that is replaced) absent.
+is killed, what has the name is complete: the old one, the new one, or (a folder that is replaced) none.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CURES = {
 
 
 class CannotWrite(CoverlayError):
-    """The disk is full, or may not be written there. What was given need not be wrong."""
+    """The disk is full, or writing there is not allowed. The user's input need not be wrong."""
 
 
 @contextmanager
 def writing(what: Path | str, then: str) -> Iterator[None]:
-    """Around code that writes; `then` says what is kept and how to go on, CURE in it what to do about the error."""
+    """Wrap code that writes; `then` says what is kept and how to go on, with CURE for what to do about the error."""
     try:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
-        advice = then.replace(CURE, CURES.get(error.errno or 0, "mend this"))
+        advice = then.replace(CURE, CURES.get(error.errno or 0, "fix this"))
         raise CannotWrite(f"{what} cannot be written: {reason}; {advice}") from error
 
 
@@ -68,6 +68,6 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(parent: Path, names: str) -> None:
-    """Remove what killed processes left of replaced folders with such names; nobody may be writing there now."""
+    """Remove what killed processes left of folders with such names; nobody may be writing there now."""
     for path in parent.glob(f".{names}.*"):
         shutil.rmtree(path, ignore_errors=True)

@@ -1,10 +1,10 @@
 """Collects the rows of a run's trace while it happens, in columns and in bounded memory.
 
-Brokers append tuples to `rows[table]`; rows of event messages are packed at once, and whom they served is in columns
-that kernels write (broker/served_rows.py), because most rows are theirs. Every CHECK_STEPS messages, tables with more
-than BATCH_ROWS rows are turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch
-60. Beyond SPILL_BYTES of batches all of them go to unnamed temporary files, from where the finished tables are mapped:
-pages that the system can drop and read again, so that memory does not grow with the run.
+Brokers append tuples to `rows[table]`. Most rows belong to event messages: these are packed at once, and kernels write
+whom they served into columns (broker/served_rows.py). Every CHECK_STEPS messages, tables with more than BATCH_ROWS rows
+are turned into an Arrow batch: a tuple of Python numbers takes some 400 bytes, its row in a batch 60. Beyond
+SPILL_BYTES, all batches are moved to unnamed temporary files, which the finished tables map into memory: the system can
+drop such pages and read them again, so memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -24,54 +24,54 @@ from broker import served_rows, trace
 from broker.trace.disk import CURE, writing
 
 BATCH_ROWS = 1 << 16  # large enough to vectorise, a few MB as tuples
-CHECK_STEPS = 1 << 12  # looking at the lengths costs nothing per message then
+CHECK_STEPS = 1 << 12  # so rarely that looking at the lengths costs nothing
 SPILL_BYTES = 256 << 20
 _SPENT = ("service", "on_covering", "on_tables", "on_matching")
 
 
 class Recorder:
-    """One list of fresh rows per trace table, in schema order but for buckets; older rows are in columns."""
+    """One list of fresh rows per trace table, in schema order without buckets; older rows are in columns."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in trace.ALL}
         self._columns = {name: _Columns(name) for name in trace.ALL}
         self.served = served_rows.new_rows()  # whom event messages served
-        self._deliveries = 0  # rows in these
-        self._delivered: list[bytes] = []  # the messages that they belong to
+        self._deliveries = 0  # rows of `served`
+        self._delivered: list[bytes] = []  # the messages that these rows belong to
         self._publications: list[bytes] = []
         self._parents: list[NDArray[np.int64]] = []  # of the publications in columns
         self.next_publication = 0  # the number that the next event message gets
         self.steps = 0
-        self._followed: list[tuple[int, int, int]] = []  # event message; whom it served and was sent to later
+        self._followed: list[tuple[int, int, int]] = []  # event message; how many it served and was sent to later
         self.cut_off: list[int] = []  # event messages whose service a crash ended: nothing was sent or served
 
     def step(self) -> int:
-        """The number of the message that is processed now, in the one order of the whole run."""
+        """Number the message that is processed now; there is one order for the whole run."""
         self.steps += 1
         if not self.steps % CHECK_STEPS:
             self._compact(BATCH_ROWS)
         return self.steps - 1
 
     def publication(self, parent: int, *row: Any) -> int:
-        """Write an event message down, all but `useful`; `parent` is the one it was forwarded from, or −1."""
+        """Record an event message, all but `useful`; `parent` is the one it was forwarded from, or −1."""
         self._publications.append(_PUBLICATION.pack(parent, *row))
         self.next_publication += 1
         return self.next_publication - 1
 
     def delivered(self, count: int, event: int, broker: int, time: float, hops: int, latency: float) -> None:
-        """Write down which message the last `count` of `served` belong to."""
+        """Record which message the last `count` rows of `served` belong to."""
         self._delivered.append(_DELIVERED.pack(count, event, broker, time, hops, latency))
         self._deliveries += count
 
     def awarded(self, message: tuple[Any, ...], winners: list[tuple[int, tuple[float, int]]]) -> None:
-        """The same where ranks are those of the whole network; `winners`: rank, −score and subscription."""
+        """Record deliveries whose ranks are those of the whole network; `winners`: rank, −score and subscription."""
         ranks, keys = zip(*winners, strict=True)
         ids, scores = [id for _, id in keys], [-key for key, _ in keys]
         served_rows.add(self.served, np.array(ids), np.array(scores), np.array(ranks))
         self.delivered(len(winners), *message)
 
     def follow_up(self, row: int, served: int, forwarded: int) -> None:
-        """An event message served or was sent on after its own service."""
+        """Record that an event message served, or was sent on, after its own service."""
         if served or forwarded:
             self._followed.append((row, served, forwarded))
 
@@ -116,7 +116,7 @@ class Recorder:
                 columns.spill()
 
     def _useful(self, publications: pa.Table) -> np.ndarray[Any, Any]:
-        """Did the hop, or one that followed from it, deliver? From the last hops back to the first."""
+        """Did the hop, or one that followed from it, deliver? Computed from the last hops back to the first."""
         hop, parents = publications.column("hop").to_numpy(), np.concatenate([np.empty(0, np.int64), *self._parents])
         useful: np.ndarray[Any, Any] = publications.column("served").to_numpy() > 0
         order = np.argsort(hop, kind="stable")
@@ -151,7 +151,7 @@ def _undone(publications: pa.Table, deliveries: pa.Table, cut_off: list[int]) ->
 
 
 def _ended(messages: pa.Table, crashes: pa.Table) -> pa.Table:
-    """A service that a crash ended lasted until then; what it was spent on shrinks in proportion."""
+    """Shorten services that a crash ended; the parts they were spent on shrink in proportion."""
     target, time, service = (messages.column(name).to_numpy() for name in ("target", "time", "service"))
     lasted = service.copy()
     for broker, when in zip(crashes.column("broker").to_pylist(), crashes.column("time").to_pylist(), strict=True):
@@ -166,7 +166,7 @@ def _ended(messages: pa.Table, crashes: pa.Table) -> pa.Table:
 
 
 class _Packed:
-    """Rows of numbers as bytes: as quickly made as a tuple, and many of them are an array at once."""
+    """Rows of numbers as bytes: made as quickly as tuples, and many become an array in one step."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._kind = np.dtype(list(fields.items()))
@@ -183,11 +183,11 @@ def _types(table: str, columns: Iterable[str]) -> dict[str, Any]:
 
 
 def _written(table: str) -> list[str]:
-    """The columns that are written down, in order; buckets are worked out from them."""
+    """The columns that are recorded, in order; buckets are computed from them."""
     return [column for column in trace.ALL[table].names if (table, column) not in trace.BUCKETED]
 
 
-_PUBLICATION = _Packed({"parent": np.int64, **_types("publications", _written("publications")[:-1])})  # but `useful`
+_PUBLICATION = _Packed({"parent": np.int64, **_types("publications", _written("publications")[:-1])})  # no `useful`
 _DELIVERED = _Packed({"count": np.int64, **_types("deliveries", ("event", "broker", "time", "hops", "latency"))})
 
 
@@ -213,9 +213,9 @@ class _Columns:
     def spill(self) -> None:
         if not self._batches:
             return
-        with writing(f"temporary files in {tempfile.gettempdir()}", f"{CURE}, or name another place in TMPDIR"):
+        with writing(f"temporary files in {tempfile.gettempdir()}", f"{CURE}, or set TMPDIR to another place"):
             if self._writer is None:
-                # Without a name: it is gone with the process, however that ends.
+                # Without a name: it disappears with the process, however that ends.
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115
                 self._writer = pa.ipc.new_stream(self._file, trace.ALL[self._name])
             for batch in self._batches:

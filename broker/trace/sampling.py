@@ -61,7 +61,7 @@ def thin(tables: Mapping[str, pa.Table], decisions: float, deliveries: float) ->
 
 
 def merged(name: str, rests: Iterable[pa.Table]) -> pa.Table:
-    """What several parts of a table left out, added up; sums are of whole units, so that parts do not matter."""
+    """The sums of what several parts of a table left out; in whole units, so that the parts do not matter."""
     units = SAMPLED[name][1]
     return _total(name, [_added_up(name, rest, units) for rest in rests], units)
 
@@ -80,14 +80,14 @@ def split(name: str, table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]
 
 
 def _keys_and_sums(name: str) -> tuple[list[str], list[str]]:
-    """The columns of a rest table that rows are told apart by, and those that are added up."""
+    """The columns of a rest table that rows are grouped by, and those that are added up."""
     columns = SCHEMAS[f"{name}_rest"].names
     split = columns.index("count")
     return columns[:split], columns[split:]
 
 
 def _added_up(name: str, rows: pa.RecordBatch | pa.Table, units: Mapping[str, float]) -> pa.Table:
-    """Rows, or rows that are sums already and have a count, added up in whole units."""
+    """Rows, or sums of rows with a count, added up in whole units."""
     keys, sums = _keys_and_sums(name)
     columns: dict[str, Any] = {}
     for key in keys:

@@ -4,7 +4,7 @@ One folder per run, `run=<run id>/`, holds one Parquet file per table below. Spa
 `<out>/runs/run=*/<table>.parquet` with the folder as basePath, so every row carries its run.
 
 The folder appears under its name only when it is complete (written beside it, then renamed), so a reader
-never meets half a run. The hash covers every table but `run` itself, value by value, so it depends neither
+never sees half a run. The hash covers every table but `run` itself, value by value, so it depends neither
 on the Parquet version nor on how long the run took.
 
 Two tables can be sampled (see `broker/trace/sampling.py`): what was left out is added up in `decisions_rest` and
@@ -34,7 +34,7 @@ from broker.trace.buckets import bucket_of
 from broker.trace.disk import replaced_folder
 
 CLIENT = -1  # in place of a neighbour: the message came from, or the entry belongs to, a local client
-NOBODY = -1  # in place of a subscription: there is no witness
+NOBODY = -1  # in place of a subscription, broker or event: there is none
 
 # Kinds of faults: what fails, what repairs it, when all brokers agree again, and how a copy of an event is lost.
 CRASH, CUT = FAILURES = ("crash", "cut")
@@ -49,8 +49,8 @@ def _schema(**fields: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in fields.items()])
 
 
-# Unknown when nobody asked what exact covering would have said; where tables are older than the trace; until the files
-# are written; while fewer than k are known.
+# Null, in this order: when nobody asked what exact covering would have said; where tables are older than the trace;
+# until the files are written; while fewer than k are known.
 _NULLABLE = {"exact", "strays", digests.COLUMN, "limit"}
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -66,10 +66,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         subscription=pa.int64(),  # or advertisement; below NOBODY: a merger that a broker invented
         operation=pa.int64(),  # the client request that caused it, directly or through an exposure
         sequence=pa.int64(),  # position on its link, from 0
-        hop=pa.int32(),  # 0 at the subscriber's own broker
-        waited=pa.float64(),  # time − (sent + latency of the link), at least 0; for a client's time − sent
+        hop=pa.int32(),  # 0 at the subscriber's own broker, and in messages of recovery
+        waited=pa.float64(),  # time − (sent + latency of the link), at least 0; from a client: time − sent
         service=pa.float64(),  # how long the target served it; what it caused left then, unless a crash ended it
-        on_covering=pa.float64(),  # the part of the service that went into searching covers
+        on_covering=pa.float64(),  # the part of the service spent on searching for covers
     ),
     # Every decision whether to send a subscription over a link.
     "decisions": _schema(
@@ -90,10 +90,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         volume=pa.float64(),  # fraction of the search region that was searched, 0..1
         capped=pa.bool_(),  # a probe cap or a budget ended the search early
         exact=pa.bool_(),  # would exact covering have found a cover? null when not asked
-        at_home=pa.bool_(),  # the subscription is one of this broker's own clients': its first hop
+        at_home=pa.bool_(),  # the subscriber is a client of this broker: the first hop
         pages=pa.int64(),  # of 4 KB that the search for a cover would touch on disk, see covering/stats.py
-        round_trips=pa.int64(),  # to another machine that has the index
-        took=pa.float64(),  # searching, by the profile; 0 where broker.service is of another kind than work
+        round_trips=pa.int64(),  # to another machine that holds the index
+        took=pa.float64(),  # time of the search, by the profile; 0 unless broker.service is of kind work
     ),
     # The decisions that sampling left out, added up.
     "decisions_rest": _schema(
@@ -115,8 +115,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         time=pa.float64(),
         broker=pa.int32(),
         neighbour=pa.int32(),
-        entries=pa.int64(),  # that events are held against
-        pruned=pa.int64(),  # known beside them, left out because another entry of the same neighbour covers them
+        entries=pa.int64(),  # that events are compared with
+        pruned=pa.int64(),  # known too, but left out because another entry of the same neighbour covers them
         final=pa.bool_(),  # the sample taken when nothing was under way any more
     ),
     # Every event message, one row per hop, in the order the brokers processed them.
@@ -136,7 +136,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         # Work. Of the matcher of the target's own clients: entries compared, and nodes, cells or blocks looked at.
         matcher_entries=pa.int64(),
         matcher_nodes=pa.int64(),
-        # Of the neighbours' tables: those that it was held against (not the empty ones), those of them in slices
+        # Of the neighbours' tables: those that it was compared with (not the empty ones), those of them in slices
         # (broker/link_rows.py), entries compared there, and blocks of 64 entries looked at together; where tables are
         # ranked (routing.rank) entries and nodes of their matchers, and none is in slices.
         tables_asked=pa.int64(),
@@ -144,9 +144,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         compared=pa.int64(),
         blocks=pa.int64(),
         service=pa.float64(),  # how long the target served it; copies and deliveries left at time + service
-        on_tables=pa.float64(),  # parts of the service: holding it against the tables of neighbours,
+        on_tables=pa.float64(),  # parts of the service: comparing it with the tables of neighbours,
         on_matching=pa.float64(),  # and finding the best of the target's own subscriptions
-        useful=pa.bool_(),  # the target, or a broker behind it, delivered it: else a false-positive forward
+        useful=pa.bool_(),  # the target, or a broker behind it, delivered it; if not, it was a false-positive forward
     ),
     "deliveries": _schema(
         event=pa.int64(),
@@ -156,7 +156,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         hops=pa.int32(),
         latency=pa.float64(),
         latency_bucket=pa.int32(),  # see broker/trace/buckets.py
-        rank=pa.int32(),  # 1 is best at this broker
+        rank=pa.int32(),  # 1 is best: at this broker, or in the network (matching.scope)
         score=pa.float64(),
     ),
     # The deliveries that sampling left out, added up.
@@ -180,10 +180,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "faults": _schema(
         time=pa.float64(),
-        kind=_label,  # of FAILURES, REPAIRS, CONVERGED, and per lost copy of an event of LOST
+        kind=_label,  # of FAILURES or REPAIRS, CONVERGED; for each lost copy of an event, of LOST
         broker=pa.int32(),
         neighbour=pa.int32(),
-        event=pa.int64(),  # the event that was dropped, or NOBODY
+        event=pa.int64(),  # the event that was lost, or NOBODY
     ),
     # The links of the overlay, for pictures.
     "links": _schema(
@@ -229,7 +229,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         missed_transient=pa.int64(),  # the subscription was still on its way when the event was published
         missed_dropped=pa.int64(),  # a full queue dropped a copy of the event
         missed_fault=pa.int64(),  # under way while something was down or being repaired
-        judged_share=pa.float64(),  # of the events; what the oracle counted above is of these
+        judged_share=pa.float64(),  # share of the events that the oracle judged; its counts above are of these
         finished=pa.float64(),  # simulated time when nothing was under way any more
         wall_seconds=pa.float64(),
         made=pa.string(),  # when it began, UTC: 2026-11-17T03:41:17
@@ -277,12 +277,12 @@ LOSSES = ("missed_transient", "missed_dropped", "missed_fault")
 
 ROW_GROUP = 1 << 20  # rows that are compressed together, and that a reader can skip together
 _RISING = {"step", "operation", "sequence", "subscription", "event"}  # whole numbers close to the row before
-_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # hardly repeat
+_SPREAD = {*_RISING, "time", "sent", "finished", "published", "latency", "volume", "x", "y"}  # rarely repeat
 
 MARK = b"coverlay.trace"  # in the metadata of every file: the hash of the trace that it is a part of
 CHECKED = b"coverlay.checksums"  # in the metadata of every file whose pages carry checksums
 HASHED = tuple(name for name in SCHEMAS if name != "run")
-# Columns worked out from others of their table: the bucket of one, or of the difference of two.
+# Columns computed from others of their table: the bucket of one, or of the difference of two.
 BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
     ("deliveries", "latency_bucket"): ("latency",),
     ("publications", "waited_bucket"): ("waited",),
@@ -291,7 +291,7 @@ BUCKETED: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def to_table(name: str, columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]) -> pa.Table:
-    """An Arrow table with the schema of `name`, from one sequence per column; buckets are worked out here."""
+    """An Arrow table with the schema of `name`, from one sequence per column; buckets are computed here."""
     schema = ALL[name]
     arrays = []
     for field in schema:
@@ -342,7 +342,7 @@ def trace_hash(tables: Mapping[str, pa.Table]) -> str:
 
 
 def _bytes(chunk: pa.Array) -> Any:
-    """The values of a chunk, one after the other, and nothing else of how Arrow keeps them."""
+    """The values of a chunk, one after the other, however Arrow stores them."""
     if pa.types.is_binary(chunk.type):
         return b"".join(chunk.to_pylist())
     if pa.types.is_boolean(chunk.type):
@@ -353,7 +353,7 @@ def _bytes(chunk: pa.Array) -> Any:
 def write_run(folder: Path, tables: Mapping[str, pa.Table]) -> None:
     """Write a complete run to `folder`, atomically; an earlier run of that name is replaced."""
     mark = tables["run"].column("trace_hash")[0].as_py()
-    # Spark and run listings do not look at the hidden name that the folder has meanwhile.
+    # Meanwhile the folder has a hidden name, which Spark and run listings ignore.
     with replaced_folder(folder) as unfinished:
         kept: dict[str, Any] = {}
         for name in (*HASHED, *(name for name in SPECIAL if name in tables)):

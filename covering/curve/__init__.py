@@ -1,1 +1,1 @@
-"""Methods on space filling curves: keys, the sorted array of them, the searches, and what theory says of their cost."""
+"""Methods on space filling curves: keys, the sorted array of them, the searches, and the theory of their cost."""

@@ -29,7 +29,7 @@ _INSIDE, _JUMP, _END = 0, 1, 2
 
 @kernel(inner=True)
 def next_inside(row: Words, corner: Words, bits: int, dimensions: int, target: Words) -> int:
-    """_INSIDE if the key is in the region; else _JUMP with the next key that is in `target`, or _END."""
+    """_INSIDE if the key is in the region; else _JUMP, with the next key inside in `target`; _END if there is none."""
     free = np.uint64(0)  # bit j: coordinate j is below the corner already
     one = np.uint64(1)
     last = -1
@@ -103,7 +103,7 @@ def _jump_to_cover(
 def jump_to_covers(
     arrays: Arrays, points: Floats, offset: Floats, scale: Floats, bits: int, queries: Floats, found: Slots
 ) -> int:
-    """A slot or −1 for each query, into `found`; rows visited."""
+    """A slot or −1 for each query, into `found`; the number of rows visited."""
     visited = 0
     for i in range(queries.shape[0]):
         found[i], rows = _jump_to_cover(arrays, points, offset, scale, bits, queries[i])

@@ -3,7 +3,7 @@
 Beyond two coordinates the greedy search enumerates hopelessly many cubes. But what it would find is known:
 each stored point that dominates the query lies in one cube of the decomposition, whose side and rank in the
 greedy order have closed forms (theory.level_of, theory.rank_of). The search finds the dominating point in
-the largest cube, ties by key, then by slot, after rank + 1 probes, provided that ε and the cap allow as many.
+the largest cube, ties by key, then by slot, after rank + 1 probes, provided that ε and the cap allow that many.
 
 So: find the dominating points by packed words (packed_words.py), keep the best, count its rank once. Same witness,
 probes, cubes and volume as `zorder` with the same options, at any D; `merge_runs` has no closed form for its
@@ -62,7 +62,7 @@ def first_met(
 class EmulatedIndex(PackedPoints):
     name = "zorder-emulated"
     takes_epsilon = True
-    gives_up_with = ("probe_cap",)
+    gives_up_with = {"probe_cap": None}  # noqa: RUF012
 
     def __init__(
         self,

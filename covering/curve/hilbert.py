@@ -17,7 +17,7 @@ class HilbertIndex(ZorderIndex):
     hilbert = True
 
     def _finish(self, query: Floats) -> int:
-        """The jumps of bigmin.py are for Z keys; here a scan does what the cap left open."""
+        """The jumps of bigmin.py are for Z keys; here a scan searches what the cap left open."""
         slot = int(scan_one(self._points, self._used, query))
         self.stats.probes += slot + 1 if slot >= 0 else self._used
         return slot

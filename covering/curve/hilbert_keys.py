@@ -46,7 +46,7 @@ def to_hilbert(codes: Codes, bits: int) -> None:
 
 @kernel
 def key_rows(points: Floats, first: int, offset: Floats, scale: Floats, bits: int, hilbert: bool) -> Words:
-    """Key words, in Hilbert or in Z order, and as last word the slot of the points in slots first, first + 1, …"""
+    """For the points in slots first, first + 1, …: the words of the key, in Hilbert or Z order, then the slot."""
     dimensions = offset.shape[0]
     words = (dimensions * bits + 63) // 64
     rows = np.empty((points.shape[0], words + 1), np.uint64)

@@ -1,4 +1,4 @@
-"""What the methods on a space filling curve share: quantised points in the dynamic SFC array."""
+"""Base of the methods on a space filling curve: quantised points in the dynamic SFC array."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CurveIndex(CoveringIndex):
         self._array.delete(self._rows(slot, 1)[0])
 
     def lengths_of(self, query: Floats) -> Codes:
-        """Side lengths of the query's search region, in cells: the mirrored codes of its far corner, and 1."""
+        """Side lengths of the query's search region, in cells: the mirrored codes of its far corner, plus 1."""
         q = self._quantiser
         mirror(query, q.offset, q.scale, q.bits, self._codes)
         return self._codes + 1

@@ -1,7 +1,7 @@
 """Quantised dominance points and their Z-order keys, of as many 64-bit words as they need.
 
 Each coordinate becomes a code of k bits by one monotone floor over the domain, clamped to it; the top code
-2^k − 1 is reserved for +∞, so that an unbounded side is told from one that merely ends at the domain. Both
+2^k − 1 is reserved for +∞, so that an unbounded side differs from one that merely ends at the domain. Both
 stored points and queries use the same floor: p ≥ q implies code(p) ≥ code(q), hence no cover is lost, and
 since the converse fails for equal codes every hit is verified on the original values.
 
@@ -75,7 +75,7 @@ def greedy_bits(dimensions: int) -> int:
 
 
 def default_bits(dimensions: int) -> int:
-    """Bits per coordinate that fill one word where that discriminates, else what does over several words."""
+    """Bits per coordinate that fill one word; where these would be too few, the fewest useful, over several words."""
     return max(_COARSEST_DEFAULT, min(_FINEST_DEFAULT, WORD // dimensions))
 
 

@@ -3,8 +3,8 @@
 No tree is stored: a node is a key prefix, its entries a stretch of the SFC array, found by one look-up. The
 descent takes one bit of the key, that is one halving of one coordinate, at a time (D halvings make the 2^D
 children of a quad-tree node). A child outside the search region is not entered, an empty one is
-skipped, and a stretch of at most 8 rows is compared directly. In a cube wholly inside the region in its
-interior, the first entry is a cover.
+skipped, and a stretch of at most 8 rows is compared directly. In a cube wholly in the interior of the
+region, the first entry is a cover.
 
 Larger mirrored codes are smaller boxes, so the 0-child comes first. Cost: the nodes on the region's boundary
 that hold entries, O(log n) each. A probe is a look-up or an entry compared.

@@ -12,8 +12,8 @@ Invariants, verified by `check`:
 An update moves at most half a block of 256 rows and, once in about 128 insertions, the directory. The choice,
 measured once (µs per insertion / per look-up at 100k keys):
 tiered blocks .6 / .25, log-structured runs .13 / .54, one sorted array 40 / .13. Runs are cheaper to fill
-and dearer to look into, as each run is looked into; blocks win from about 1.5 look-ups per insertion on, and
-one search makes tens of them, so blocks it is.
+and dearer to search, because a look-up searches every run; blocks win from about 1.5 look-ups per insertion
+on, and one search makes tens of look-ups.
 
 Cost: search O(log n), update O(log n + 256), memory 8·(words + 1) bytes per row at 50–100 % fill.
 """
@@ -125,7 +125,7 @@ def _new_block(arrays: Arrays, at: int) -> int:
 
 @kernel(inner=True)
 def _set(row: Words, place: Words) -> None:
-    """Copy a row word by word: for an assignment numba would compile the wording of an error too."""
+    """Copy a row word by word: for an assignment numba would also compile the text of an error."""
     for w in range(row.shape[0]):
         place[w] = row[w]
 

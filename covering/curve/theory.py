@@ -82,7 +82,7 @@ def cells_before(cell: Sequence[int], bits: int, limits: Sequence[int], prefix: 
     """How many cells of [0, limit_1) × … have a smaller Z key than `cell`, coordinates of `bits` bits.
 
     Each such cell agrees with `cell` up to a bit where `cell` has 1 and it has 0, and is arbitrary after it:
-    a box, whose overlap with the limits is a product. `prefix`: a zero per coordinate, for this to write on.
+    a box, whose overlap with the limits is a product. `prefix`: scratch space, a zero per coordinate.
     """
     total = 0
     for b in range(bits - 1, -1, -1):

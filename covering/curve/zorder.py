@@ -95,7 +95,7 @@ def merged_runs(rows: Words, levels: Codes, dimensions: int, bits: int) -> list[
 class ZorderIndex(CurveIndex):
     name = "zorder"
     takes_epsilon = True
-    gives_up_with = ("probe_cap", "finish")
+    gives_up_with = {"finish": True}  # noqa: RUF012
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 Real files are untidy (the Topology Zoo has parallel links, brokers without a place and islands), so a reader
 tidies and says what it did: parallel links collapse to the fastest, self-loops are left out, arrows become two-way
-links, the largest component stays, a broker without coordinates is put amid its neighbours, and a label that several
-brokers have is made distinct: None, None (2), None (3).
+links, the largest component stays, brokers without coordinates are put among their neighbours, and labels that several
+brokers share are made distinct: None, None (2), None (3).
 
 An edge list has one link per line, `a b [latency]`, separated by blanks or commas, `#` starts a comment; the
 attribute dictionaries that `networkx.write_edgelist` appends are understood too.
@@ -199,18 +199,21 @@ def _ordered(graph: nx.Graph) -> nx.Graph:
 
 
 def _name(graph: nx.Graph, path: str, warnings: list[str]) -> None:
-    """Labels as names, those of the file's identifiers where there is none; repeated ones are made distinct."""
-    labels = [str(data.get("label") or data["key"]).strip() or str(node) for node, data in graph.nodes(data=True)]
+    """Labels become names, or the file's identifiers where there is no label; repeated ones are made distinct."""
+    given = [
+        (node, data["key"] if data.get("label") in (None, "") else data["label"]) for node, data in graph.nodes.items()
+    ]
+    labels = [str(label).strip() or str(node) for node, label in given]
     names = distinct(labels)
     changed = [name for name, label in zip(names, labels, strict=True) if name != label]
     if changed:
-        warnings.append(f"{path} has labels that several brokers share: {_listed(changed)} were told apart")
+        warnings.append(f"{path} has labels that several brokers share; renamed: {_listed(changed)}")
     for (_, data), name in zip(graph.nodes(data=True), names, strict=True):
         data["name"] = name
 
 
 def distinct(labels: list[str]) -> list[str]:
-    """The labels, the second of equal ones with " (2)" and so on; a name written in the file stays with its broker."""
+    """The labels, the second of equal ones with " (2)" and so on; no broker gets a name that the file gives another."""
     taken, names = set(labels), []
     seen: dict[str, int] = {}
     for label in labels:
@@ -226,7 +229,7 @@ def distinct(labels: list[str]) -> list[str]:
 
 
 def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool]:
-    """Set x and y of all brokers, or of none; answers (placed, geographic)."""
+    """Set x and y of all brokers, or of none; returns (placed, geographic)."""
     attributes = [{str(key).lower(): value for key, value in graph.nodes[node].items()} for node in graph]
     for node in graph:
         for axis in ("x", "y"):
@@ -246,7 +249,7 @@ def _locate(graph: nx.Graph, path: str, warnings: list[str]) -> tuple[bool, bool
                 missing = [graph.nodes[node]["name"] for node in graph if node not in known]
                 warnings.append(
                     f"{path} gives {len(missing)} of {len(attributes)} brokers no coordinates, or half of them: "
-                    f"{_listed(missing)} were put amid their neighbours"
+                    f"{_listed(missing)} were placed among their neighbours"
                 )
                 _spread(graph, known)
             for node, (x, y) in known.items():
@@ -265,7 +268,7 @@ def _refuse_beyond_the_globe(graph: nx.Graph, known: dict[int, tuple[float, floa
 
 
 def _finite(value: object) -> float:
-    """The number that a value is or spells; NaN if there is none, or none that is finite."""
+    """The number that a value is or spells; NaN if it is none, or not finite."""
     try:
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

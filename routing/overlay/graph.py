@@ -40,7 +40,7 @@ __all__ = ["OVERLAYS", "Overlay", "build_overlay", "load_overlay", "overlay_opti
 
 DRAWS = 100  # parameters under which fewer than one draw in a hundred connects are a mistake, not bad luck
 
-MOST_DIGITS = 18  # of a broker's number; Python refuses to read thousands
+MOST_DIGITS = 18  # of a broker's number; Python refuses to parse thousands
 
 Floats = NDArray[np.float64]
 LatencySpec = LatencyModel | Mapping[str, Any] | float | None
@@ -91,7 +91,7 @@ class Overlay:
         assert all(self.graph.has_edge(u, v) for u, v in self.tree.edges), "the tree is part of the graph"
         for node in self.graph:
             assert set(self.graph.nodes[node]) == {"name", "x", "y"}, "every broker has a name and a place"
-        assert len(self._numbers) == count, "and no name is another's"
+        assert len(self._numbers) == count, "names are distinct"
         for u, v, data in self.graph.edges(data=True):
             assert u != v, "no broker is its own neighbour"
             assert np.isfinite(data["latency"]), "latencies are finite"
@@ -126,7 +126,7 @@ def build_overlay(
     floor: float = 0.0,
     **options: Any,
 ) -> Overlay:
-    """Generate an overlay of exactly `brokers` brokers, on a `map` if there is one (map.py); `floor` as in assemble."""
+    """Generate an overlay of exactly `brokers` brokers, on a `map` if given (map.py); `floor` as in `assemble`."""
     reject_unknown(f'overlay kind "{kind}"', options, overlay_options(kind))
     brokers = whole("overlay.brokers", brokers, 1)
     model = latency_model(latency)
@@ -175,7 +175,7 @@ def load_overlay(
         model = GreatCircle()
     elif read.placed:
         model = Distance()
-        rule = f"links take {model.per_unit:g} ms per unit of length; overlay.latency says otherwise"
+        rule = f"links take {model.per_unit:g} ms per unit of length; set overlay.latency to change that"
         warnings.append(f"{path} has x and y of its brokers and no latencies: {rule}")
     else:
         model = Constant()
@@ -197,8 +197,8 @@ def assemble(
 ) -> Overlay:
     """Complete a connected graph on 0..n-1: places, names, latencies, tree.
 
-    `area` puts the brokers on a map with chance from `places`. No link takes less than `floor` ms; those of a `file`
-    that take no time at all are told of.
+    `area` puts the brokers on a map, with random numbers from `places`. No link takes less than `floor` ms; a warning
+    tells of links of a `file` that take no time at all.
     """
     graph, known, geographic, warnings = read.graph, read.placed, read.geographic, read.warnings
     count = graph.number_of_nodes()

@@ -36,12 +36,12 @@ def line(brokers: int, rng: np.random.Generator) -> nx.Graph:
 
 
 def star(brokers: int, rng: np.random.Generator) -> nx.Graph:
-    """Broker 0 in the middle."""
+    """Every broker is linked to broker 0."""
     return nx.star_graph(brokers - 1)
 
 
 def ring(brokers: int, rng: np.random.Generator) -> nx.Graph:
-    """One or two brokers make no ring and stay a line."""
+    """A closed chain; one or two brokers form a line."""
     graph = nx.cycle_graph(brokers) if brokers > 2 else nx.path_graph(brokers)
     angle = 2 * math.pi * np.arange(brokers) / brokers
     radius = 0.5 / math.sin(math.pi / brokers) if brokers > 1 else 0.0  # neighbours are 1 apart
@@ -114,9 +114,9 @@ def barabasi_albert(
 ) -> nx.Graph:
     """Each new broker brings `links` links (default 2) to brokers chosen in proportion to their degree."""
     seed = int(rng.integers(LARGEST_SEED))
+    wanted = min(2, brokers - 1) if links is None else whole("overlay.links", links, 1, max(brokers - 1, 1))
     if brokers == 1:
         return nx.empty_graph(1)
-    wanted = min(2, brokers - 1) if links is None else whole("overlay.links", links, 1, brokers - 1)
     return nx.barabasi_albert_graph(brokers, wanted, seed=seed)
 
 
@@ -170,6 +170,8 @@ def waxman(
         scale = number("overlay.beta", beta, 0.0, 1.0, above=True)
     else:
         expected = 2.0 * sum(float(np.exp(-row / reach).sum()) for row in rows) / brokers
+        if expected == 0.0:
+            raise CoverlayError(f"overlay.alpha is {alpha:g}; links would not reach any broker: give a larger one")
         scale = _mean_degree(brokers, degree) / expected
     for node, row in enumerate(rows):
         linked = np.flatnonzero(rng.random(len(row)) < scale * np.exp(-row / reach))

@@ -1,4 +1,4 @@
-"""Link latencies: constant, uniform, or proportional to the distance of the two brokers, in the plane or on the globe.
+"""Link latencies: constant, uniform, or proportional to the distance between the brokers, in the plane or on the globe.
 
 A model sees all links at once, in sorted order, so that one seed gives one assignment whatever the order
 in which the graph was built. Latencies are milliseconds, finite and not negative.
@@ -30,7 +30,7 @@ class LatencyModel(Protocol):
 
 
 class _Checked:
-    """A model whose fields are numbers from 0 on."""
+    """A model whose fields must be numbers of at least 0."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -79,7 +79,7 @@ class Distance(_Checked):
             raise CoverlayError('latency.kind is "distance", but the brokers have no coordinates')
         latencies = np.maximum(self.per_unit * lengths, self.minimum)
         if not np.isfinite(latencies).all():
-            raise CoverlayError('latency.kind is "distance", but brokers are too far apart for a finite latency')
+            raise CoverlayError("overlay.latency grows with distance, and brokers are too far apart for a finite one")
         return latencies
 
 
@@ -119,7 +119,7 @@ def latency_model(spec: LatencyModel | Mapping[str, Any] | float | None) -> Late
     if isinstance(spec, Mapping):
         options = dict(spec)
         kind = options.pop("kind", None)
-        if kind not in LATENCIES:
+        if not isinstance(kind, str) or kind not in LATENCIES:
             raise unknown_name("latency kind", kind, LATENCIES)
         model = LATENCIES[kind]
         reject_unknown(f'latency kind "{kind}"', options, tuple(model.__dataclass_fields__))

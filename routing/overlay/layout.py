@@ -37,7 +37,7 @@ def positions(graph: nx.Graph) -> NDArray[np.float64]:
 
 
 def _parents(graph: nx.Graph, start: int) -> dict[int, int]:
-    """Of each node the one before it, in the order of a breadth-first walk; of the first itself."""
+    """Node → its parent, in the order of a breadth-first walk; the first is its own parent."""
     return {start: start, **{node: parent for parent, node in nx.bfs_edges(graph, start, sort_neighbors=sorted)}}
 
 

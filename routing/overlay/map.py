@@ -2,8 +2,8 @@
 
     overlay.map = { latitude = [25, 49], longitude = [-124, -67], place = "layout" }
 
-`layout` stretches the picture of the overlay over the area, so that neighbours stay near each other; `random` puts
-every broker anywhere in it, whatever its links. Latencies then go by great-circle distance where they go by distance.
+`layout` stretches the picture of the overlay over the area, so that neighbours stay near each other; `random` draws a
+place for every broker, whatever its links. Latencies by distance then use great-circle distance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from routing.options import number, reject_unknown
 
 Floats = NDArray[np.float64]
 PLACINGS = ("layout", "random")
-MARGIN = 0.05  # of the area on every side that a layout leaves free: brokers are seldom on the border
+MARGIN = 0.05  # of the area on every side that a layout leaves free: brokers are rarely on the border
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import networkx as nx
 from coverlay import CoverlayError, unknown_name
 from routing.overlay.graph import Overlay
 
-SHARED = -1  # the name of the one spanning tree; a source's tree is called like the source
+SHARED = -1  # the name of the one spanning tree; a source's tree is named by the source
 TREES = ("spanning", "per-source")
 
 
@@ -50,7 +50,7 @@ def shortest_paths(overlay: Overlay, source: int) -> Tree:
     """Least latency from the source to everybody; equal latencies go by the smaller predecessor.
 
     A link without latency joins brokers at equal distance, so links are counted too: a predecessor is nearer in
-    latency, or as near and fewer links away. No cycle can come of that.
+    latency, or as near and fewer links away. This rules out cycles.
     """
     nearness = _nearness(overlay, source)
     tree = nx.Graph()
@@ -64,7 +64,7 @@ def shortest_paths(overlay: Overlay, source: int) -> Tree:
 
 
 def _nearness(overlay: Overlay, source: int) -> dict[int, tuple[float, int]]:
-    """Broker → least latency from the source, and the fewest links on a way that takes no longer (Dijkstra)."""
+    """Broker → least latency from the source, and the fewest links on a path that takes no longer (Dijkstra)."""
     found: dict[int, tuple[float, int]] = {}
     waiting = [(0.0, 0, source)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Routing without a search: everything everywhere, nothing anywhere, and equal subscriptions once."""
+"""Routing without a search for covers: send all subscriptions, none, or equal ones once."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ SIENA (Carzaniga, Rosenblum, Wolf, 2001) does so in every direction; JEDI (Cugol
 only towards the root of a tree, and sends every event to the root.
 
 With `cover = "union"` it is not forwarded either if several already sent contain it together (Ouksel, Jurca, Podnar,
-Aberer, Middleware 2006). They sample, which may lose events; here the sent boxes are subtracted one by one, and giving
-up means not covered.
+Aberer, Middleware 2006). The paper samples, which may lose events; here the sent boxes are subtracted one by one, and a
+search that gives up finds no cover.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from covering.subtraction import PIECES, left_over
 from routing.contract import LinkStrategy, RoutingOptions, Search, group_of
 from routing.filter import Filter, takes_no_more
 
-MOST_TOGETHER = 64  # sent ones that are tried together: each of them that leaves exposes what they hold back
+MOST_TOGETHER = 64  # most sent ones tried together: whenever one of them leaves, what they hold back is exposed
 
 
 class Covering(LinkStrategy):

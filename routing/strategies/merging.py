@@ -1,13 +1,14 @@
 """Routing by merging (REBECA; Mühl 2002): several subscriptions travel as one box that contains them all.
 
-A *merger* is a box that this broker invents and sends in place of what it suppresses. Merging is perfect when the
-union of that is the box itself; imperfect merging accepts up to a share `merge_waste` of the box's volume that
-nobody asked for, which later shows up as false-positive traffic and never as a lost event. Boxes of which one
-contains the other do not merge: the wider one covers.
+A *merger* is a box that this broker invents and sends in place of the subscriptions that it suppresses. Merging is
+perfect when their union is the box itself; imperfect merging accepts up to a share `merge_waste` of the box's volume
+that nobody asked for, which later shows up as false-positive traffic and never as a lost event. A box does not merge
+with one that it contains: it covers that one.
 
 Invariants, beyond those of LinkLedger and verified by check(): a merger is sent, contains everything it
-suppresses, and wastes no more than allowed. When one of those leaves, the merger stays while its waste is in
-bounds. Otherwise what it suppressed is decided anew, sent, and only then is the merger withdrawn (make before break).
+suppresses, and wastes no more than allowed. When a suppressed subscription leaves, the merger stays while its waste is
+in bounds. Otherwise what it suppressed is decided anew and sent, and only then is the merger withdrawn (make before
+break).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _contains(a: Floats, b: Floats) -> bool:
 
 @kernel
 def unasked(box: Floats, asked: Floats, domain: Floats) -> tuple[int, float]:
-    """What no box of `asked` contains of `box`: into how many pieces it falls, and its share of the volume.
+    """The part of `box` that no box of `asked` contains: its number of pieces, and its share of the volume.
 
     No piece left means that the union of `asked` is the box, to the last float (covering/subtraction.py).
     """
@@ -121,7 +122,7 @@ def best_partner(
 
 
 class Merging(Covering):
-    """Covering, plus a flat list of what was sent in which partners for a merger are looked for."""
+    """Covering, plus a flat list of what was sent, to search for partners of a merger."""
 
     def __init__(self, options: RoutingOptions) -> None:
         super().__init__(options)
@@ -135,7 +136,7 @@ class Merging(Covering):
         self.partners: list[tuple[str, int, int, int]] = []  # the searches for a partner, as Search.asked has them
 
     def add_uncovered(self, subscriptions: Sequence[int], filters: Sequence[Filter]) -> None:
-        return None  # a merger may come of each
+        return None  # each may lead to a merger
 
     def add(self, subscription: int, filter: Filter) -> None:
         self.add_filled(subscription, filter, volume(filter.box, self.options.domain))
@@ -152,7 +153,7 @@ class Merging(Covering):
         self._boxes[row], self._fills[row], self._labels[row] = filter.box, filled, self._label(filter)
 
     def refill(self, subscription: int, filled: float) -> None:
-        """The volume that is asked for in a sent box has changed."""
+        """Change the volume of a sent box that is asked for."""
         self._fills[self._rows[subscription]] = filled
 
     def remove(self, subscription: int, filter: Filter) -> None:
@@ -214,14 +215,14 @@ class MergingLedger(LinkLedger):
         return messages
 
     def _still_fits(self, merger: int) -> bool:
-        """Does a merger keep its bound with what it stands for now?"""
+        """Is the waste of a merger still within bounds, with what it suppresses now?"""
         pieces, waste = self.waste(merger)
         box, options = self.sent[merger].box, self.strategy.options
         self.strategy.refill(merger, (1.0 - waste) * volume(box, options.domain))
         return pieces == 0 or 0.0 < options.merge_waste >= waste
 
     def waste(self, merger: int) -> tuple[int, float]:
-        """What nobody asked for of a merger, see `unasked`."""
+        """The part of a merger that nobody asked for, see `unasked`."""
         filter = self.sent[merger]
         behind = (self.suppressed[dependant][0] for dependant in self._dependants.get(merger, ()))
         # With a stricter residue than the merger's, a subscription asks for less than its box.
@@ -229,7 +230,7 @@ class MergingLedger(LinkLedger):
         return unasked(filter.box, np.array(boxes).reshape(-1, *filter.box.shape), self.strategy.options.domain)
 
     def _withdraw(self, merger: int) -> list[Message]:
-        """Decide anew about everything a merger stood for, then take it back."""
+        """Decide anew about everything that a merger suppresses, then take it back."""
         self.mergers.discard(merger)
         return self._remove_sent(merger)
 
@@ -244,12 +245,12 @@ class MergingLedger(LinkLedger):
         while (partner := strategy.find_partner(merged, filled)) is not None:
             hull = _hull(merged, self.sent[partner[0]])
             if group_of(strategy.options, hull) != group_of(strategy.options, filter):
-                break  # relaxed matching: a hull that no longer mentions an attribute stands for nobody
+                break  # relaxed matching: a hull that no longer mentions an attribute covers nobody
             merged, filled = hull, partner[1]
             absorbed.append(partner[0])
-            strategy.remove(partner[0], self.sent[partner[0]])  # no candidate in the next round
+            strategy.remove(partner[0], self.sent[partner[0]])  # not a candidate in the next round
         search = replace(search, asked=(*search.asked, *strategy.partners))
-        for other in absorbed:  # back in, so that retracting takes all covered entries out in one way
+        for other in absorbed:  # put back, so that `_retract` removes all covered entries alike
             strategy.add(other, self.sent[other])
         if not absorbed:
             return super()._send(subscription, filter, outcome, search, exact)
@@ -267,7 +268,7 @@ class MergingLedger(LinkLedger):
 
     def _retract(self, subscription: int, coverer: int) -> Message:
         message = super()._retract(subscription, coverer)
-        if subscription in self.mergers:  # a merger in a merger: only what it stood for lives on
+        if subscription in self.mergers:  # a merger within a merger: only what it suppressed stays
             self.mergers.discard(subscription)
             self._release(subscription)
         return message

@@ -1,7 +1,7 @@
 """Rank-covering (`routing.rank = "cover"`; Zhang et al., ICDCS 2017), see routing/rank.py and docs/ranked.md.
 
-A subscription is held back by one sent that contains and outranks it. The ledger shows its filters to the search with
-rows for the rank. Where scores are equal an index may find one with a larger id, which does not outrank. Then it is
+A subscription is held back by a sent one that contains and outranks it. The ledger gives the search filters with extra
+rows for the rank. Where scores are equal, an index may find one with a larger id, which does not outrank. Then it is
 asked once more, for higher scores alone. What that misses is sent, like anything that an approximate search misses.
 """
 
@@ -33,9 +33,9 @@ class OutrankingLedger(LinkLedger):
         self.rank = rank
 
     def rerank(self, subscription: int, filter: Filter) -> list[Message]:
-        """What a score that falls no longer holds back is sent before the news (make before break).
+        """If its score falls, what it no longer holds back is sent before the new score (make before break).
 
-        A score that rises retracts nobody: entries that it makes needless stay, as in lazy mode.
+        If its score rises, nothing is retracted: entries that it makes needless stay, as in lazy mode.
         """
         if subscription in self.suppressed:
             self._release(subscription)
@@ -45,10 +45,10 @@ class OutrankingLedger(LinkLedger):
         self._structures_add(subscription, filter)
         held = [(s, *self.suppressed[s]) for s in self._dependants.get(subscription, ())]
         exposed = {s: f for s, f, coverers in held if not self._stand_for(coverers, s, f)}
-        for dependant in exposed:  # all, before one of them takes over what the others are held back by
+        for dependant in exposed:  # all, before deciding on one changes what holds the others back
             self._release(dependant)
         messages = [m for s, f in exposed.items() for m in self._decide(s, f, "exposed")]
-        # In active mode one of them may cover it now: it is retracted when the others are there, not before.
+        # In active mode one of them may cover it now: it is retracted after all of them are sent, not before.
         first = [message for message in messages if message[:2] != (Kind.UNSUBSCRIBE, subscription)]
         return [*first, (Kind.RERANK if subscription in self.sent else Kind.UNSUBSCRIBE, subscription, filter)]
 

@@ -33,7 +33,7 @@ class Skyband(LinkStrategy):
         self.k = k
         self._sent = DominatingPoints(2 * len(options.domain) + len(rank.lowest))
         self._groups: dict[object, int] = {}
-        self._partial: dict[int, Filter] = {}  # those whose box does not say all
+        self._partial: dict[int, Filter] = {}  # sent filters that have a residue
         self._per_page = footprint(EXACT_SCAN, len(options.domain) + len(rank.lowest))
 
     def add(self, subscription: int, filter: Filter) -> None:

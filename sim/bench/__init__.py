@@ -23,7 +23,7 @@ BENCHMARKS: dict[str, str] = {
     "topk": "sim.bench.topk",
 }
 
-# What a family brings along: all of matching is `topk`, `sparse` alone is its part on expressions and places.
+# What a family includes: `topk` is all of matching, `sparse` its part on expressions and places.
 ALONG: dict[str, tuple[str, ...]] = {"topk": ("sparse",)}
 
 

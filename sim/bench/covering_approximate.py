@@ -1,6 +1,6 @@
 """Covering methods that may miss, beside the exact k-d tree: recall and µs per check, in one run.
 
-Stored are boxes as they are drawn, and boxes as a link has them (`sent`): each only if no earlier one covers it.
+The stored boxes are all that were drawn (`stored`), or those that a link has (`sent`), which no earlier one covers.
 Queries are drawn like the boxes; some are covered, some are not. Every hit is verified here once more.
 """
 
@@ -24,7 +24,7 @@ METHODS: tuple[tuple[str, float, dict[str, Any]], ...] = (
     *(("kdtree", epsilon, {}) for epsilon in (0.01, 0.1)),
 )
 QUERIES = 2000
-BATCHES = 4  # in which they are asked
+BATCHES = 4  # the queries are asked in this many
 REPEATS = 5
 
 
@@ -47,7 +47,7 @@ def _grid(quick: bool) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _sent(boxes: Boxes) -> Boxes:
-    """What a link with exact lazy covering was sent of these, in their order."""
+    """Those that a link with exact lazy covering is sent, in this order."""
     index = covering.create("auto", [[0, 1]] * boxes.shape[1])
     kept = []
     for i, box in enumerate(boxes):

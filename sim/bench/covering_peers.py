@@ -43,7 +43,7 @@ def _point(box: Boxes) -> list[float]:
 
 
 class Ours:
-    """A method of covering/, with ids in the place of True and None in that of False."""
+    """A method of covering/; it answers with an id instead of True, and None instead of False."""
 
     def __init__(self, name: str, boxes: Boxes) -> None:
         self.index = covering.create(name, [[0, 1]] * boxes.shape[1])

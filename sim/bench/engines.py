@@ -5,7 +5,7 @@ time is from the built workload to the finished trace tables, the same for both,
 compiled engine needs a third of a second, and a busy host or fresh memory easily adds half of that; so it runs
 TURNS times, the median counts, and the first time is shown too. Bulk: a random tree of 1,000 brokers, exact
 covering, Zipf in two attributes, until all tables are complete; every size in a process of its own, so that its peak
-memory is its own. Compiling is paid before, by a small run.
+memory is its own. A small run before it pays for compiling.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def engines(quick: bool, progress: Progress) -> list[Row]:
     for case in CASES:
         name = " ".join(str(value) for value in runs[case].point.values())
         rows += on_both(f"{name}, {subscriptions} subscriptions", small[case], runs[case], None, progress)
-    # The case without covering again, and nothing published.
+    # The case without covering again, without events.
     alone = f"simple, {subscriptions} subscriptions, no events"
     progress(alone)
     settings = {"seeds": [1], "workload.subscriptions": subscriptions, "workload.events": 0}

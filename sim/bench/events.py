@@ -1,12 +1,12 @@
 """Event traffic on both engines, and the full-scale run from the command line to the report.
 
 Traffic: the network of the shipped `strategies` experiment with 20,000 subscriptions that are there before time 0, the
-k = 10 best per broker, 10,000 events, on both engines; the hashes must agree. Times are of the events alone: of the
-run, from the built workload to the finished tables, less that of the same run without events.
+k = 10 best per broker, 10,000 events, on both engines; the hashes must agree. Times are of the events alone: the time
+of the run, from the built workload to the finished tables, less that of the same run without events.
 
-Full scale: `coverlay run scale` with 1,000 brokers, 1,000,000 subscriptions and 10,000 events, in a process of its own,
-by the seconds of its phases: loading, events, oracle, writing, aggregating; the rest is drawing the workload, hashing
-the trace and the report. Memory is the peak of that process and of Spark's together.
+Full scale: `coverlay run scale` with 1,000 brokers, 1,000,000 subscriptions and 10,000 events, in a process of its own.
+Its phases are timed: loading, events, oracle, writing, aggregating; the rest is drawing the workload, hashing the trace
+and the report. Memory is the sum of the peaks of that process and of Spark's.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def first_use(quick: bool, progress: Progress) -> list[Row]:
         with tempfile.TemporaryDirectory() as cache:
             command = [sys.executable, "-m", "sim.bench.first_use", family, name]
             environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         rows.append({"case": f"first use, {family}: {name}", "engine": "compiler", "cpu_seconds": float(done.stdout)})
     return rows
 

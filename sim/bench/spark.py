@@ -2,14 +2,13 @@
 
 The trace is written once (spark_trace.py); then every metric of every run is computed by the same Spark jobs that
 `coverlay analyze` runs, and by DuckDB (spark_peers.py) from the same files on the same number of cores. Numbers must
-agree before times are reported. Starting Spark is measured apart; the first aggregation after it still loads and
-compiles much of Spark, later ones do not: both are reported, and the target is held against the first that is warm.
+agree before times are reported. Starting Spark is measured apart. The first aggregation after it still loads and
+compiles much of Spark, later ones do not: the first and the best later one are reported, each with its target.
 
 Where the comparison is unfair: DuckDB uses one machine only; Spark is built for many.
 
 Most sweeps are small, and most of their time is the start of Python and Java. So an experiment whose six runs take less
-than a second together is run to its report, and its traces are aggregated once more, each by the command in its own
-process.
+than a second together is run to its report, and its traces are aggregated once more, each by a command of its own.
 """
 
 from __future__ import annotations

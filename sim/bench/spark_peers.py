@@ -1,6 +1,7 @@
 """The metrics of the catalogue in DuckDB's SQL, on the same files: what one machine can do.
 
-It gets the same definitions (percentiles from buckets too) and the same two cores, and may share what jobs share.
+DuckDB gets the same definitions (percentiles from buckets too) and the same two cores, and may share between queries
+what our jobs share.
 `coverlay bench spark` checks every number against Spark's before it reports a time.
 """
 
@@ -62,7 +63,7 @@ def _there(chosen: str) -> str:
     return f"if(count_if({asked} and exact is null) > 0, null, sum(count) filter ({asked} and exact))"
 
 
-# Service time by its use, where the trace has that.
+# Service time, where the trace says what it was spent on.
 _BY_KIND = "if(sum(covering + tables + matching) > 0, sum(service), null)"
 
 DUCKDB_JOBS = {

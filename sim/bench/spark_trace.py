@@ -141,7 +141,7 @@ def _deliveries(rng: np.random.Generator, count: int, events: int) -> pa.Table:
 
 
 def _publications(rng: np.random.Generator, count: int, parent: Any, deliveries: pa.Table) -> pa.Table:
-    """Hops of events; what a hop served adds up to the event's deliveries, all at its first hop."""
+    """Hops of events; the first hop of an event serves all of its deliveries."""
     source, target = _links(rng, count, parent, 0.03)
     event = np.sort(rng.integers(0, max(1, count // 30), count))
     first = np.unique(event, return_index=True)[1]

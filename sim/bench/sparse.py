@@ -34,7 +34,7 @@ _ROUNDS, _PEER_ROUNDS = 5, 2
 _BATCH = 25  # times the events: long enough to keep all cores busy
 _ALL_TREES = 100_000  # expressions up to which all the papers' structures are built; above, BE*-Tree's two
 
-Ask = Callable[[Any, Any], Any]  # an index for the best of an event
+Ask = Callable[[Any, Any], Any]  # an index and an event → its best
 
 
 class Built(NamedTuple):
@@ -52,8 +52,8 @@ class Set:
     built: dict[str, Built]
     events: dict[str, list[Any]]
     ask: Ask
-    best: str  # the method that is asked in a batch too,
-    batch: Any  # and what it is asked then: matching events
+    best: str  # the method that also answers a batch
+    batch: Any  # matching events
 
     def row(self, case: str, method: str, seconds: float, scan: float, made: Built) -> Row:
         return {
@@ -103,7 +103,7 @@ def _of_expressions(
     some = Set(data, len(workload.catalogue), built, events, lambda index, event: index.top(event, K), OURS, batch)
     rows = measured(some, progress)
     scan = rows[0]["us_per_event"] / 1e6
-    few, best = events[MATCHING][:_PEER_EVENTS], built[SCAN].index
+    few, reference = events[MATCHING][:_PEER_EVENTS], built[SCAN].index
     for name, make in peers.items():
         progress(f"{data}, {len(workload.catalogue)} expressions: {name}")
         try:
@@ -111,7 +111,7 @@ def _of_expressions(
         except ImportError:
             continue  # not installed
         for event in few:
-            assert [id for id, _ in made.index(event)] == [id for id, _ in best.top(event, K)], f"{name} disagrees"
+            assert [id for id, _ in made.index(event)] == [id for id, _ in reference.top(event, K)], f"{name} disagrees"
         rows.append(some.row(MATCHING, name, mean_least({name: made.index}, few, _PEER_ROUNDS)[name], scan, made))
     return rows
 
@@ -166,7 +166,7 @@ def _at_place(index: Any, event: Any) -> Any:
 
 
 class Aim(NamedTuple):
-    """What was asked of one method on some sets, at sets of a million (places: two)."""
+    """What was asked of one method on some sets of a million (places: two million)."""
 
     said: str
     method: str

@@ -38,12 +38,11 @@ def mean_least(
 ) -> dict[str, float]:
     """Mean over events of the least of `rounds` times, methods taking turns: what a quiet machine would take.
 
-    A process that is interrupted spoils single measurements, not the least of several; and each event is its own
-    measurement, so that the least never picks the easiest event. Events that are answered in a few microseconds are
-    measured some at a time, as many as the first round suggests. `warm_up` events are answered before each turn and
-    not timed, for some milliseconds: a method in use finds caches, address translation and branch prediction as its
-    own calls leave them, not as another method did. A clock that takes longer to read than the wall clock needs more
-    seconds `between` two readings.
+    An interruption spoils single measurements, not the least of several; and each event is its own measurement, so that
+    the least never picks the easiest event. Events that are answered in a few microseconds are measured in groups, as
+    large as the first round suggests. `warm_up` events are answered before each turn and not timed, for some
+    milliseconds: a method in use finds caches, address translation and branch prediction as its own calls leave them,
+    not as another method did. A clock that is slower to read than the wall clock needs more seconds `between` readings.
     """
     events, read = list(events), clock or time.perf_counter
     groups = {name: [[event] for event in events] for name in tasks}

@@ -34,9 +34,8 @@ OURS = "auto"
 ROUNDS = 50  # on a busy machine some of them run undisturbed; a neighbour on the same core slows one by half
 _PAPERS = ("segment-tree", "sopt-rtree", "ir-tree", "scored-rtree", "scored-interval-tree")
 SCAN = "branch-free scan, score order"
-_EVENTS, _BATCH = 20_000, 1000  # as many as the quickest answers while it warms up; of these a batch
-_QUICK = 0.0005  # seconds per event below which all events are answered in all rounds
-_SLOW = 0.02
+_EVENTS, _BATCH = 20_000, 1000  # enough for the quickest to warm up with; the first of them are the batch
+_QUICK, _SLOW = 0.0005, 0.02  # seconds per event: slower methods answer fewer events in fewer rounds
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:

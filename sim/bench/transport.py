@@ -1,6 +1,6 @@
 """How many messages per second the SimPy transport carries, against the obvious way to write it.
 
-What else `coverlay bench engine` measures: whether a profile predicts; first_use.py, engines.py, events.py.
+`coverlay bench engine` also measures whether a profile predicts, and runs first_use.py, engines.py and events.py.
 
 The peer is the pipeline of SimPy's tutorials: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
@@ -124,9 +124,9 @@ def transport(quick: bool, progress: Progress) -> list[Row]:
 
 
 def calibration(quick: bool, progress: Progress) -> list[Row]:
-    """Does a profile predict? Every search and matcher is calibrated now and compared with another, measured workload.
+    """Does a profile predict? Every search and matcher is calibrated, then compared with another measured workload.
 
-    `quick` leaves the slower matchers out.
+    `quick` leaves out the slower matchers.
     """
     found = calibrate("scan,packed,kdtree,bigmin,auto,pivot" if quick else None, progress)
     return [
@@ -138,7 +138,7 @@ def calibration(quick: bool, progress: Progress) -> list[Row]:
             "predicted_by_measured": round(item.held_out, 3),
         }
         for item in found
-        if item.held_out == item.held_out  # messages have no workload
+        if item.held_out == item.held_out  # NaN: messages have no workload
     ]
 
 

@@ -1,4 +1,4 @@
-"""Coefficients from what was counted and the time that it took."""
+"""Coefficients from counts and times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 Counts = tuple[float, ...]
-Sample = tuple[Counts, float]  # what was counted per operation, after the 1 for the operation itself; microseconds
+Sample = tuple[Counts, float]  # counts per operation, without the 1 for the operation itself; microseconds
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Fitted:
 
 
 def fit(samples: Sequence[Sample]) -> tuple[tuple[float, ...], float]:
-    """Coefficients from 0 on with the least sum of squared relative errors, and the mean relative error."""
+    """Coefficients of 0 or more with the least sum of squared relative errors, and the mean relative error."""
     counts = np.array([(1.0, *sample[0]) for sample in samples])
     times = np.array([sample[1] for sample in samples])
     scaled = counts / times[:, None]

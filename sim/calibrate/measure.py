@@ -1,9 +1,9 @@
 """The work that is measured: searches for covers, tables, matchers, messages.
 
 Searches for covers, tables and matchers are timed in batches, as a compiled broker does them. Where only single calls
-exist (searches for covered entries), the time of an empty call from Python is taken off. A message and a byte are what
-it takes to receive through a local socket, a result what it takes to send. `zorder-emulated` emulates the greedy
-search, so it has the coefficients of `zorder`.
+exist (searches for covered entries), the time of an empty call from Python is subtracted. A message costs what it takes
+to receive it through a local socket, a byte and a result what it takes to send them. `zorder-emulated` emulates the
+greedy search, so it has the coefficients of `zorder`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 QUERIES = 64
-EVENTS = 1_000  # for tables: with a few only, the processor would predict every branch
-PASSES, ROUNDS = 3, 5  # rounds alternate between samples: a slow second of the machine hits all of them
+EVENTS = 1_000  # for tables: with few, the processor would predict every branch
+PASSES, ROUNDS = 3, 5  # passes go over all samples: a slow second of the machine spoils one pass
 SHORTEST, LONGEST = 0.01, 0.05  # seconds that a sample takes in a pass; more where a single round does
 K = 10
 PARCEL_ROUNDS, PARCELS = 200, 16  # the parcels of a round are all in the socket before one is received
@@ -56,12 +56,12 @@ _SEED, _OTHER_SEED = 1, 2
 
 @dataclass(frozen=True)
 class Task:
-    """Work whose time is to be taken."""
+    """Work to be timed."""
 
     counts: Counts  # per operation
     do: Callable[[], Any]
     operations: int
-    overhead: float = 0.0  # of an operation, that is none of the work, in microseconds
+    overhead: float = 0.0  # microseconds of an operation that are not part of the work
 
 
 def least(task: Callable[[], Any], operations: int) -> float:
@@ -79,7 +79,7 @@ def measured(*groups: Iterable[Task]) -> list[list[Sample]]:
     """The samples of each group of tasks."""
     made = [list(group) for group in groups]
     for task in chain(*made):
-        task.do()  # compiled, and in the caches
+        task.do()  # compiles it, and fills caches
     passes = [[[least(task.do, task.operations) for task in group] for group in made] for _ in range(PASSES)]
     return [
         [
@@ -290,7 +290,7 @@ def matchers(kind: str, names: Sequence[str], progress: Progress) -> list[Fitted
 
 
 def messages(progress: Progress) -> list[Fitted]:
-    """(receive, byte, send) through a pair of local sockets: the system's part of a message."""
+    """What it costs to receive and send through a pair of local sockets: the system's part of a message."""
     progress("messages")
     one, other = socket.socketpair()
     received: list[Sample] = []

@@ -16,6 +16,7 @@ from broker.work import MATCHER, MESSAGE, SEARCH, TABLES, search_names
 from coverlay import CoverlayError, __version__, quoted, unknown_name
 from sim.calibrate.fit import Fitted
 from sim.calibrate.measure import Progress, matchers, messages, searches, tables
+from sim.experiment.plan import toml_value
 from sim.machine import machine
 
 USUAL = {
@@ -51,7 +52,7 @@ def calibrate(methods: str | None, progress: Progress) -> list[Fitted]:
     return found
 
 
-# By the first part of a name: the keys of the coefficients, and in words what they are for, None where that is said.
+# By the first part of a name: the keys of the coefficients, and what they are for in words, None where not shown.
 COEFFICIENTS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...]]] = {
     "message": (MESSAGE, ("to receive", None, "per byte sent", "per result served")),
     "tables": (
@@ -67,7 +68,10 @@ def to_profile(found: Sequence[Fitted]) -> str:
     """The text of a profile."""
     made_by = f"coverlay {__version__}, Python {platform.python_version()}, numba {version('numba')}"
     about = f"measured by coverlay calibrate on {machine()}, {time.strftime('%Y-%m-%d')}, with {made_by}"
-    lines = ["# Microseconds; see broker/work.py for what each coefficient is multiplied with.", f'about = "{about}"']
+    lines = [
+        "# Microseconds; see broker/work.py for what each coefficient is multiplied with.",
+        f"about = {toml_value(about)}",
+    ]
     lines += ["", "[storage]", "page = 0.0", "round_trip = 0.0", ""]
     for item in found:
         held_out = f", a held-out workload is predicted at {item.held_out:.2f} of its time"
@@ -90,7 +94,7 @@ def _time(microseconds: float) -> str:
 
 
 def refuse_unusable(path: Path) -> None:
-    """Before a minute of measuring: a file that cannot be written, or whose name an experiment would not take."""
+    """Refuse, before a minute of measuring, a file that cannot be written or that an experiment would not take."""
     if not path.name.endswith(".toml"):
         raise CoverlayError(f"--out {quoted(str(path))} must end with .toml, as the profile of an experiment does")
     with writing(path, "nothing was measured"):

@@ -1,8 +1,8 @@
 """`coverlay capacity`: searches for all points of an experiment at once, each round of runs as one sweep.
 
-The runs of a round go to cores or to a Spark cluster like those of any sweep, and stay in the output folder like them:
-they are judged by the oracle, can be resumed, and are the load curve of the page. A point is an experiment without a
-rate; what it sweeps beside the rate is searched point by point.
+The runs of a round are those of any sweep: they use cores or a Spark cluster, stay in the output folder, are judged by
+the oracle, can be resumed, and give the load curve of the page. A point is an experiment without a rate; what it sweeps
+beside the rate is searched point by point.
 """
 
 from __future__ import annotations
@@ -59,16 +59,19 @@ def prepare(experiment: str, settings: Iterable[str]) -> Plan:
     first = base.runs[0].experiment
     for run in base.runs:
         _refuse_unlimited(run)
+    if any(RATE in {**case, **case.get("sweep", {})} for case in base.data.get("case", [])):
+        raise CoverlayError(f"a [[case]] sets {RATE}, which is what coverlay capacity searches for; remove it")
     changes, notes = [f'sweep."{RATE}"=[{LOWEST / SECOND}]'], []
     events, chosen = first.workload.events, {setting.partition("=")[0].strip() for setting in given}
     if not first.workload.from_files and events < ENOUGH_EVENTS and "workload.events" not in chosen:
         changes.append(f"workload.events={ENOUGH_EVENTS}")
-        notes.append(f"{ENOUGH_EVENTS:,} events instead of {events:,}, to see queues grow; --set workload.events wins")
+        wins = "--set workload.events overrides this"
+        notes.append(f"{ENOUGH_EVENTS:,} events instead of {events:,}, to see queues grow; {wins}")
     if gives(first.workload.events_file, "time") and first.arrivals.publishing is None:
         changes.append(f"arrivals.publishing={SCALED}")
         notes.append("the recorded times of the events are scaled to each rate; arrivals.publishing changes that")
     if RATE in base.data.get("sweep", {}) or "publish_rate" in base.data.get("arrivals", {}):
-        notes.append(f"{RATE} is what is searched: the rates of the experiment do not count")
+        notes.append(f"{RATE} is what is searched for: the rates of the experiment do not count")
     made = plans.load(experiment, [*given, *changes])
     return replace(made, notes=(*made.notes, *notes))
 
@@ -83,7 +86,7 @@ def _refuse_unlimited(run: PlannedRun) -> None:
     if "publish_rate" not in arrival_options(e.arrivals.kind):
         raise CoverlayError(
             f"arrivals.kind = {quoted(e.arrivals.kind)} publishes while subscriptions come and go, at no rate of its "
-            "own; a capacity is found with static, preloaded and storm"
+            "own; a capacity can be found with static, preloaded and storm"
         )
 
 
@@ -92,7 +95,7 @@ def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ON
     searches = {_place(run.point)[0]: Search(checked_limit(limit)) for run in first.runs}
     found = Capacity(limit, first, searches)
     asked = _known(first, out, options.resume)
-    options = replace(options, resume=True)  # what an earlier round simulated
+    options = replace(options, resume=True)  # keep what earlier rounds simulated
     while True:
         wanted = {(point, rate) for point, search in searches.items() for rate in search.ask()}
         if not wanted:
@@ -100,7 +103,7 @@ def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ON
         asked |= wanted
         found.plan = at_rates(first, asked)
         result = run_sweep(found.plan, out, options)
-        options = replace(options, begun=ONE_BY_ONE.begun)  # only the first round begins it
+        options = replace(options, begun=ONE_BY_ONE.begun)  # only in the first round
         found.result.outcomes += result.outcomes
         found.result.failures += result.failures
         found.result.kept = len(found.plan.runs) - len(found.result.outcomes) - len(found.result.failures)
@@ -125,10 +128,10 @@ def _place(point: Mapping[str, Any]) -> Place:
 
 
 def _known(first: Plan, out: Path, resume: bool) -> set[Place]:
-    """What an earlier search in this folder asked for; without --resume its runs are made again."""
+    """What an earlier search in this folder asked for; without --resume its runs are deleted."""
     found: set[Place] = set()
     for folder in run_folders(out) if (out / "runs").is_dir() else ():
-        with suppress(CoverlayError, KeyError, TypeError):  # the sweep says what it is
+        with suppress(CoverlayError, KeyError, TypeError):  # the sweep will refuse it
             found.add(_place(open_run(folder).point))
     if found and not resume:
         with only_one(out):

@@ -8,9 +8,9 @@ busiest broker is `event_load` of analysis/spark/metrics/service.py:
 
 where the messages are all that are about events (answers and awards too, where the k best of the whole network are
 served), and the control messages sent while events were published. All follow from simulated counts. A queue that gets
-work for more time than passes grows for as long as that goes on; one that gets less empties again and again. So a queue
-is said to grow without bound if its load is 1 or more. Links with a bandwidth have queues too: there the same messages
-take what their bytes do.
+more work than there is time keeps growing; one that gets less empties again and again. So a queue is said to grow
+without bound if its load is 1 or more. Links with a bandwidth have queues too: there messages take as long as their
+bytes.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Load:
 
     p50: float
     p99: float  # ms
-    load: float  # of the queue with most to do
+    load: float  # of the busiest queue
     where: str  # whose queue that is
     shares: dict[str, float]  # of its time: covering, tables, matching, serving; empty where that is not counted
     messages: float  # that it serves for each event, on average
-    took: float  # ms, the mean of these
+    took: float  # ms per message, on average
     dropped: int  # copies of events that found a queue full
     period: float  # ms from the first publication to the last
-    deliveries: int  # whose latency it is
+    deliveries: int  # that the percentiles are of
 
     @property
     def grows(self) -> bool:
@@ -125,7 +125,7 @@ def _columns(run: Run, table: str) -> dict[str, NDArray[Any]]:
 
 
 def _busiest_link(run: Run, tables: list[dict[str, NDArray[Any]]], names: list[str]) -> tuple[float, str, int] | None:
-    """How long messages occupy the link that they occupy most, its name and their number, if they do."""
+    """How long messages occupy the busiest link, its name and their number; None without a bandwidth or messages."""
     bandwidth = run.parameters["links"].get("bandwidth")
     source, target, size = (np.concatenate([rows[name] for rows in tables]) for name in ("source", "target", "bytes"))
     sent = source != CLIENT

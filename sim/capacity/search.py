@@ -2,11 +2,11 @@
 
 It begins with a rate at which nothing waits. What a message costs does not depend on the rate (nearly: a queue that
 sheds, or a recording with subscriptions in it, may differ), so the load of that run says at which rate a queue would
-have as much work as time. Quarters of that rate, the last one a little more, are tried next; then, again and again,
-three rates between the highest that holds and the lowest that does not. Which rates these are depends on results only,
-not on how many runs are made at a time, so the answer does not either.
+have as much work as time. Quarters of that rate are tried next, the last a little above it; then, again and again,
+three rates between the highest that holds and the lowest that does not. The rates depend on results only, not on how
+many runs are made at a time, and so does the answer.
 
-A rate holds if it does with every seed. The answer is the highest rate that holds below the lowest that does not.
+A rate holds if it holds with every seed. The answer is the highest rate that holds below the lowest that does not.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from sim.capacity.load import Load
 
 LOWEST = 1.0  # events per second: vanishing load
-MOST = 1e9  # events per second beyond which nobody asks
-SECTIONS = 4  # that a bracket is cut into: its inner ends can be simulated at the same time
+MOST = 1e9  # events per second: the highest rate that is tried
+SECTIONS = 4  # of a bracket: the rates between them can be simulated at the same time
 WIDE = 4.0  # the ratio of its ends up to which a bracket is cut into equal parts; beyond, into equal ratios
 NARROW = 0.02  # of the rate: the answer is this precise
-DIGITS = 3  # of a rate: people read it
+DIGITS = 3  # of a rate, for people to read
 
 
 @dataclass

@@ -107,7 +107,7 @@ def few(searches: Mapping[str, Search]) -> list[str]:
     """A note where too little was delivered for a 99th percentile to mean much."""
     counts = [load.deliveries for search in searches.values() for load in search.found.get(search.rate or LOWEST, ())]
     least = min(counts, default=MANY)
-    note = f"a run delivers only {least:,} times: a 99th percentile needs {MANY:,} deliveries or more to mean much"
+    note = f"a run has only {least:,} deliveries: a 99th percentile needs {MANY:,} or more to mean much"
     return [note] if least < MANY else []
 
 

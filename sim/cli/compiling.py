@@ -1,6 +1,6 @@
-"""Says what a user waits for while numba compiles: once per installation, the first use of a part takes seconds.
+"""Says so when numba compiles: once per installation, the first use of a part takes seconds.
 
-For the command line only. numba tells of every compilation; one that is part of another one is not counted apart.
+For the command line only. numba reports every compilation; nested ones are not counted separately.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 
 from numba.core import event
 
-PATIENCE = 2.0  # seconds of compiling before a word is said
+PATIENCE = 2.0  # seconds of compiling before the notice
 _PARTS = {"sim.compiled": "the engine", "covering": "covering", "topk": "matching"}
 
 
 class Notice(event.Listener):
-    """One line on stderr when the compilations of a part have taken longer than PATIENCE, however they are divided."""
+    """Prints a line on stderr when the compilations of a part have together taken longer than PATIENCE."""
 
     def __init__(self) -> None:
         self._open = 0
@@ -58,5 +58,5 @@ class Notice(event.Listener):
 
 
 def announce() -> None:
-    """From now on, in this process and those that it forks."""
+    """Give notice from now on, in this process and those that it forks."""
     event.register("numba:compile", Notice())

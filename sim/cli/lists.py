@@ -1,8 +1,7 @@
-"""What `coverlay list` and `coverlay keys` show: the names of every registry, each with a line of documentation; keys.
+"""What `coverlay list` and `coverlay keys` show: the names of every registry with a line of documentation; keys.
 
-Nothing is described here: a class or function that is registered alone in its file is described by the file,
-one of several by itself. Asking the registries loads most of the product, which takes seconds, so answers are kept in
-the user's cache until a source file changes.
+The lines are docstrings: of the file where a class or function is the only one registered from it, else its own.
+Loading the registries takes seconds, so answers are kept in the user's cache until a source file changes.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def settings() -> list[Setting]:
 
 def _kept(what: str, make: Callable[[], list[Any]]) -> list[Any]:
     """Rows of plain values, from the cache if no source file changed since they were kept."""
-    clone = f"{what}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"  # clones keep theirs beside each other
+    clone = f"{what}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"  # each clone keeps its own
     kept = user_cache() / "lists" / f"{clone}-{_state_of_sources(ROOT)}.json"
     with suppress(OSError, ValueError):
         found: list[Any] = json.loads(kept.read_text(encoding="utf-8"))

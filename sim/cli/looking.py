@@ -1,4 +1,4 @@
-"""What each verb does that only looks: lists, keys, traces in words; and `init`, which writes a file."""
+"""The verbs that only look: lists, keys, traces in words; and `init`, which writes a file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def init(options: argparse.Namespace) -> int:
 def _ask(question: str, default: str) -> str:
     try:
         return input(f"{question} [{default}]: ")
-    except EOFError:  # Ctrl-D: the default, and for what follows too
+    except EOFError:  # Ctrl-D: the default, also for the questions that follow
         say("")
         return ""
 

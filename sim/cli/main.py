@@ -47,11 +47,11 @@ init --overlay star --brokers 20 --strategy merging --out mine.toml
 init --overlay net.graphml --subscriptions subs.csv --events events.csv"""
 
 VERBS = {"list": "list_names"}  # verbs whose function has another name
-COMPILING = ("demo", "run", "capacity", "reproduce", "bench", "calibrate", "tables")  # verbs that run kernels
+COMPILING = ("demo", "run", "capacity", "report", "reproduce", "bench", "calibrate", "explain", "tables")  # run kernels
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Examples keep their lines, and names of verbs are on the line of what they do."""
+    """Keeps the lines of examples, and puts each verb on one line with what it does."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=24)
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
         called = VERBS.get(name, name)
         made.set_defaults(verb_function=getattr(verbs, called, None) or getattr(looking, called))
         if folder:
-            made.add_argument("folder", type=Path, metavar="DIR", help="what was --out of `coverlay run`")
+            made.add_argument("folder", type=Path, metavar="DIR", help="the --out folder of `coverlay run`")
         return made
 
     demo = verb("demo", "a small experiment end to end: simulate, aggregate on Spark, table, report", "demo")
@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     said = "the highest rate of events that a network holds, and what saturates first"
     capacity = verb("capacity", said, CAPACITY_EXAMPLES)
     capacity.add_argument("experiment", metavar="NAME-or-FILE.toml", help="a shipped experiment or your own file")
-    below = "milliseconds that the 99th percentile of the latency has to stay below"
+    below = "milliseconds: the 99th percentile of the latency must stay below this"
     capacity.add_argument("--p99", type=float, required=True, metavar="MS", help=below)
     _run_options(capacity, None, "out/NAME-capacity")
 
@@ -95,16 +95,16 @@ def parser() -> argparse.ArgumentParser:
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
 
     report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
-    report.add_argument("--keeps", type=_share, help="share of the saving from which on approximation pays (0.95)")
-    report.add_argument("--cheaper", type=_share, help="share of exact search's cost up to which it pays (0.5)")
-    report.add_argument("--profiles", help="cost profiles of the study, names or files with commas between, not as run")
+    report.add_argument("--keeps", type=_share, help="least share of the saving with which approximation pays (0.95)")
+    report.add_argument("--cheaper", type=_share, help="largest share of exact search's cost at which it pays (0.5)")
+    report.add_argument("--profiles", help="cost profiles to use instead: names or files, separated by commas")
     into = "put a study's table and verdicts into a Markdown file"
     report.add_argument("--into", type=Path, metavar="FILE", help=into)
 
     said = "regenerate a source document's tables and figures, with a verdict per claim"
     add = verb("reproduce", said, "reproduce icdcs07\nreproduce all --quick").add_argument
     add("document", nargs="?", choices=[*sorted(DOCUMENTS), "all"], help="which document, or all of them")
-    add("--figures", metavar="NAMES", help="only these figures of it, with commas between; a wrong name lists them all")
+    add("--figures", metavar="NAMES", help="only these figures, separated by commas; a wrong name lists them all")
     add("--quick", action="store_true", help="smaller sizes and one seed, a few minutes each")
     out, files = Path("out/reproduce"), "for claims.html, claims.json and figures (default: out/reproduce)"
     add("--out", type=Path, default=out, metavar="DIR", help=files)
@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
 
     said = 'measure what work costs on this machine, for broker.service = { kind = "work", profile = FILE }'
     calibrate = verb("calibrate", said, "calibrate --out here.toml")
-    calibrate.add_argument("--out", type=Path, metavar="FILE", help="where the profile goes (default: only say it)")
+    calibrate.add_argument("--out", type=Path, metavar="FILE", help="file for the profile (default: only print it)")
     methods = "searches and matchers, separated by commas, or all (default: the usual ones)"
     calibrate.add_argument("--methods", metavar="LIST", help=methods)
 
@@ -132,22 +132,22 @@ def parser() -> argparse.ArgumentParser:
     keys = verb("keys", "every key of an experiment file: type, default, unit, meaning", "keys\nkeys covering")
     keys.add_argument("section", nargs="?", metavar="SECTION", help="one section or key only (default: all)")
     formats = ("text", "json", "markdown")
-    keys.add_argument("--format", choices=formats, default="text", help="how it is written (default: text)")
+    keys.add_argument("--format", choices=formats, default="text", help="output format (default: text)")
 
     init = verb("init", "write a commented experiment file to start from", INIT_EXAMPLES)
     add, out = init.add_argument, Path("experiment.toml")
-    add("--out", type=Path, default=out, metavar="FILE", help="where to (default: experiment.toml)")
-    add("--overlay", metavar="KIND-or-FILE", help="of `coverlay list topologies`, or your own file")
+    add("--out", type=Path, default=out, metavar="FILE", help="file to write (default: experiment.toml)")
+    add("--overlay", metavar="KIND-or-FILE", help="a kind of `coverlay list topologies`, or your own file")
     add("--brokers", metavar="N", help="brokers of a generated overlay")
     add("--workload", metavar="KIND", help="a kind of `coverlay list workloads`")
     add("--subscriptions", metavar="N-or-FILE", help="how many, or your own file")
     add("--events", metavar="N-or-FILE", help="how many, or your own file")
-    add("--strategy", metavar="NAME", help="of `coverlay list strategies`")
+    add("--strategy", metavar="NAME", help="a strategy of `coverlay list strategies`")
     add("--epsilon", type=float, metavar="E", help="ε of an approximate search for covers")
     _settings_option(init)
-    add("--force", action="store_true", help="replace a file that is there")
+    add("--force", action="store_true", help="replace an existing file")
 
-    intact = "are the traces still what was written? digests and trace hashes, recomputed"
+    intact = "are the traces still as written? recomputes digests and trace hashes"
     verb("verify", intact, "verify out/demo", folder=True)
 
     explain = verb("explain", "why an event did or did not reach a subscriber, hop by hop", EXPLAIN_EXAMPLES, True)
@@ -157,7 +157,7 @@ def parser() -> argparse.ArgumentParser:
 
     tables = verb("tables", "routing tables: which subscription is held where, and why", TABLES_EXAMPLES, folder=True)
     tables.add_argument("--run", metavar="ID", help="which run of a sweep (default: the first)")
-    tables.add_argument("--broker", metavar="NAME", help="what one broker has (default: how much every broker has)")
+    tables.add_argument("--broker", metavar="NAME", help="entries of one broker (default: counts of every broker)")
     tables.add_argument("--subscription", metavar="S", help="a number or id: where it is, and why not elsewhere")
     tables.add_argument("--at", type=float, metavar="TIME", help="at this simulated time in ms (default: at the end)")
     tables.add_argument("--out", type=Path, metavar="FILE", help="write them all, to a .csv or .parquet file")
@@ -171,7 +171,7 @@ def _run_options(command: argparse.ArgumentParser, out: str | None, otherwise: s
     cores, jobs = os.cpu_count() or 1, "runs at the same time (default: all cores)"
     add("--jobs", type=_positive, default=cores, metavar="N", help=jobs)
     add("--spark", metavar="MASTER", help="simulate and aggregate on this Spark cluster")
-    add("--force", action="store_true", help="begin runs that are predicted to be too large")
+    add("--force", action="store_true", help="run even what is predicted to be too large")
     add("--resume", action="store_true", help="keep the runs that are complete already")
 
 
@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"coverlay: {error}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, SystemError) as error:
-        # A kernel that is called at this very moment ends with SystemError, because of the interrupt.
+        # A kernel that is interrupted while it is called raises SystemError.
         if isinstance(error, SystemError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         # Only verbs that can be resumed have the option; the others leave what was there as it was.

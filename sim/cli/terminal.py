@@ -1,5 +1,5 @@
-"""What is said on standard output; and how long things take, on standard error: a bar on a terminal or in a notebook,
-a line every ten seconds elsewhere."""
+"""Results on standard output; progress on standard error, as a bar on a terminal or in a notebook and as a line every
+ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cell(value: object) -> str:
 
 
 class _Lines(threading.Thread):
-    """Says again and again how far things are."""
+    """Prints progress at regular intervals."""
 
     def __init__(self, what: str) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""What each verb does that runs, aggregates or measures something; looking.py has the others."""
+"""The verbs that run, aggregate or measure something; looking.py has the others."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def capacity(options: argparse.Namespace) -> int:
     plan = prepare(options.experiment, _settings(options))
     out = options.out or Path("out") / f"{Path(options.experiment).stem}-capacity"
     started = _begin(plan, options.jobs)
-    complain("these are the runs of the first rate; about ten more rates follow, each chosen by the results before it")
-    with progress(f"searching the rate that {plan.name} holds") as update:
+    complain("these are the runs at the first rate; about ten more rates follow, each chosen by the results so far")
+    with progress(f"searching for the rate that {plan.name} holds") as update:
         found = find(plan, limit, out, _sweep_options(options, update))
     _say_what_ran(found.result, started, out)
     if found.result.failures:
@@ -87,14 +87,14 @@ def _sweep_options(options: argparse.Namespace, progress: Callable[[float, int],
 
 
 def _begin(plan: Any, jobs: int) -> float:
-    """Say what is coming; returns the time at which it began."""
+    """Say what is coming; returns the time at which the command began."""
     from analysis.spark.java import find_java
     from sim.experiment.predict import coming
 
     _note(plan.notes)
-    find_java()  # refuses now what would fail after the last run
+    find_java()  # fail now rather than after the last run
     started = time.perf_counter()
-    with suppress(CoverlayError):  # a run that cannot be is refused with its parameters when its turn comes
+    with suppress(CoverlayError):  # an impossible run is refused, with its parameters, when its turn comes
         for line in coming(plan, jobs):
             complain(line)
     return started
@@ -111,11 +111,11 @@ def _say_what_ran(result: Any, started: float, out: Path) -> None:
     for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
         say(f"engine {engine}: {why}")
     count = f"{len(result.outcomes)} run{'s' * (len(result.outcomes) != 1)}"
-    OUT.print(f"{count} in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
+    say(f"{count} in {time.perf_counter() - started:.1f} s{kept}, traces in {out}/runs")
 
 
 def _finish(plan: Any, out: Path, result: Any, options: argparse.Namespace, held: Any = None) -> int:
-    """Stories of a few events, aggregation and page of what was simulated; returns the exit status."""
+    """Tell a few events, aggregate, and write the page of what was simulated; returns the exit status."""
     from sim.tell.keep import keep
 
     stories = keep(plan, out, result, held)
@@ -172,17 +172,17 @@ def report(options: argparse.Namespace) -> int:
 
     given = {name: value for name in ("keeps", "cheaper") if (value := getattr(options, name, None)) is not None}
     names = getattr(options, "profiles", None)
-    profiles = None if names is None else {name: Price(**prices_of(name)) for name in names.split(",")}
+    profiles = None if names is None else {n: Price(**prices_of(n)) for n in map(str.strip, names.split(","))}
     write_missing_bounds(options.folder)
-    searched = read_told(options.folder).held is not None  # for a rate: each setting has rates of its own
+    searched = read_told(options.folder).held is not None  # by coverlay capacity: each setting has its own rates
     asked = Asked(Thresholds(**given), profiles, () if searched else left_of(options.folder))
     of_study = [name for name in ("keeps", "cheaper", "profiles", "into") if getattr(options, name, None) is not None]
     summary = load(options.folder) if of_study else None
     cases = study(summary, asked.thresholds, profiles) if summary is not None else []
     if of_study and not cases:
         raise CoverlayError(
-            f"--{of_study[0]} has no effect: {options.folder} is no study of approximate covering, which has at least "
-            f"{LEAST} approximations beside exact covering of the same workload"
+            f"--{of_study[0]} has no effect: {options.folder} is not a study of approximate covering, which has at "
+            f"least {LEAST} approximations beside exact covering of the same workload"
         )
     say(f"report: {write_report(options.folder, asked)}")
     if summary is not None and options.into is not None:
@@ -286,9 +286,7 @@ def calibrate(options: argparse.Namespace) -> int:
     OUT.print(table)
     if options.out is not None:
         write_profile(options.out, to_profile(found))
-        OUT.print(
-            f'profile: {options.out}; use it with broker.service = {{ kind = "work", profile = "{options.out}" }}'
-        )
+        say(f'profile: {options.out}; use it with broker.service = {{ kind = "work", profile = "{options.out}" }}')
     return 0
 
 

@@ -1,8 +1,8 @@
 """The run itself: take the next call off the calendar, do what it says, until nothing is under way.
 
-One kernel, left whenever Python has something to do (draw random numbers, take the trace away) and entered again. That
-is only between two messages. The clients' timeline and the sampler of table sizes take part in the calendar as the two
-processes of the reference do, at the same times and in the same order.
+One kernel. It returns, only between two messages, whenever Python has something to do (draw random numbers, take the
+trace away), and is called again. The clients' timeline and the sampler of table sizes take part in the calendar as the
+two processes of the reference do, at the same times and in the same order.
 
 Calls are numbered: wires first, then the servers of the brokers, then the clients, then the sampler.
 """
@@ -19,15 +19,15 @@ from sim.compiled.records import ACTING, EXPONENTIAL, WAITING, WOKEN
 from sim.compiled.state import inlined, inner
 from sim.compiled.transport import begin_service, dequeue, end_service, put_on_wires, schedule, take_off
 
-# Nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be updated; an event
-# waits for tables to be built.
+# Why `advance` returns: nothing is under way any more; random numbers are used up; the trace is long; ledgers are to be
+# updated; an event waits for tables to be built.
 DONE, DRAW, TAKE_TRACE, UPDATE, BUILD = 0, 1, 2, 3, 4
-BLOCK = 1 << 16  # rows of a table of the trace that are taken away at once: they are still in a cache
+BLOCK = 1 << 16  # rows of a trace table that are taken away at once, while they are still in a cache
 
 
 @inner
 def _take_sample(w: Any) -> None:
-    """The present size of every table: the clients' of each broker, then by wire, then what is pruned by wire."""
+    """The current size of every table: each broker's own, then one per wire, then the pruned entries per wire."""
     run, brokers, wires = w.run[0], w.brokers, w.wires
     w.sampled_at[run.sampled] = run.now
     for b in range(len(brokers)):
@@ -67,9 +67,9 @@ def _sample_tables(w: Any) -> None:
 
 @kernel
 def advance(w: Any, residues: Any) -> int:
-    """Go on until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD.
+    """Run until nothing is under way or Python has something to do: DONE, DRAW, TAKE_TRACE, UPDATE or BUILD.
 
-    `residues`: those of the run; None if there are none and matching is exact, which compiles nothing else.
+    `residues`: those of the run; None if there are none and matching is exact, so that nothing is compiled for them.
     """
     run, wires = w.run[0], w.wires
     servers, clients = len(wires), len(wires) + len(w.brokers)
@@ -111,7 +111,7 @@ def advance(w: Any, residues: Any) -> int:
                 if what < clients:
                     end_service(w, what - servers)
                 elif what == clients:
-                    run.clients = WOKEN  # for this line of the timeline, whatever rounding made of its time
+                    run.clients = WOKEN  # for this line of the timeline, even if rounding changed its time
                 else:
                     _take_sample(w)
                     run.sampler = ACTING

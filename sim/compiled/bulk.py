@@ -1,10 +1,10 @@
 """Bulk loading: subscriptions that exist before time 0, one route at a time instead of one message at a time.
 
-They come in the order of their numbers, each spreading completely before the next (as in Network.preload).
+They are loaded in the order of their numbers, each spreading completely before the next (as in Network.preload).
 In a tree, what a route passes on depends only on what reaches its source from elsewhere, in that order; so routes are
-worked through from the leaves inwards and out again, each with the whole sequence at once: its source's own clients
-merged with what the other routes into its source passed on. The ledgers decide by the same code as in a run, so
-tables and ledgers come out the same, index by index and slot by slot; one link's index stays in the cache meanwhile.
+processed from the leaves inwards and out again, each with the whole sequence at once: its source's own clients
+merged with what the other routes into its source passed on. The ledgers decide by the same code as in a run, so tables
+and ledgers come out the same, index by index and slot by slot; meanwhile one link's index stays in the CPU cache.
 
 Cost: one decision per subscription and route that it reaches, O(log degree) for the merge.
 """
@@ -28,7 +28,7 @@ from sim.compiled.records import SIMPLE, SUBSCRIBE
 from sim.compiled.state import inlined, longer
 
 Ints = NDArray[np.int64]
-CLIENTS = -1  # in place of a route: what the source's own clients ask
+CLIENTS = -1  # in place of a route: requests of the source's own clients
 
 
 def load(world: Any, update_ledgers: Callable[[], None], homes: Ints, routes: NDArray[Any], brokers: int) -> None:
@@ -43,7 +43,7 @@ def load(world: Any, update_ledgers: Callable[[], None], homes: Ints, routes: ND
 
 
 def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
-    """Routes such that all that lead into a route's source come before it; for each of them, what leads there:
+    """Routes, ordered so that those into a route's source come before it, and the inputs of each:
 
     (routes, where the inputs of each begin, inputs: CLIENTS, then routes).
     """
@@ -60,7 +60,7 @@ def _order(routes: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
 
 @kernel
 def _load(w: Any, homes: Any, order: Any, first: Any, inputs: Any, own: Any, own_first: Any, passed_first: Any) -> bool:
-    """Go on until ledgers are to be updated; False if all is loaded.
+    """Run until ledgers are to be updated; False if everything is loaded.
 
     A route has two halves: its source decides what to pass on, then its target takes that in.
     """
@@ -102,12 +102,12 @@ def _enter_clients(w: Any, homes: Any) -> None:
 
 @inlined
 def _place_among(w: Any, route: int, came_from: int) -> int:
-    """Which of the nodes that a subscription has at the route's source is the one on this route."""
+    """The place of this route's node among those that a subscription has at the route's source."""
     routes, back, place = w.routes, -1, 0
     first = w.learn_first[routes[route].source * w.run[0].trees]
     if came_from != CLIENTS:
         first, back = w.learn_first[routes[came_from].part], routes[came_from].source
-        place += w.run[0].prunes  # the sieve's is the first
+        place += w.run[0].prunes  # the sieve's node comes first
     for at in range(first, len(w.learn)):
         if w.learn[at] == route:
             break

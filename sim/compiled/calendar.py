@@ -1,7 +1,7 @@
 """The event calendar: a binary heap ordered by time, then by the order of scheduling, as SimPy's is.
 
 SimPy orders by (time, priority, number). Everything that the brokers schedule has the same priority, so two
-keys do. The number need only grow with every call; here it is a counter of our own.
+keys suffice. The number only has to grow with every call; here it is a counter of our own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def replace(heap: Any, size: int, time: float, order: int, what: int) -> None:
             break
         if child + 1 < size:
             a, b = heap[child], heap[child + 1]
-            child += int((b.time < a.time) | ((b.time == a.time) & (b.order < a.order)))  # no branch to guess wrong
+            child += int((b.time < a.time) | ((b.time == a.time) & (b.order < a.order)))  # no branch to mispredict
         below = heap[child]
         if time < below.time or (time == below.time and order < below.order):
             break
@@ -57,7 +57,7 @@ def pop(heap: Any, size: int) -> int:
 
 @inner
 def ascending(keys: Any, heap: Any) -> Any:
-    """The order that sorts keys, equal ones by position, with an empty heap. `np.argsort` takes long to compile."""
+    """The order that sorts keys, equal ones by position; `heap`: room for them. `np.argsort` compiles slowly."""
     order, size = np.empty(len(keys), np.int64), np.int64(0)
     for i in range(len(keys)):
         size = push(heap, size, keys[i], i, i)

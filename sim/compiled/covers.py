@@ -1,17 +1,17 @@
-"""The covering indexes of all routes, thousands of small ones: index `s` is a number.
+"""The covering indexes of all routes: thousands of small ones, each known by a number `s`.
 
 They are asked and changed in the order in which messages arrive. The methods are those of `covering` (support.py
 names them) with the same searches (their kernels are called, not copied), the same slots, the same rebuilds at the same
-moments, hence the same witness and the same number of probes. What is written again is what the classes do in Python:
+moments, hence the same witness and the same number of probes. Only what the classes do in Python is written again:
 which slot is free, when the tail is full.
 
-The indexes of a route and group are a chain, one per residue, in the order in which they were first used, as the
-partitions of FilterIndex. An emptied one leaves its chain and may be used again, with its region, in another.
+The indexes of a route and group are a chain, one per residue, in the order in which they were first used, like the
+partitions of FilterIndex. An emptied index leaves its chain and may be used again, with its region, in another.
 
 An index has a record (records.INDEX), which says where its region of the shared arrays begins: `index_points`
 (dominance points by slot), `index_words` (packed, always 64 bits wide, so that one compiled version serves every d),
 `index_owners` (the node in a slot; −2 − next for a free one), and `index_tops` (maxima of the k-d tree, and their
-words, or volumes of packed). A region that is full is copied to the end of all, with twice the capacity.
+words, or volumes of packed). A full region is copied to the end of the arrays, with twice the capacity.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def search(w: Any, s: int, query: Any, epsilon: float, node_budget: int) -> Any:
 
 @inlined
 def exists(w: Any, s: int, query: Any) -> bool:
-    """Does any stored point dominate the query? What the exact twin of an approximate search says."""
+    """Does any stored point dominate the query? The exact answer beside an approximate search."""
     packed = np.empty(w.guards.shape[0], np.uint64)
     pack(query, w.grid[0], w.grid[1], w.guards, packed)
     slot, _ = scan_fields(points_of(w, s), words_of(w, s), w.guards, query, packed, FIRST, w.indexes[s].used)
@@ -205,7 +205,7 @@ def drop_index(w: Any, chain: int, s: int) -> None:
 
 @inner
 def add(w: Any, s: int, node: int, point: Any) -> None:
-    """Store a point for a node; see `needs_rebuild`."""
+    """Store a point for a node; ask `needs_rebuild` afterwards."""
     index = w.indexes[s]
     slot = index.free
     if slot >= 0:
@@ -229,7 +229,7 @@ def add(w: Any, s: int, node: int, point: Any) -> None:
 
 @inner
 def remove(w: Any, s: int, slot: int) -> None:
-    """Forget what is in a slot; see `needs_rebuild`."""
+    """Remove what is in a slot; ask `needs_rebuild` afterwards."""
     index = w.indexes[s]
     index.held -= 1
     index.updates += 1
@@ -254,7 +254,7 @@ def tail_limit(built: int) -> int:
 
 @inlined
 def needs_rebuild(w: Any, s: int) -> bool:
-    """After an addition or a removal: is the tail too long, or are too many of the static part gone?"""
+    """After an addition or a removal: is the tail too long, or is too much of the static part removed?"""
     index = w.indexes[s]
     too_long = index.used - index.built > tail_limit(index.built)
     too_dead = index.dead > max(TAIL_LEAST, DEAD_SHARE * index.built)
@@ -263,7 +263,7 @@ def needs_rebuild(w: Any, s: int) -> bool:
 
 @inlined
 def _compact(w: Any, s: int) -> None:
-    """Move what is stored to the front, in slot order, as one tail without a static part; words are left to pack."""
+    """Move all entries to the front, in slot order, as a tail without a static part; the caller packs the words."""
     index, points, owners, count = w.indexes[s], points_of(w, s), owners_of(w, s), 0
     for slot in range(index.used):
         if owners[slot] >= 0:
@@ -276,7 +276,7 @@ def _compact(w: Any, s: int) -> None:
 
 @inner
 def rebuild(w: Any, s: int) -> None:
-    """Everything into the static part, in the order of the method: StaticWithTail._rebuild."""
+    """Move everything into the static part, in the method's order: StaticWithTail._rebuild."""
     _compact(w, s)
     index, domain = w.indexes[s], w.domain
     held, in_tree = index.held, index.method == KDTREE
@@ -329,7 +329,7 @@ def _taken(points: Any, order: Any) -> Any:
 
 @inlined
 def take_over(w: Any, s: int, method: int) -> None:
-    """Another method goes on with an index, PACKED or KDTREE."""
+    """Change the method of an index to PACKED or KDTREE."""
     index = w.indexes[s]
     index.method, index.fallbacks = method, 0
     if index.held > tail_limit(FIRST):

@@ -1,8 +1,8 @@
 """`budget` among the covering indexes (covers.py): the B largest boxes are looked at, as by `covering/budget.py`.
 
-They have slots 0 … B−1, largest first, ties by subscription, so that `find_largest_first` finds what it finds there.
-The others follow in no order. No slot is free. `index_tops` has the volume of the first box of each block, as for
-`packed`.
+They have slots 0 … B−1, largest first, ties by subscription, so that `find_largest_first` finds the same box as there.
+The others follow in no particular order. No slot is free. `index_tops` has the volume of the first box of each block,
+as for `packed`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.compiled.state import inner
 
 @inner
 def _size(w: Any, point: Any) -> float:
-    """What overflows counts as large."""
+    """The volume of a box; an overflow counts as infinite."""
     size = volume(point, w.domain)
     return np.inf if np.isnan(size) else size
 
@@ -33,7 +33,7 @@ def search_largest(w: Any, s: int, query: Any) -> Any:
     largest = tops.reshape(tops.size)[: (front + SCAN_BLOCK - 1) // SCAN_BLOCK]
     arrays = (points, words_of(w, s), w.grid, w.guards, w.domain, largest)
     slot, probes = find_largest_first(arrays, front, front, query, np.empty(1, np.int64))
-    # Not `<=`: the volume of a query may be no number, and nothing is known then.
+    # Not `<=`: the volume of a query may be NaN, and then the miss counts as capped.
     capped = slot < 0 and front < index.used and not volume(query[0], w.domain) > _size(w, points[front - 1])
     return slot, probes, 0.0 if capped else 1.0, capped
 
@@ -49,7 +49,7 @@ def _is_before(w: Any, s: int, one: int, other: int) -> bool:
 
 @inner
 def _copy(w: Any, s: int, source: int, target: int) -> None:
-    """What is in a slot is in another one too."""
+    """Copy the entry of one slot to another."""
     points, words, owners = points_of(w, s), words_of(w, s), owners_of(w, s)
     for j in range(points.shape[1]):
         points[target, j] = points[source, j]
@@ -71,7 +71,7 @@ def _put(w: Any, s: int, slot: int, owner: int, point: Any) -> None:
 
 @inner
 def _move(w: Any, s: int, source: int, target: int) -> None:
-    """What is in a slot goes to another one; those between make room by one."""
+    """Move the entry of one slot to another; those in between shift by one."""
     owner, point = owners_of(w, s)[source], points_of(w, s)[source].copy()
     step = 1 if source < target else -1
     for slot in range(source, target, step):
@@ -89,7 +89,7 @@ def _note_blocks(w: Any, s: int) -> None:
 
 @inner
 def rank_last(w: Any, s: int) -> None:
-    """What was added just now is in the last slot: move it forward if it is one of the largest."""
+    """The newest entry is in the last slot: move it forward if it is one of the largest."""
     at, budget = w.indexes[s].used - 1, w.run[0].budget
     if at >= budget:
         if not _is_before(w, s, at, budget - 1):
@@ -111,7 +111,7 @@ def rank_last(w: Any, s: int) -> None:
 
 @inner
 def remove_ranked(w: Any, s: int, slot: int) -> None:
-    """Forget what is in a slot; the largest of those that wait takes its part in the front, the last slot its own."""
+    """Remove the entry of a slot; the largest outside the front fills a gap in it, the last one a gap elsewhere."""
     index, budget = w.indexes[s], w.run[0].budget
     last = index.used - 1
     if slot < budget:

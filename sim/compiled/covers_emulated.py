@@ -1,7 +1,7 @@
-"""`zorder-emulated` among the covering indexes (covers.py): closed forms of `covering/curve/theory.py` in words.
+"""`zorder-emulated` among the covering indexes (covers.py): closed forms of `covering/curve/theory.py` in 64 bits.
 
 A rectangle has at most 2^(D·bits) cells. Up to WIDEST bits every count is exact as a float64 too, so that quotients are
-rounded as Python rounds the quotient of two ints; `fits` says whether an index may be kept here.
+rounded as Python rounds the quotient of two ints; `fits` says whether an index can be kept here.
 """
 
 from __future__ import annotations

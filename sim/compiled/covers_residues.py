@@ -44,7 +44,7 @@ def implied_by(r: Any, integral: Any, own: int, point: Any, other: int) -> bool:
             if not _allows_all(r, term, low, high, whole, within, without):
                 return False
         elif np.isinf(low) and np.isinf(high) and within < 0 and _count(r, without) == 0:
-            return False  # nothing is asked of it there, so events may lack it, and ≠ holds only for a value
+            return False  # unconstrained there, so events may lack it, and ≠ holds only for a value
         else:
             for at in range(r.value_first[term], r.value_first[term + 1]):
                 value = r.values[at]
@@ -68,7 +68,7 @@ def _allows_all(r: Any, term: int, low: float, high: float, whole: bool, within:
     if whole:
         first, count = np.ceil(low), np.floor(high) - np.ceil(low) + 1.0
         if np.isinf(low) or np.isinf(high) or count > _count(r, term) + _count(r, without):
-            return False  # more than the values at hand
+            return False  # more values than are listed
     elif low != high:
         return False
     for i in range(np.int64(count)):

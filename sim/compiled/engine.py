@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import covering
 from broker import link_rows, local_rows
 from broker.residue_rows import PLAIN, Residues
 from broker.scratch import new_scratch
@@ -37,7 +38,7 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 
 FIRST_ROWS = 1024  # of an array that grows
 _DRAWN_AHEAD = 256  # random numbers per stream that are drawn at once
-_TOLD_EVERY = 64  # updates of ledgers: telling takes longer than many of them
+_TOLD_EVERY = 64  # updates of ledgers between two calls of `tell`, which takes longer than many of them
 
 
 class Engine:
@@ -101,7 +102,7 @@ class Engine:
         return arrays
 
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:
-        """Until nothing is under way any more; `tell` hears the simulated time now and then."""
+        """Run until nothing is under way any more; `tell` is given the simulated time now and then."""
         world, updates = self.world, 0
         while (stopped := advance(world, self._residues)) != DONE:
             if stopped == UPDATE:
@@ -135,7 +136,7 @@ class Engine:
                     records["drawn"][row] = 0
 
     def _build_tables(self) -> None:
-        """Build the tables that are due and that the event asks which the kernel holds."""
+        """Build the tables that are due among those that the held event asks."""
         run, topology, least = self._run[0], self.topology, int(self._run["link_least"][0])
         own = self._local_rows[int(run["held_broker"])]
         if local_rows.stale(own):
@@ -174,7 +175,7 @@ class Engine:
         run["active"], run["ask_exact"] = settings.mode == "active", settings.ask_exact
         run["probe_cap"], run["node_budget"] = options.get("probe_cap", -1), options.get("node_budget", -1)
         run["budget"] = options.get("budget", BUDGET)
-        run["gives_up"] = routing.method == "budget" or not {"probe_cap", "node_budget"}.isdisjoint(options)
+        run["gives_up"] = covering.may_miss(routing.method, 0.0, options)
         run["auto"], run["first_method"] = routing.method == "auto", r.KDTREE
         if routing.method in r.SEARCHES:
             run["first_method"] = r.SEARCHES.index(routing.method)
@@ -202,7 +203,7 @@ class Engine:
         self._service_streams = [stream(f"service/{broker}") for broker in serving]
 
     def _prices(self) -> dict[str, Any]:
-        """What work costs; where it costs nothing, how probes lie on pages all the same."""
+        """What work costs, and how probes lie on pages, which counts even where work costs nothing."""
         given, attributes = self.settings.prices, len(self.settings.routing.domain)
         prices, searches = np.zeros(1, r.PRICES), np.zeros(len(r.SEARCHES), r.SEARCH_PRICE)
         for row, method in zip(searches, r.SEARCHES, strict=True):
@@ -243,7 +244,7 @@ class Engine:
         if relaxed and count:
             subscriptions["group"] = _numbered(workload.mentioned)
         if self._run["strategy"][0] == r.IDENTITY and count:
-            # Equal Filter.key and group; + 0.0 makes −0 and 0 the same, which they are not in a residue.
+            # One class for equal Filter.key and group; + 0.0 makes −0 and 0 equal, which they are not in a residue.
             keys, listed = {"": 0}, np.zeros((count, 1))
             for row, residue in workload.residues.items():
                 listed[row] = keys.setdefault(repr(residue), len(keys))
@@ -313,7 +314,7 @@ class Engine:
         samples = int(self._run["samples"][0])
         last = float(self.timeline.time[-1]) if len(self.timeline) else 0.0
         return {
-            # A message adds a row to each, an event as many deliveries as a broker has clients; only `decisions` grows.
+            # A message adds a row to each, an event at most one delivery per local client; only `decisions` grows.
             "control": np.empty(BLOCK + 1 + len(self.timeline.preloaded), r.CONTROL),
             "decisions": np.empty(BLOCK, r.DECISION),
             "publications": np.empty(BLOCK + 1, r.PUBLICATION),

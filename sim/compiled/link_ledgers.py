@@ -1,6 +1,6 @@
 """The ledger of a route in kernels: what is sent over it, and why. The rules are those of routing/ledger.py.
 
-A node is sent, suppressed by another node of its route, or absent; what a node suppresses is a list through the nodes,
+A node is sent, suppressed by another node of its route, or absent; the nodes that a node suppresses are a linked list,
 in order of arrival. link_strategies.py finds covers. Simple routing sends everything and keeps none of this.
 """
 
@@ -35,7 +35,7 @@ NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 
 @inlined
 def new_node(w: Any, subscription: int, route: int) -> None:
-    """The next node; there is one, see `make_nodes`."""
+    """Fill in the next node; `make_nodes` has made room for it."""
     run = w.run[0]
     node = w.nodes[run.nodes]
     run.nodes += 1
@@ -61,7 +61,7 @@ def make_nodes(w: Any, needed: int) -> None:
 
 @inlined
 def _suppress(w: Any, node: int, coverer: int) -> None:
-    """`node` is held back because of `coverer`, last in its list."""
+    """Hold `node` back because of `coverer`: it becomes the last in the coverer's list."""
     nodes = w.nodes
     last = nodes[coverer].last
     nodes[node].coverer, nodes[node].previous, nodes[node].next = coverer, last, -1
@@ -143,7 +143,7 @@ def _record(
 
 @inner
 def _retract(w: Any, others: Any, coverer: int, operation: int, hop: int, approximate: Any, extra: Any) -> None:
-    """Take back what is sent but now covered; what it held back is held back by the coverer."""
+    """Take back sent nodes that are now covered; what they held back is now held back by the coverer."""
     nodes = w.nodes
     for node in others:
         unstore(w, node, approximate, extra)
@@ -194,7 +194,7 @@ def _leave(w: Any, node: int, approximate: Any, extra: Any) -> bool:
 
 @inlined
 def note_update(w: Any, kind: int, first: int, last: int, operation: int, hop: int) -> None:
-    """The ledgers of some nodes are to be updated; there is room to note that."""
+    """Note that the ledgers of some nodes are to be updated; the caller has made room."""
     update = w.updates[w.run[0].updates]
     w.run[0].updates += 1
     update.kind, update.first, update.last, update.operation, update.hop = kind, first, last, operation, hop
@@ -208,7 +208,7 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
     None for other methods, which compile neither.
     `extra`: all residues (broker/residue_rows.py) and which attributes take only whole values; None for a run that has
     neither residues nor sieves and takes nothing back (lazy), which compiles nothing for these.
-    Make before break: what the leaving entry exposes is sent first, then that it leaves.
+    Make before break: what the leaving entry exposes is sent first, then the unsubscription.
     """
     run, nodes, updates = w.run[0], w.nodes, w.updates
     for u in range(run.updates):
@@ -233,7 +233,7 @@ def update_ledgers(w: Any, approximate: Any, extra: Any) -> None:
 
 @kernel
 def update_with_residues(w: Any, approximate: Any, residues: Any, whole: Any) -> None:
-    """`update_ledgers` with `extra`, for Python, where numba takes 100 µs to see the type of a structure in a tuple."""
+    """`update_ledgers` with `extra`, for Python: numba takes 100 µs to find the type of a structure in a tuple."""
     update_ledgers(w, approximate, (residues, whole))
 
 

@@ -1,4 +1,4 @@
-"""The strategies of a route in kernels: what is sent over it, and which of that covers a node (routing/strategies).
+"""The strategies of a route in kernels: what is sent over it, and which sent node covers another (routing/strategies).
 
 For covering, the nodes that are sent are in a chain of covering indexes per route and group (covers.py), one for each
 residue. For identity routing a hash table leads from (route, class of equal subscriptions) to the node that was sent.
@@ -41,7 +41,7 @@ def chain_of(w: Any, node: int) -> int:
 
 @inner
 def _index_of(w: Any, node: int) -> int:
-    """The index of a node's chain with what has the same residue, −1: none."""
+    """The index in a node's chain for the residue of the node, −1: none."""
     s, residue = w.chains[chain_of(w, node)].first, w.subscriptions[w.nodes[node].subscription].residue
     while s >= 0 and w.indexes[s].residue != residue:
         s = w.indexes[s].next
@@ -50,7 +50,7 @@ def _index_of(w: Any, node: int) -> int:
 
 @inner
 def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
-    """(node that covers or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and the twin."""
+    """(coverer or −1, probes, cubes, fraction searched, capped, exact): Covering.find_cover and its exact twin."""
     run, link, subscription = w.run[0], w.routes[w.nodes[node].route], np.int64(w.nodes[node].subscription)
     before, checks, asked, sieve = link.volume, link.checks, 0, is_sieve(w, node)
     may_miss = (run.gives_up and not sieve) or link.epsilon > 0.0
@@ -98,7 +98,7 @@ def _search_chain(w: Any, node: int, approximate: Any, extra: Any) -> Any:
 
 @inlined
 def _begin_count(w: Any, s: int, checks: int, hits: int) -> None:
-    """`auto` counts from here what happens before its next review of an index."""
+    """`auto` counts from here until its next review of an index."""
     index = w.indexes[s]
     index.reviewed_checks, index.reviewed_hits = checks, hits
     index.next_review = checks + REVIEW
@@ -106,7 +106,7 @@ def _begin_count(w: Any, s: int, checks: int, hits: int) -> None:
 
 @inner
 def _review(w: Any, s: int, checks: int, hits: int) -> None:
-    """Decide again which method works, from what happened since the last time: AutoIndex._review."""
+    """Choose the method again, from what happened since the last review: AutoIndex._review."""
     index = w.indexes[s]
     recent = checks - index.reviewed_checks
     share = (hits - index.reviewed_hits) / max(1, recent)
@@ -134,7 +134,7 @@ def _review(w: Any, s: int, checks: int, hits: int) -> None:
 
 @inner
 def _charge(w: Any, method: int, probes: int) -> None:
-    """What a search for a cover touches and takes, one of perhaps several for a decision: Broker.charge."""
+    """Add the pages and time of a search for a cover; a decision may need several: Broker.charge."""
     run, price = w.run[0], w.search_prices[method]
     pages, round_trips = pages_and_trips(probes, price.per_page, price.apart)
     run.pages += pages
@@ -171,7 +171,7 @@ def _key_of(w: Any, node: int) -> int:
 
 @inlined
 def _rebuild_if_due(w: Any, s: int, approximate: Any, extra: Any) -> None:
-    """After an addition or a removal. Where searches are approximate only sieves have indexes with a static part."""
+    """After an addition or a removal. Where searches are approximate, only sieves have indexes with a static part."""
     if (approximate is None or extra is not None) and covers.needs_rebuild(w, s):
         covers.rebuild(w, s)
 

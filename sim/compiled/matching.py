@@ -1,10 +1,10 @@
-"""Tables of the compiled engine: who is in them. Their rows, and all searching in them, are those of the reference.
+"""The tables of the compiled engine: which entries they hold. Rows and searches are those of the reference.
 
 The rows of a broker's own clients are a LocalRows, those of a route's table a LinkRows (broker/local_rows.py and
 link_rows.py), so both engines call the same kernels, build static parts at the same moments and count the same work.
-Python builds: the run is left when an event meets a table that is due (`tables_are_due`).
+Python builds static parts: `advance` returns when an event meets a table that is due (`tables_are_due`).
 
-The entries of a table are side by side in `entry_node`, with room to grow. Control traffic alone writes four bytes per
+The entries of a table are side by side in `entry_node`, with room to grow. Control messages write only four bytes per
 entry; the bounds are copied into the rows when an event asks.
 """
 
@@ -50,7 +50,7 @@ def leave_local(w: Any, broker: int, subscription: int) -> None:
 
 @inlined
 def _route_of(w: Any, node: int) -> Any:
-    """The route whose table a node is in, be it a sieve's."""
+    """The route whose table a node is in; for a sieve's node, the route of the sieve."""
     route = np.int64(w.nodes[node].route)
     return route if route < w.run[0].routes else route - w.run[0].routes
 

@@ -1,13 +1,13 @@
 """The records that the compiled engine works on. Messages, links and subscriptions are rows, never objects.
 
-Words used here, beside those of `broker/`:
+Words used here, besides those of `broker/`:
 - a *route* is one direction of a link in one routing tree: what a LinkLedger and a LinkTable belong to;
 - a *wire* is one direction of a link, whatever the tree: what a Link of the transport is;
-- a *sieve* is a second ledger of a route, at its target, with `routing.mode = "prune"`: it decides, as an active and
-  exact one does, which entries of the table are rows (PrunedTable). Sieves are routes too, `run.routes` after theirs;
+- a *sieve* is a second ledger of a route, at its target, with `routing.mode = "prune"`: like an active, exact ledger it
+  decides which entries of the table are rows (PrunedTable). Sieves are routes too, `run.routes` rows after their own;
 - a *part* is what a broker does in one tree (broker/tree_part.py);
 - a *node* is a subscription on a route: what the ledger knows about it. The nodes that a subscription has on the
-  routes leading on from a broker are neighbours, so a message needs only its own node to find them.
+  routes leading on from a broker are adjacent, so a message needs only its own node to find them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EVERYTHING, NOTHING = _codes(2, -2)  # in place of a route: the neighbour gets e
 SCAN, PACKED, KDTREE, EMULATED = _codes(4)  # methods of covering
 BUDGET, KDTREE_EPSILON, EQUAL = _codes(3, 4)  # the last two: further searches that have a price of their own
 SEARCHES = ("scan", "packed", "kdtree", "zorder-emulated", "budget", "kdtree-epsilon", "identity")
-WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now whatever rounding made of the time
+WAITING, ACTING, WOKEN = _codes(3)  # clients and sampler: for their call, now, now even if rounding changed the time
 (NONE,) = _codes(1, -1)
 
 
@@ -68,7 +68,7 @@ RUN = _record(
     "bits",  # per coordinate, of the curve of `zorder-emulated`
     "groups",  # of subscriptions that can cover each other, as far as their residues go
     "classes",  # of equal subscriptions
-    "routes",  # beside sieves
+    "routes",  # without sieves
     "trees",
     "widest",  # most routes that lead on from a broker
     # How events are matched:
@@ -78,7 +78,7 @@ RUN = _record(
     # Transport:
     "service",
     "capacity",  # of a broker's queue, −1: any number
-    "samples",  # of table sizes, the last one apart
+    "samples",  # of table sizes, without the final one
     # Where the run is:
     "order",  # calls scheduled so far
     "step",
@@ -89,7 +89,7 @@ RUN = _record(
     "begun",  # the broker whose message was processed just now and has no service time yet, −1: none
     "ended",  # the broker whose service ended just now and may begin the next one, −1: none
     "finishing",  # the operation of the message of `begun`, −1: none
-    "pages round_trips",  # that the search of the decision in hand touches
+    "pages round_trips",  # of the search for the current decision
     "held held_broker held_part held_source",  # an event that waits for tables to be built, −1: none; where, from whom
     "outbox outbox_last",  # messages that a broker has sent and that are not on their wires yet
     "unused_message unused_index",  # the first of a list, −1: none
@@ -100,7 +100,7 @@ RUN = _record(
     "updates passed",
     "indexes index_rows index_tops",
     "control decisions publications deliveries faults",
-    # `searching`: time of the searches for covers that the message of `begun` caused; `took`: of the decision in hand.
+    # `searching`: time of the searches for covers that the message of `begun` caused; `took`: of the current decision.
     floats="bandwidth jitter service_base service_slope now searching took",
     # `gives_up`: a search may end before all possible covers were seen; `auto`: the covering method is chosen again and
     # again; `prunes`: there are sieves; `served_event`: the message of `begun` is an event.
@@ -161,10 +161,10 @@ BROKER = _record(
     "entries",  # in all its tables
     "head tail",  # messages waiting for service
     "present",  # messages that wait or are in service
-    "outbox outbox_last",  # what the message in service sends when that ends
+    "outbox outbox_last",  # what the message in service sends when its service ends
     "finishing",  # the operation of that message, −1: none
     "drawn",  # random numbers used of its row of `service_draws`
-    flags="changed",  # its clients' subscriptions, since an event asked
+    flags="changed",  # its clients' subscriptions, since the last event
 )
 # What work costs, by the names of broker/work.py; for the other three see covering/stats.py.
 PRICES = _record(floats=" ".join(field.name for field in fields(Prices) if field.name != "search"))
@@ -188,7 +188,7 @@ INDEX = _record(  # of covering, see covers.py
 
 # Rows of the trace.
 CONTROL = _row_of("control")
-DECISION = _row_of("decisions", "runs", exact=np.int8)  # −1: nobody asked
+DECISION = _row_of("decisions", "runs", exact=np.int8)  # −1: not asked
 PUBLICATION = _row_of("publications", "useful", parent=np.int64)
 DELIVERY = _row_of("deliveries")
 FAULT = _row_of("faults", "kind")

@@ -27,7 +27,7 @@ Matrix = Annotated[Array, np.float64, 2]
 
 
 class Arrays(NamedTuple):
-    """What a world is made of; an annotation says what the elements are, and how many dimensions there are (1)."""
+    """What a world is made of; an annotation gives the type of the elements and the number of dimensions (or 1)."""
 
     run: Annotated[Array, r.RUN]  # one record: settings, counters, the time
     # The overlay:
@@ -59,9 +59,9 @@ class Arrays(NamedTuple):
     nodes: Annotated[Array, r.NODE]
     keys: Ints  # identity routing: (route, class) of a node
     equal: Annotated[Array, np.int32]  # hash table from these to the node that was sent (covering/slot_table.py)
-    entry_node: Annotated[Array, np.int32]  # tables, place by place: whose it is, −1 for one that left
+    entry_node: Annotated[Array, np.int32]  # the node at each place of the tables, −1 if it left
     link_rows: Ints  # their bounds: the address of a LinkRows per route
-    updates: Annotated[Array, r.UPDATE]  # of ledgers, that are to be made: one, or many while loading
+    updates: Annotated[Array, r.UPDATE]  # pending updates of ledgers: one, or many while loading
     passed: Annotated[Array, r.PASSED]  # while loading, see bulk.py
     # Covering indexes, see covers.py:
     chains: Annotated[Array, r.CHAIN]
@@ -84,7 +84,7 @@ class Arrays(NamedTuple):
     sample_due: Numbers
     sampled_at: Numbers
     samples: Annotated[Array, np.int64, 2]
-    no_nodes: Ints  # an empty one
+    no_nodes: Ints  # empty
 
 
 class Growing(NamedTuple):
@@ -123,8 +123,8 @@ def growing(w: Any) -> Any:
 
 
 inner = kernel(inner=True)  # only other kernels call it
-# For one that has one caller, or is tiny: its source becomes part of the caller's. A kernel that is called is compiled
-# by itself, and once more as part of each caller, and of the callers of these.
+# For a kernel with one caller, or a tiny one: its source becomes part of the caller's. A kernel that is called is
+# compiled by itself, and again as part of each caller and of their callers.
 inlined = kernel(inner=True, inline="always")
 
 ONE_MORE = np.int64(1)
@@ -132,7 +132,7 @@ ONE_MORE = np.int64(1)
 
 @inner
 def longer(rows: Any, needed: int) -> Any:
-    """A copy with at least `needed` rows, at least twice as many as before, and one more."""
+    """A copy with at least `needed` rows, and with more than twice as many as before."""
     copy = np.empty(max(needed, 2 * len(rows) + 1), rows.dtype)
     for i in range(len(rows)):
         copy[i] = rows[i]

@@ -14,7 +14,7 @@ from sim.workloads import Workload
 STRATEGIES = {
     "flooding": SIMPLE, "simple": SIMPLE, "identity": IDENTITY, "covering": COVERING, "hierarchical": COVERING,
 }  # fmt: skip
-# Covering methods, with the options that it knows.
+# Covering methods, with the options that the engine knows.
 METHODS = {
     "scan": (),
     "packed": (),
@@ -50,7 +50,7 @@ def unsupported(experiment: Experiment) -> str | None:
 
 
 def unsupported_workload(experiment: Experiment, workload: Workload) -> str | None:
-    """What only shows once the workload is there."""
+    """What is only known with the workload; a phrase or None, as above."""
     if experiment.covering.method == "zorder-emulated" and STRATEGIES[experiment.routing.strategy] == COVERING:
         dimensions = 2 * workload.lo.shape[1]
         bits = experiment.covering.options.get("bits") or greedy_bits(dimensions)

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Topology:
-    """What a broker does in one tree has the number broker × number of trees + place of the tree."""
+    """A part, a broker in one tree, has the number broker × number of trees + place of the tree."""
 
     trees: list[Tree]
     links: list[tuple[int, int]]
@@ -59,7 +59,7 @@ def topology_of(overlay: Overlay, settings: Settings) -> Topology:
             rows.append((broker, target, wire, tree.name, part, epsilon, *share))
     routes = np.zeros(len(rows), ROUTE)
     columns = ("source", "target", "wire", "tree", "part", "epsilon", "numerator", "shift")
-    for name, column in zip(columns, zip(*rows, strict=True), strict=False):  # without rows there are none
+    for name, column in zip(columns, zip(*rows, strict=True), strict=False):  # without rows there are no columns
         routes[name] = column
     if settings.mode == "prune":
         sieves = routes.copy()

@@ -36,7 +36,7 @@ class Trace:
         self._parents: list[NDArray[np.int64]] = []  # of publications
 
     def take(self, decisions: NDArray[Any]) -> None:
-        """Take the rows out of the arrays; that of `decisions` may have been replaced."""
+        """Take the rows out of the arrays; kernels may have replaced that of `decisions`."""
         run = self._arrays.run
         for name, columns in _COLUMNS.items():
             written = decisions if name == "decisions" else getattr(self._arrays, name)
@@ -74,7 +74,7 @@ def tables_of(engine: Engine) -> dict[str, pa.Table]:
 
 
 def _columns(rows: NDArray[Any]) -> dict[str, Any]:
-    """Each copied once; they have the types of the schema, which Arrow takes as they are."""
+    """Columns, each copied once; they have the types of the schema, so Arrow takes them as they are."""
     return {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
 
 
@@ -111,7 +111,7 @@ def _sizes(engine: Engine) -> dict[str, Any]:
 
 
 def _with_useful(publications: pa.Table, parents: NDArray[Any]) -> pa.Table:
-    """Useful is so far what delivered itself."""
+    """So far only hops that delivered themselves are useful: add those that led to them."""
     at = publications.schema.get_field_index("useful")
     useful = np.array(publications.column(at).to_numpy())
     _mark_useful(useful, parents)

@@ -4,10 +4,10 @@ What a broker sends waits in an outbox: that of the run while a message is proce
 of its service. Then it is put on the wires: no other kernel is at work, so Python can draw more random numbers where
 a wire has none left.
 
-Where latency is all there is, messages of a wire arrive in the order of sending and of the calendar alike, so only the
-first one of each wire is in the calendar; that keeps the heap as small as the overlay. With bandwidth or jitter,
-rounding may put two arrivals of a wire into the calendar in the other order; then each has its own call, and the call
-says when, the queue says which, as in the reference.
+With latency alone, messages of a wire arrive in the order of sending and of the calendar alike, so only the first one
+of each wire is in the calendar; that keeps the heap as small as the overlay. With bandwidth or jitter, rounding may put
+two arrivals of a wire into the calendar in the other order; then each has its own call: the call says when, the queue
+says which message, as in the reference.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def new_message(w: Any, kind: int, node: int, operation: int, hop: int, wire: in
     message = w.messages[m]
     message.next, message.kind, message.node, message.operation = -1, kind, node, operation
     message.hop, message.wire, message.part, message.parent = hop, wire, -1, -1
-    message.sequence, message.sent, message.published = operation, run.now, run.now  # `sent` changes with put_on_wires
+    message.sequence, message.sent, message.published = operation, run.now, run.now  # put_on_wires renews `sent`
     return m
 
 
 @inlined
 def release(w: Any, m: int) -> None:
-    """The message has been processed, its row can be used again."""
+    """The message has been processed: its row can be used again."""
     run = w.run[0]
     w.messages[m].next = run.unused_message
     run.unused_message = m
@@ -221,7 +221,7 @@ def _work_time(w: Any, local: int) -> float:
 
 @inlined
 def end_service(w: Any, broker: int) -> None:
-    """What a message caused is to be put on the wires now."""
+    """A service ends: what the message sends is to be put on the wires now."""
     run, server = w.run[0], w.brokers[broker]
     run.outbox, run.outbox_last, run.ended = server.outbox, server.outbox_last, broker
     _finish(w, broker)

@@ -1,11 +1,12 @@
 """Experiments, from a TOML file to the traces of all its runs.
 
-config (sections and keys), effects and reasons (keys without effect), dotted (`covering.epsilon`)
-keys      every key with its meaning, from the model; reference: shown
+config    sections and keys; effects, reasons: keys without effect; dotted: keys like `covering.epsilon`
+keys      every key with its meaning, from the model; reference: how they are shown; start: a commented file
 plan      file, `--set` and sweep → list of runs; points: the combinations of a sweep
-sweep     all runs of a plan, on cores or a Spark cluster; runner: one run; build: its parts; run_notes: what to know
+sweep     all runs of a plan, on cores or a Spark cluster; runner: one run; build: its parts; run_notes: notes about it
 engines   SimPy or compiled; faults: what fails when
 oracle    what must have been delivered, by brute force; oracle_truth: who is reached; oracle_events: the loop over
-          events; oracle_paths: the way of an event
-predict   how large a run will be, also in sentences, before a sweep
+          events; oracle_paths: the path of an event; oracle_network: the k best of the whole network; oracle_versions:
+          changed ranks
+predict   how large a run will be, before it starts, also in sentences
 """

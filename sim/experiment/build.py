@@ -99,29 +99,31 @@ def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, strea
 
 
 def rules_of(s: Settings) -> Rules:
-    """What the oracle judges a run with these settings by."""
+    """The rules by which the oracle judges a run with these settings."""
     far, network = s.ranking.max_distance, s.ranked is not None
     return Rules(s.routing.semantics, s.k, s.kind, far, s.metric, network, s.strategy, s.root, s.instant)
 
 
 def check_files(runs: list[PlannedRun]) -> None:
-    """Find what is wrong with input files before the first run: a sweep may reach the file in question hours later."""
+    """Report mistakes in input files before the first run: a sweep might reach the file hours later."""
     seen = set()
     for run in runs:
         experiment = run.experiment
         read = experiment.model_dump_json(include={"overlay", "workload", "schema_", "arrivals", "faults", "matching"})
-        if not run.inputs or read in seen:
+        # Faults name links, which depend on the seed of a generated overlay and on the trees.
+        about = read, *((run.seed, experiment.routing.trees) if experiment.faults.file is not None else ())
+        if not run.inputs or about in seen:
             continue
-        seen.add(read)
+        seen.add(about)
         stream = streams(run.seed)
         overlay, workload = overlay_of(experiment, stream), workload_of(_without_generated_rows(experiment), stream)
-        timeline_of(experiment, stream, workload, overlay)  # brokers that the files name exist
+        timeline_of(experiment, stream, workload, overlay)  # fails if a file names a broker that does not exist
         network = Network(overlay, settings_of(experiment, workload), stream)
         if experiment.faults.file is not None:
             check_faults(network, read_faults(experiment.faults.file, overlay.called))
 
 
 def _without_generated_rows(experiment: Experiment) -> Experiment:
-    """What is read from files stays; what is generated cannot be wrong and is left out."""
+    """Keep what is read from files; leave out generated rows, which cannot be wrong."""
     none = experiment.workload.model_copy(update={"subscriptions": 0, "events": 0})
     return experiment.model_copy(update={"workload": none})

@@ -2,12 +2,12 @@
 
 Sections hold the settings that every kind shares plus the options of the chosen kind (`overlay.degree`,
 `covering.probe_cap`, …). Options are checked against the kind itself, so a misspelt or foreign one is
-reported with its path like any other mistake. All mistakes come in one message.
+reported with its path like any other mistake. All mistakes are listed in one message.
 
 config_world.py has the sections of the world (overlay, links, brokers, workload, arrivals, faults), config_methods.py
-those of the algorithms (routing, covering, matching). Each key says what it means (`Key`; keys.py shows them all). One
-that matters only together with others declares why it would not (`NoEffect`, see effects.py and reasons.py). Defaults
-that brokers have too are read from their settings.
+those of the algorithms (routing, covering, matching). Each key states its meaning (`Key`; keys.py lists them all). A
+key that other settings can leave without effect declares why (`NoEffect`, see effects.py and reasons.py). Defaults that
+brokers have too are read from the brokers' settings.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from sim.experiment.effects import NoEffect
 class RunSection(Section):
     engine: Annotated[
         Literal["auto", "simpy", "compiled", "prefer-compiled"],
-        Key("by predicted size, the reference, the compiled one, or that wherever it can"),
+        Key("auto: by predicted size; simpy: the reference; compiled: numba; prefer-compiled: numba where supported"),
     ] = "auto"
-    samples: Annotated[Count, Key("how often table sizes are written down on the way")] = 20
+    samples: Annotated[Count, Key("how many times table sizes are recorded during a run")] = 20
     sample_decisions: Annotated[
         float, Field(ge=0, le=1), Key("share of the subscriptions whose decisions the trace keeps; totals stay exact")
     ] = 1.0
@@ -50,26 +50,26 @@ class RunSection(Section):
     ] = 1.0
     sample_oracle: Annotated[
         Annotated[float, Field(gt=0, le=1)] | None,
-        Key("share of the events that the oracle judges; absent: all, or as many as take it seconds"),
+        Key("share of the events that the oracle judges; absent: all, or as many as it can judge in seconds"),
     ] = None
     limit_bytes: Annotated[
-        float, Field(gt=0), Key("a run predicted to need more memory is not begun unless forced", "bytes")
+        float, Field(gt=0), Key("a run predicted to need more memory (SimPy: disk) is refused unless forced", "bytes")
     ] = 4e9
-    force: Annotated[bool, Key("begin it all the same")] = False
+    force: Annotated[bool, Key("run it anyway")] = False
 
 
 class Experiment(Section):
     """One point of a sweep, or a whole experiment before it is expanded."""
 
-    name: Annotated[str, Field(min_length=1), Key("what it is called in reports; absent: the file's name")]
-    question: Annotated[str, Key("what it is to answer; the report repeats it")] = ""
-    notes: Annotated[list[str], Key("what a reader of the results must know; said first, and on the page")] = Field(
+    name: Annotated[str, Field(min_length=1), Key("its name in reports; absent: the file's name")]
+    question: Annotated[str, Key("the question to answer; the report repeats it")] = ""
+    notes: Annotated[list[str], Key("what a reader of the results must know; printed first, and on the page")] = Field(
         default_factory=list
     )
-    seeds: Annotated[list[Seed], Field(min_length=1), Key("one run of every point each; with three, intervals")] = (
-        Field(default_factory=lambda: [1])
-    )
-    tell: Annotated[Count, Key("events that coverlay run tells the story of, in words")] = 0
+    seeds: Annotated[
+        list[Seed], Field(min_length=1), Key("every point is run once per seed; several give intervals")
+    ] = Field(default_factory=lambda: [1])
+    tell: Annotated[Count, Key("number of events that coverlay run describes in words")] = 0
     overlay: OverlaySection = Field(default_factory=OverlaySection)
     links: LinksSection = Field(default_factory=LinksSection)
     broker: BrokerSection = Field(default_factory=BrokerSection)
@@ -94,7 +94,7 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _priced(self) -> Experiment:
-        """A profile has the coefficients of everything that this experiment searches and matches by."""
+        """The profile must have coefficients for every search and matcher of this experiment."""
         profile = self.broker.service.profile
         if profile is not None:
             routing = self.routing
@@ -112,13 +112,13 @@ class Experiment(Section):
         return seeds
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that decides the outcome of a run but the seed, defaults included; both engines have the same."""
+        """Everything but the seed that decides the outcome of a run, defaults included; the same for both engines."""
         others: Any = dict.fromkeys(("seeds", "name", "question", "notes", "tell"), True)
         others["run"] = {"limit_bytes", "force", "engine"}
         return self.model_dump(by_alias=True, exclude=others, exclude_none=True)
 
 
-# What pydantic says in the words of Python, for people who write TOML.
+# pydantic's messages, reworded for people who write TOML.
 _A_TABLE = "it should be a table of keys, { key = value, … }, or a section"
 IN_WORDS = {
     "dict_type": _A_TABLE,
@@ -154,9 +154,9 @@ def _keys(path: Iterable[Any]) -> list[str]:
 
 def _sentence(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
-    message = IN_WORDS.get(item["type"]) or str(item["msg"]).removeprefix("Value error, ").replace("Input", "it")
+    message = IN_WORDS.get(item["type"]) or str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         return f"{path}: there is no such key{did_you_mean(item['loc'][-1], _keys(item['loc'][:-1]))}"
     if item["type"] in ("value_error", "missing"):
         return f"{path}: {message}" if path else message
-    return f"{path} = {quoted(item['input'])}: {message}"
+    return f"{path} = {quoted(item['input'])}: {message.replace('Input', 'it')}"

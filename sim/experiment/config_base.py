@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from routing.options import reject_unknown
 from sim.experiment.effects import INPUT_FILE, NoEffect
 
-LARGEST = 2**31 - 1  # of counts: traces number brokers with 32 bits, and more of anything fits no machine
+LARGEST = 2**31 - 1  # of counts: traces number brokers with 32 bits, and no machine holds more of anything
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -22,11 +22,11 @@ class Section(BaseModel):
 
 
 class OpenSection(Section):
-    """A section that also holds the options of whatever it names."""
+    """A section that also holds the options of the kind or method it names."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
 
-    option_effects: ClassVar[dict[str, NoEffect | None]] = {}  # by name; "" holds for those that are not listed
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {}  # by name; "" is for options not listed
 
     @property
     def options(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sim.experiment import reasons
 from sim.experiment.config_base import Count, OpenSection, Positive, Section, Share
 from sim.experiment.effects import NoEffect
 
-SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain to try the options of indexes on
+SMALL = np.array([[0.0, 1.0], [0.0, 1.0]])  # a domain for checking the options of indexes
 
 
 class RoutingSection(Section):
@@ -28,15 +28,16 @@ class RoutingSection(Section):
     mode: Annotated[
         Literal["lazy", "active", "prune"],
         NoEffect(reasons.no_search, unless="lazy"),
-        Key("entries that a later one covers stay, are retracted by a message, or are pruned by who received them"),
+        Key("entries that a later one covers are kept, retracted by a message, or pruned by the receiver"),
     ] = Settings.mode
     cover: Annotated[
         Literal["single", "union"],
         NoEffect(reasons.no_search, unless="single"),
-        Key("a subscription is held back by one that was sent, or also by several together (SimPy only)"),
+        Key("a subscription is held back by a single sent one, or also by several together (SimPy only)"),
     ] = RoutingOptions.cover
     advertisements: Annotated[
-        Literal["none", "simple", "covering"], Key("subscriptions travel only towards advertisements, routed this way")
+        Literal["none", "simple", "covering"],
+        Key("subscriptions travel only towards advertisements, which are routed this way"),
     ] = Settings.advertisements
     trees: Annotated[
         Literal["spanning", "per-source"], Key("one tree of least latency, or shortest paths per publishing broker")
@@ -47,23 +48,21 @@ class RoutingSection(Section):
     rank: Annotated[
         Literal["none", "cover", "skyband"],
         NoEffect(reasons.ranked_by_broker, unless="none"),
-        Key("of scope network: tables tell nothing of scores, bound what is behind, or have all possible winners"),
+        Key("with scope network: tables ignore scores, bound those behind a link, or hold all possible winners"),
     ] = RankedRouting.rank
     visit: Annotated[
         Literal["parallel", "best-first", "waves"],
         NoEffect(reasons.nothing_asked),
-        Key("of rank cover: ask all neighbours that may hide a winner at once, one by one, or in waves"),
+        Key("with rank cover: ask neighbours that may have a winner all at once, one by one, or in waves"),
     ] = RankedRouting.visit
-    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours that are asked at a time")] = (
-        RankedRouting.wave
-    )
+    wave: Annotated[Positive, NoEffect(reasons.no_waves), Key("neighbours asked at a time")] = RankedRouting.wave
     threshold: Annotated[
         bool,
         NoEffect(reasons.nothing_asked, unless=True),
-        Key("of rank cover: skip neighbours whose bound does not beat the k-th best known"),
+        Key("with rank cover: skip neighbours whose bound does not beat the k-th best known"),
     ] = RankedRouting.threshold
     merge_waste: Annotated[
-        Share, NoEffect(reasons.no_merging, unless=0.0), Key("share of a merger that nobody may have asked for")
+        Share, NoEffect(reasons.no_merging, unless=0.0), Key("largest share of a merger that no subscription asked for")
     ] = RoutingOptions.merge_waste
 
     @field_validator("strategy")
@@ -86,7 +85,7 @@ class RoutingSection(Section):
         return self
 
     def _rank_fits(self) -> None:
-        """Ranks are for strategies that send subscriptions as they are, everywhere."""
+        """Ranks need a strategy that sends subscriptions unchanged and in all directions."""
         modes = {"cover": ("lazy", "active"), "skyband": ("lazy",)}[self.rank]
         allowed = {"strategy": ("simple", "covering"), "mode": modes, "cover": ("single",), "advertisements": ("none",)}
         for key, values in allowed.items():
@@ -101,20 +100,20 @@ class CoveringSection(OpenSection):
         "": NoEffect(reasons.no_method),
     }
     method: Annotated[
-        str, NoEffect(reasons.no_method), Key("how a cover is searched; coverlay list covering has the methods")
+        str, NoEffect(reasons.no_method), Key("how covers are searched for; coverlay list covering shows the methods")
     ] = RoutingOptions.method
     epsilon: Annotated[
         Share,
         NoEffect(reasons.epsilon_by_level, unless=0.0),
-        Key("ε: part of the space that a search may skip; it may miss covers then, never events"),
+        Key("ε: share of the space that a search may skip; it may then miss covers, never events"),
     ] = RoutingOptions.epsilon
     recall: Annotated[
-        bool, NoEffect(reasons.nothing_missed), Key("beside an approximate search, ask what an exact one would say")
+        bool, NoEffect(reasons.nothing_missed), Key("with an approximate search, also ask what an exact one would find")
     ] = Settings.ask_exact
     epsilon_per_level: Annotated[
         list[Share],
         NoEffect(reasons.exact_search, unless=[]),
-        Key("ε by distance from the root; the last holds for all below"),
+        Key("ε by distance from the root; the last one is for all levels below"),
     ] = Field(default_factory=list)
     epsilon_per_link: Annotated[
         dict[str, Share], NoEffect(reasons.exact_search, unless={}), Key('ε by link, both directions: { "3-7" = 0.1 }')
@@ -130,7 +129,7 @@ class CoveringSection(OpenSection):
 
     @property
     def approximate(self) -> bool:
-        """Covers may be missed: by an ε, or by an option that gives up early."""
+        """Covers may be missed: because of ε, or of an option that ends a search early."""
         epsilons = (self.epsilon, *self.epsilon_per_level, *self.epsilon_per_link.values())
         return covering.may_miss(self.method, max(epsilons), self.options)
 
@@ -146,28 +145,28 @@ class CoveringSection(OpenSection):
 
 
 class MatchingSection(OpenSection):
-    kind: Annotated[str, Key("what is ranked: boxes, predicates or places; absent: what the method is for")] = (
+    kind: Annotated[str, Key("what is ranked: boxes, predicates or places; absent: what the method ranks")] = (
         Settings.kind
     )
-    method: Annotated[str, Key("how the best are found; coverlay list matchers has the methods")] = Settings.matcher
+    method: Annotated[str, Key("how the best are found; coverlay list matchers shows the methods")] = Settings.matcher
     semantics: Annotated[
-        Literal["exact", "relaxed"], Key("all predicates hold, or one of them and the others add to the score")
+        Literal["exact", "relaxed"], Key("all predicates must hold, or at least one, and the others add to the score")
     ] = RoutingOptions.semantics
     k: Annotated[Positive | None, Key("each broker serves its k best; absent: all that match")] = Settings.k
     scope: Annotated[
         Literal["broker", "network"],
         NoEffect(reasons.no_k, unless="broker"),
-        Key("whose k best are served: of each broker, or of the whole network (SimPy only; docs/ranked.md)"),
+        Key("serve the k best of each broker, or of the whole network (SimPy only; docs/ranked.md)"),
     ] = "broker"
     metric: Annotated[
         Literal["great-circle", "degrees"],
         NoEffect(reasons.no_places, unless=Settings.metric),
-        Key("of places: distances in km on the globe, or in degrees on a plane, as Hu et al. (SSTD 2015) have them"),
+        Key("for places: distances in km on the globe, or in degrees on a plane, as in Hu et al. (SSTD 2015)"),
     ] = Settings.metric
     max_distance: Annotated[
         Annotated[float, Field(gt=0)] | None,
         NoEffect(reasons.no_places),
-        Key("of places: where nearness ends; absent: the largest distance on the map", "km; degrees by that metric"),
+        Key("for places: where nearness is 0; absent: the largest distance on the map", "km, or degrees"),
     ] = None
 
     @model_validator(mode="before")

@@ -27,19 +27,19 @@ MOST_ATTRIBUTES = 10_000  # boxes are dense: every subscription has bounds for e
 
 class OverlaySection(OpenSection):
     kind: Annotated[
-        str, NoEffect(reasons.overlay_from_file), Key("the generated overlay; coverlay list topologies has them")
+        str, NoEffect(reasons.overlay_from_file), Key("kind of generated overlay; coverlay list topologies shows all")
     ] = "random-tree"
     file: Annotated[File, Key("your own overlay instead: GraphML, GML or an edge list")] = None
     latency_attribute: Annotated[
-        str | None, NoEffect(reasons.overlay_generated), Key("the file's edge attribute that has the latency, in ms")
+        str | None, NoEffect(reasons.overlay_generated), Key("the file's edge attribute with the latency, in ms")
     ] = None
     brokers: Annotated[
         int, Field(ge=1, le=MOST_BROKERS), NoEffect(reasons.overlay_from_file), Key("brokers in the overlay")
     ] = 50
     latency: Annotated[
-        dict[str, Any], Key("kind = constant, uniform, distance or great-circle; unless given, a file's own are used")
+        dict[str, Any], Key("kind = constant, uniform, distance or great-circle; if absent, a file's own are used")
     ] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
-    latency_floor: Annotated[float, Field(ge=0), Key("every link takes at least this", "ms")] = 0.0
+    latency_floor: Annotated[float, Field(ge=0), Key("every link takes at least this long", "ms")] = 0.0
     map: Annotated[dict[str, Any] | None, Key("puts generated brokers on the globe; absent: in the plane")] = None
 
     @model_validator(mode="after")
@@ -55,26 +55,24 @@ class OverlaySection(OpenSection):
 
 
 class LinksSection(Section):
-    """Links stay in order and reliable whatever these say."""
+    """Whatever these settings, links are reliable and keep messages in order."""
 
     bandwidth: Annotated[
         Annotated[float, Field(gt=0)] | None, Key("what a link carries; absent: unlimited", "bytes/ms")
     ] = LinkModel.bandwidth
-    jitter: Annotated[float, Field(ge=0), Key("up to this much more latency per message, at random", "ms")] = (
-        LinkModel.jitter
-    )
+    jitter: Annotated[float, Field(ge=0), Key("largest random extra latency of a message", "ms")] = LinkModel.jitter
     loss: Annotated[float, Field(ge=0, lt=1), Key("chance that a transmission has to be repeated")] = LinkModel.loss
     retransmit_after: Annotated[
-        float, Field(ge=0), NoEffect(reasons.nothing_lost), Key("time after which it is repeated", "ms")
+        float, Field(ge=0), NoEffect(reasons.nothing_lost), Key("time after which a transmission is repeated", "ms")
     ] = LinkModel.retransmit_after
 
 
 class ServiceSection(OpenSection):
-    """How long a broker serves a message: none, constant, exponential, linear, or what its work costs."""
+    """How long a broker takes to serve a message: none, constant, exponential, linear, or what its work costs."""
 
-    kind: Annotated[str, Key("how long a message is served: none, constant, exponential, linear or work")] = "none"
+    kind: Annotated[str, Key("how long serving a message takes: none, constant, exponential, linear or work")] = "none"
     profile: Annotated[
-        str | None, PROFILE, Key("of work: a shipped profile of what work costs, or a file of coverlay calibrate")
+        str | None, PROFILE, Key("for work: a shipped profile of what work costs, or a file from coverlay calibrate")
     ] = None
 
     @model_validator(mode="after")
@@ -94,12 +92,12 @@ class BrokerSection(Section):
     queue: Annotated[
         Positive | None,
         NoEffect(reasons.no_service_time),
-        Key("messages at a broker, the one in service included, before events find no room; absent: unbounded"),
+        Key("messages at a broker, the one in service included, at which it is full for events; absent: unbounded"),
     ] = None
     overflow: Annotated[
         Literal["drop", "shed", "hold"],
         NoEffect(reasons.no_limited_queue),
-        Key("an event without room is dropped, or the lowest in rank is, or its sender holds it"),
+        Key("if the queue is full: drop the new event, drop the lowest in rank, or let the sender hold it"),
     ] = Settings.overflow
 
     @property
@@ -109,15 +107,15 @@ class BrokerSection(Section):
 
 class WorkloadSection(OpenSection):
     kind: Annotated[
-        str, NoEffect(reasons.workload_from_files), Key("the generated workload; coverlay list workloads has them")
+        str, NoEffect(reasons.workload_from_files), Key("kind of generated workload; coverlay list workloads shows all")
     ] = "zipf"
     subscriptions_file: Annotated[File, Key("your own subscriptions: CSV, Parquet or JSON lines")] = None
     events_file: Annotated[File, Key("your own events: CSV, Parquet or JSON lines")] = None
     attributes: Annotated[
         int, Field(ge=1, le=MOST_ATTRIBUTES), NoEffect(reasons.workload_from_files), Key("attributes of an event")
     ] = 2
-    subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files), Key("subscriptions that are made")] = 1000
-    events: Annotated[Count, NoEffect(reasons.workload_from_files), Key("events that are published")] = 200
+    subscriptions: Annotated[Count, NoEffect(reasons.workload_from_files), Key("number of subscriptions")] = 1000
+    events: Annotated[Count, NoEffect(reasons.workload_from_files), Key("number of events")] = 200
 
     @property
     def from_files(self) -> bool:

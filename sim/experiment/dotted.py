@@ -30,7 +30,7 @@ def lookup(data: Any, key: str) -> Any:
 
 
 def remove(data: dict[str, Any], key: str) -> None:
-    """Delete `a.b.c`, which is there, and tables that become empty by it."""
+    """Delete `a.b.c`, which must exist, and tables that this leaves empty."""
     first, _, rest = key.partition(".")
     if rest:
         remove(data[first], rest)
@@ -44,7 +44,7 @@ def related(one: str, other: str) -> bool:
 
 
 def after(key: str, value: Any, then: str, changed: Any) -> Any:
-    """What `key`, once `value`, is after `then` was set to `changed`; MISSING if that leaves none of it."""
+    """The value of `key`, which was `value`, after setting `then` to `changed`; MISSING if nothing of it is left."""
     table: dict[str, Any] = {}
     assign(table, key, copy.deepcopy(value))
     assign(table, then, copy.deepcopy(changed))

@@ -1,9 +1,9 @@
-"""Which settings matter: what is declared with each key of `sim/experiment/config*.py`, and what follows from it.
+"""Which settings matter: what the keys of `sim/experiment/config*.py` declare, and what follows from it.
 
-A key is declared with what makes it have no effect: `Annotated[float, NoEffect(_exact_search, unless=0.0)]`. The
-function looks at the whole experiment and answers why the key cannot change a run there, or None. From these
-declarations a plan drops such settings, so that equal points are found, and names those that somebody gave. A field
-that names a file of the user is marked `INPUT_FILE`; what is in it belongs to a run like any setting.
+A key can declare when it has no effect: `Annotated[float, NoEffect(exact_search, unless=0.0)]`. The function gets the
+whole experiment and returns why the key cannot change a run there, or None. A plan drops such settings, so that it
+recognises equal points, and names those that the user gave. A field that names a file of the user is marked
+`INPUT_FILE`; the content of the file is part of a run like any setting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker.work import is_file
 from coverlay import CoverlayError
 
 INPUT_FILE = "input file"  # metadata of a field: the path of a file that the run reads
-PROFILE = "profile"  # the same, unless it is the name of one that is shipped
+PROFILE = "profile"  # the same, unless it names a shipped profile
 
 
 def names_file(metadata: Sequence[Any], value: Any) -> bool:
@@ -33,7 +33,7 @@ Reason = Callable[[Any], str | None]
 
 @dataclass(frozen=True)
 class NoEffect:
-    """Why a key has no effect in an experiment, if so; `unless`: a value that asks for nothing anyway."""
+    """Why a key has no effect in an experiment, or None; `unless`: a value that asks for nothing anyway."""
 
     why: Reason
     unless: Any = None
@@ -41,7 +41,7 @@ class NoEffect:
 
 @dataclass(frozen=True)
 class Given:
-    """A key that somebody wrote down, with its value."""
+    """A key that the user gave, with its value."""
 
     key: str
     value: Any
@@ -53,7 +53,7 @@ class Given:
 
 
 def given(section: BaseModel, prefix: str = "") -> Iterator[Given]:
-    """The keys of an experiment that were given, defaults not among them, in the order of the model."""
+    """The keys given in an experiment, without defaults, in the order of the model."""
     fields = type(section).model_fields
     for name in [*fields, *(section.model_extra or {})]:
         if name not in section.model_fields_set:

@@ -1,9 +1,9 @@
 """Two engines, one meaning: which one runs an experiment, and the run itself, up to the tables of the trace.
 
-`simpy`: broker.network, the reference, which people extend. `compiled`: sim.compiled, the same runs in numba, the
-same trace to the last bit, for what it supports. `auto` chooses by predicted counts, never by the clock or by what is
-compiled already: SimPy for what it does while the other would be compiled, and for what the other does not support.
-`prefer-compiled`: SimPy only for the latter, as a sweep of thousands of small runs wants.
+`simpy` is broker.network, the reference, which people extend. `compiled` is sim.compiled: the same runs in numba, with
+the same trace to the last bit, for the settings it supports. `auto` chooses by predicted counts, never by the clock or
+by what is already compiled: SimPy where it is done in the time that compiling would take, and where the compiled engine
+lacks support. `prefer-compiled` takes SimPy only in the latter case, which suits sweeps of thousands of small runs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Tell = Callable[[float], None]
 
 
 def nobody(*_: object) -> None:
-    """Listens to progress that nobody wants to hear of."""
+    """A progress listener that does nothing."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Stop a network at a time, what happens then included, and see it; at None when nothing is under way any more."""
+    """Stop a network after all that happens at time `at`, and call `see`; None: when nothing is under way any more."""
 
     at: float | None
     see: Callable[[Network], None]
@@ -51,7 +51,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that an engine needs for a run."""
+    """Everything an engine needs for a run."""
 
     experiment: Experiment
     overlay: Overlay
@@ -59,13 +59,13 @@ class Ready:
     timeline: Timeline
     settings: Settings
     stream: Stream
-    tell: Tell = nobody  # hears how much of the simulated time has passed
-    look: Look | None = None  # of the reference engine only
+    tell: Tell = nobody  # called with the share of the simulated time that has passed
+    look: Look | None = None  # only for the reference engine
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A finished run: its trace but for the run record, and what only the engine knows."""
+    """A finished run: its trace without the run record, and what only the engine knows."""
 
     tables: dict[str, pa.Table]
     links: int  # that messages were routed on
@@ -74,16 +74,16 @@ class Ran:
     finished: float  # simulated time when nothing was under way any more
 
 
-# Messages that SimPy handles while the compiled engine is compiled: about 20 s, 20,000 a second.
+# Messages that SimPy handles while the other engine would be compiled: about 20 s, at 20,000 a second.
 FEW_MESSAGES = 400_000
 
 
 def engine_for(
     experiment: Experiment, workload: Workload, at_most: float, predicted: Callable[[], Prediction]
 ) -> tuple[str, str]:
-    """The engine that runs this experiment, and why; what the compiled one does not support is refused by name.
+    """The engine for this experiment, and why; raises if `compiled` is asked for what it does not support.
 
-    `at_most`: messages that there cannot be more of; only where that is much, it asks for a prediction.
+    `at_most`: an upper bound of the messages; a prediction is made only where this bound is above FEW_MESSAGES.
     """
     asked = experiment.run.engine
     if asked == "simpy":
@@ -121,7 +121,7 @@ def compiled_engine(ready: Ready) -> Engine:
 
 
 def held_share(experiment: Experiment, subscriptions: int, events: int) -> float:
-    """The share of the events whose deliveries have to be there at the end of a run: to be kept, or to be judged."""
+    """The share of the events whose deliveries are held until the end of a run, to be kept or judged."""
     section = experiment.run
     return max(section.sample_deliveries, judged_share(section.sample_oracle, subscriptions, events))
 
@@ -141,7 +141,7 @@ def run_simpy(ready: Ready) -> Ran:
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
     look = ready.look
     if look is not None and look.at is not None:
-        network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at its time
+        network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at the given time
         look.see(network)
     network.run()
     if look is not None and look.at is None:
@@ -208,7 +208,7 @@ def _advertise(network: Network, workload: Workload, timeline: Timeline) -> None
 
 
 def _sampler(network: Network, last: float, samples: int) -> Iterator[Any]:
-    """Write table sizes down at even steps up to the last thing a client does."""
+    """Record table sizes at even intervals, up to the last action of a client."""
     for sample in range(samples):
         due = last * (sample + 1) / samples
         if due > network.env.now:

@@ -6,8 +6,8 @@ A file of faults is a table (CSV, Parquet or JSON lines), one fault per row:
     1200,crash,3,,1500,lost
     1300,cut,Frankfurt,Prague,1350,
 
-Brokers are called by number or name. `state` is lost (default) or kept: whether a crashed broker still has its tables
-when it restarts. An empty `until` means that it stays down to the end.
+Brokers are given by number or name. `state` is lost (default) or kept: whether a crashed broker still has its tables
+when it restarts. Without `until`, the broker or link stays down to the end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fault:
     neighbour: int  # −1 for a crash
     until: float  # inf: never repaired
     keep_state: bool
-    place: str = ""  # where a file says it
+    place: str = ""  # file and line, for messages
 
     @property
     def target(self) -> tuple[int, int]:
@@ -56,8 +56,8 @@ class Fault:
 def draw_faults(
     stream: Stream, brokers: int, links: list[tuple[int, int]], published: Floats, section: FaultsSection
 ) -> list[Fault]:
-    """A share of the brokers crashes, and a share of the links is cut, once each at a random time of the window, which
-    is a part of the time between the first and the last event.
+    """Crash a share of the brokers and cut a share of the links, once each, at random times within the window, which is
+    part of the time between the first and the last event.
     """
     first, last = (float(published.min()), float(published.max())) if len(published) else (0.0, 0.0)
     start, end = (first + share * (last - first) for share in section.window)
@@ -77,7 +77,7 @@ def draw_faults(
 def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> list[Fault]:
     """The faults of a file, in order of time; mistakes are named with their line.
 
-    `called` knows the brokers by name and number; without it everything else about the file is checked.
+    `called` finds a broker by name or number; without it, everything but the brokers is checked.
     """
     table = Table.read("faults.file", file)
     table.only(list(COLUMNS))
@@ -111,7 +111,7 @@ def _fault(
     if ends <= begins:
         raise table.error(row, "until", f"{ends:g} is not after time, {begins:g}")
     if kind == CRASH and neighbour is not None:
-        raise table.error(row, "neighbour", f"{quoted(neighbour)} has no effect: a crash is of one broker")
+        raise table.error(row, "neighbour", f"{quoted(neighbour)} has no effect: a crash affects one broker")
     other = read("neighbour", called, neighbour) if kind == CUT else -1
     return Fault(
         begins, kind, read("broker", called, broker), other, ends, state == "kept", f"{table.path}, {table.place(row)}"
@@ -119,13 +119,13 @@ def _fault(
 
 
 def check_faults(network: Network, faults: list[Fault]) -> None:
-    """Refuse faults on what is not there, and a second fault before the first is repaired."""
+    """Refuse cuts of links that do not exist or carry nothing, and a second fault before the first is repaired."""
     down: dict[tuple[int, int], float] = {}
     for fault in faults:
         where = f"{fault.place}: " if fault.place else ""
         if fault.kind == CUT:
             _check_linked(network, fault, where)
-        if fault.time <= down.get(fault.target, -1.0):
+        if fault.time < down.get(fault.target, -1.0):
             called = "–".join(network.overlay.name(broker) for broker in fault.target if broker >= 0)
             raise CoverlayError(
                 f"{where}{called} fails at {fault.time:g} ms while it is still down from an earlier fault"
@@ -145,7 +145,7 @@ def _check_linked(network: Network, fault: Fault, where: str) -> None:
 
 
 def cause(network: Network, faults: list[Fault]) -> Iterator[Any]:
-    """A SimPy process that lets the faults happen, and be repaired, at their times."""
+    """A SimPy process that causes and repairs the faults at their times."""
     repairs = [(fault.until, 0, fault) for fault in faults if fault.until < math.inf]
     # At equal times repairs come first, so that a target may fail again at the moment it is back.
     schedule = sorted([*repairs, *((fault.time, 1, fault) for fault in faults)], key=lambda item: item[:2])

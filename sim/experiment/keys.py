@@ -1,7 +1,7 @@
 """Every key of an experiment file with type, default, unit and one line of meaning, in rows for reference.py.
 
-Nothing is described here. Keys of the model say what they mean in config.py, options of a kind (`overlay.degree`) in
-the signature of what they are passed to, those of a matcher in its `options`.
+Meanings are declared elsewhere: of the model's keys in config*.py, of a kind's options (`overlay.degree`) in the
+signature that takes them, of a matcher's options in its `options`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def settings() -> list[Setting]:
-    """All of them, section by section in the order of the model."""
+    """All keys, section by section, in the order of the model."""
     return list(_of_model(Experiment, ""))
 
 
@@ -87,7 +87,7 @@ OPTIONS: dict[str, Mapping[str, Any]] = {
 
 
 def _of_options(section: str) -> Iterator[Setting]:
-    """A row for each option, one for all kinds that have it with the same default and meaning."""
+    """One row per option, shared by all kinds that have it with the same default and meaning."""
     found: dict[tuple[str, Setting], list[str]] = {}
     kinds = OPTIONS.get(section, {})
     for kind, takes in kinds.items():
@@ -105,7 +105,7 @@ def _of_options(section: str) -> Iterator[Setting]:
 
 
 def _options(takes: Any) -> tuple[str, ...]:
-    """The names of what can be given: keyword-only parameters, or the fields of a value."""
+    """The names of the options: keyword-only parameters, or the fields of a dataclass."""
     return accepted(takes) or (tuple(takes.__dataclass_fields__) if is_dataclass(takes) else ())
 
 
@@ -122,7 +122,7 @@ def _of_matchers() -> Iterator[tuple[str, Setting]]:
     for kind in topk.KINDS:
         for method in topk.methods(kind):
             for name, (meaning, default) in topk.options_of(method, kind).items():
-                if name not in MatchingSection.model_fields:  # there it is described for all
+                if name not in MatchingSection.model_fields:  # described there for all matchers
                     hint = Any if default is None else type(default)
                     yield method, _setting(f"matching.{name}", hint, default, [Key(meaning)])
 
@@ -131,7 +131,7 @@ def _of_matchers() -> Iterator[tuple[str, Setting]]:
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
-    """What is declared with a type, in unions and below other annotations too."""
+    """The annotations of a type, also those inside unions and other annotations."""
     yield from getattr(hint, "__metadata__", ())
     for part in get_args(hint):
         if get_args(part):
@@ -155,7 +155,7 @@ def _type(hint: Any, metadata: Iterable[Any] = ()) -> str:
 
 
 def _bare(hint: Any) -> Any:
-    """A type without annotations, and without the None of what may be absent."""
+    """A type without its annotations and without `| None`."""
     if hasattr(hint, "__metadata__"):
         return _bare(hint.__origin__)
     members = [part for part in get_args(hint) if part is not NoneType]

@@ -4,23 +4,23 @@ The oracle looks at what clients asked, when, and at which messages brokers proc
 shares no code with the brokers' matching, covering or routing. For every event and broker:
 
 - The event reached the broker: exactly the k best of the local subscriptions in force at that moment must
-  have been served, once each, with their ranks 1, 2, 3, … and scores. Anything less is *missed*, anything more or else
-  *spurious* or *duplicate*.
-- It did not: every matching local subscription is missed. The miss is *transient* when the subscription was
-  still on its way (see `settled`) or left while the event was under way, *dropped* when a full queue
-  discarded a copy of the event, the *fault*'s when anything was down or under repair meanwhile, and otherwise
-  an error of the routing: `missed`, which must be 0.
+  have been served, once each, with their ranks 1, 2, 3, … and scores. Anything less is *missed*, anything more or
+  different is *spurious* or *duplicate*.
+- The event did not reach it: every matching local subscription is missed. The miss is *transient* when the subscription
+  was still on its way (see `settled`) or left while the event was under way, *dropped* when a full queue discarded a
+  copy of the event, due to a *fault* when anything was down or under repair meanwhile, and otherwise an error of the
+  routing: `missed`, which must be 0.
 
 A subscription is settled once its own messages and those of every coverer that represents it have been
 processed. A coverer may be younger: a later, wider request can overtake a subscription at a broker and hold it
 back there while the coverer itself still travels. Coverers have coverers, so this is a closure. From then on
 make-before-break keeps a representative in every table, whatever joins or leaves.
 
-Where the k best of the whole network are served, oracle_network.py says who must be.
+Where the k best of the whole network are served, oracle_network.py says who must be served.
 
-Who is reached is in oracle_truth.py, the loop over events and brokers in oracle_events.py, what is judged of the way of
-an event, hop by hop, in oracle_paths.py. Events are judged in parts of bounded size, on all cores. Where events times
-subscriptions exceed JUDGED_PAIRS only a share of the events is judged, chosen by their numbers like the samples of a
+oracle_truth.py says who is reached, oracle_events.py has the loop over events and brokers, oracle_paths.py judges the
+path of an event hop by hop. Events are judged in parts of bounded size, on all cores. Where events times subscriptions
+exceed JUDGED_PAIRS, only a share of the events is judged, chosen by their numbers like the samples of a
 trace (broker/trace/sampling.py); the verdict says which share.
 """
 
@@ -66,8 +66,8 @@ from sim.experiment.oracle_truth import Floats, Ints, Terms, terms_of
 from sim.experiment.oracle_versions import Versions
 from sim.workloads import Workload
 
-JUDGED_PAIRS = 2e9  # events × subscriptions that are judged without being asked: seconds, and deliveries fit in memory
-PART_ROWS = 1 << 20  # of publications and deliveries that are judged together: about 100 MB at work
+JUDGED_PAIRS = 2e9  # events × subscriptions judged by default: takes seconds, and deliveries fit in memory
+PART_ROWS = 1 << 20  # publications and deliveries that are judged together: about 100 MB
 HOPS = ("event", "source", "target", "step", "time", "published", "hop", "sent", "waited", "service")
 RANKED = ("event", "source", "target", "time", "sent", "waited", "service")
 DELIVERIES = ("event", "broker", "subscription", "rank", "score", "hops", "latency", "time")
@@ -83,7 +83,7 @@ class Verdict:
     missed_transient: int = 0
     missed_dropped: int = 0
     missed_fault: int = 0
-    judged_share: float = 1.0  # of the events; all counts are of these
+    judged_share: float = 1.0  # of the events; all counts refer to these
 
 
 def judged_share(asked: float | None, subscriptions: int, events: int) -> float:
@@ -95,21 +95,21 @@ def judged_share(asked: float | None, subscriptions: int, events: int) -> float:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a run is judged by."""
+    """The settings by which a run is judged."""
 
     semantics: str = "exact"
     k: int | None = None
-    kind: str = "boxes"  # what the k best are
+    kind: str = "boxes"  # what is ranked
     max_distance: float = 1.0
     metric: str = "degrees"
     network: bool = False  # the k best of the whole network are served
-    strategy: str = "covering"  # with `root`: where events are sent without being asked for
+    strategy: str = "covering"  # with `root`: where events are sent without a matching entry
     root: int | None = None
     instant: bool = False  # nothing can wait
 
 
 def judge(workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, share: float = 1.0) -> Verdict:
-    """Compare a finished run with what it must be; `share`: of the events, deliveries of others may be missing."""
+    """Compare a finished run with what it must be; `share`: of the events judged; others may lack deliveries."""
     numbers = np.flatnonzero(is_kept(np.arange(len(workload.events)), share))
     counts = _Judging(workload, tables, rules, numbers).counts()
     verdict = Verdict(**dict(zip((*COUNTED, "wrong_times"), counts.tolist(), strict=True)))
@@ -118,12 +118,12 @@ def judge(workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, shar
 
 
 class _Judging:
-    """What all events are judged by, and the loop over parts of them."""
+    """What all events have in common, and the loop over parts of them."""
 
     def __init__(self, workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, numbers: Ints) -> None:
         self._tables, self._instant, self._numbers = tables, rules.instant, numbers
         self._brokers, count = tables["brokers"].num_rows, len(workload.lo)
-        everything = with_mergers(workload, tables["decisions"])  # and what mergers there are, which only tables hold
+        everything = with_mergers(workload, tables["decisions"])  # with the mergers, which only tables hold
         ranked = rules.kind == "boxes" and rules.semantics == "exact"
         versions = Versions.of(workload, tables["operations"])
         self._lives, order = _lives(tables, self._brokers, workload.scores, len(everything.lo), ranked, versions)
@@ -165,7 +165,7 @@ class _Judging:
         return counts
 
     def _network_part(self, everywhere: Subscriptions, numbers: Ints, hops: Part, said: Part, served: Part) -> Ints:
-        """The k best of the whole network; the way of events is judged as ever, as if nobody had to be served."""
+        """Judge the k best of the whole network; paths are judged as usual, as if nobody had to be served."""
         nobody = Part(np.zeros_like(served.first), {name: c[:0] for name, c in served.columns.items()})
         alike = np.isin(COUNTED, ("duplicates", "strays"))
         counted = np.where(alike, self._counted(numbers, hops, nobody), 0)
@@ -192,10 +192,10 @@ class _Rows:
 
     def __init__(self, table: pa.Table, names: tuple[str, ...], numbers: Ints, events: int) -> None:
         event = table.column("event").to_numpy()
-        self.foreign = int(((event < 0) | (event >= events)).sum())  # of no event of this workload
+        self.foreign = int(((event < 0) | (event >= events)).sum())  # rows about no event of this workload
         place = np.full(events + 1, -1)
         place[numbers] = np.arange(len(numbers))
-        event = place[np.clip(event, -1, events)]  # −1 and `events` are nobody's
+        event = place[np.clip(event, -1, events)]  # −1 and `events` are no events
         self._first, self._order = order_by_event(event, len(numbers))
         self._columns = dict(zip(names, columns(table, *names), strict=True))
 
@@ -235,7 +235,7 @@ def _broken_times(faults: pd.DataFrame) -> Floats:
 def _lives(
     tables: Mapping[str, pa.Table], brokers: int, scores: Floats, rows: int, ranked: bool, versions: Versions
 ) -> tuple[Lives, Ints]:
-    """Lives sorted by home and, where `ranked`, score, and the row of the workload in each; `rows`: with mergers."""
+    """Lives sorted by home and, where `ranked`, by score; and the workload row of each. `rows`: count with mergers."""
     operations, count = tables["operations"].to_pandas(), len(scores)
     control = tables["control"]
     requests = control.filter(pa.array(control.column("source").to_numpy() == CLIENT)).to_pandas()
@@ -246,7 +246,7 @@ def _lives(
     leaves = requests[requests["kind"] == "unsubscribe"]
     left[leaves["subscription"]] = leaves["step"]
     joining = operations["kind"].isin(["subscribe", "preload"]).to_numpy()
-    joined = operations["subscription"][joining]  # each once: what is repeated is called resubscribe
+    joined = operations["subscription"][joining]  # each once: repetitions are called resubscribe
     home[joined] = operations["broker"][joining]
     home[came == NEVER] = brokers
     asked[joined] = operations["time"][joining]
@@ -263,7 +263,7 @@ def _lives(
 
 
 def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
-    """When the messages of each end of a subscription had been processed; inf where it stayed."""
+    """When the messages by which each subscription left had been processed; inf where it stayed."""
     operations = tables["operations"]
     leaving = is_kind(operations, "kind", "unsubscribe")
     subscription, finished = columns(operations, "subscription", "finished")
@@ -273,11 +273,11 @@ def _finished_leaving(tables: Mapping[str, pa.Table], count: int) -> Floats:
 
 
 def _settled(tables: Mapping[str, pa.Table], count: int, rows: int, versions: Versions) -> Floats:
-    """When each of `count` subscriptions, and behind them each merger, was settled; inf where it never came."""
+    """When each of `count` subscriptions, then each merger, had settled; inf where it never came."""
     operations, decisions = tables["operations"], tables["decisions"]
     number, subscription, finished = columns(operations, "operation", "subscription", "finished")
     finished = finished.astype(np.float64)
-    request = np.full(rows, -1)  # the one whose messages first spread it
+    request = np.full(rows, -1)  # the operation whose messages first spread each row
     joining = is_kind(operations, "kind", "subscribe", "preload")
     request[subscription[joining]] = number[joining]
     request[versions.row] = versions.request
@@ -289,10 +289,10 @@ def _settled(tables: Mapping[str, pa.Table], count: int, rows: int, versions: Ve
     made = is_kind(decisions, "outcome", "merged") & (witness >= count)
     request[witness[made]] = cause[made]
     settled = np.where(request >= 0, finished[request], np.inf)
-    # Only those decisions count that were made while it first spread: by its request, or woken by an advertisement.
+    # Only decisions made while a row first spread count: those of its request, or triggered by an advertisement.
     advertising = is_kind(operations, "kind", "advertise")
     first = (cause == request[behind]) | advertising[cause]
-    behind = np.concatenate([behind[first], versions.row])  # who ranks differently had settled before
+    behind = np.concatenate([behind[first], versions.row])  # a new rank settles after the one before it
     witness = np.concatenate([witness[first], versions.before])
     while (settled[behind] < settled[witness]).any():
         np.maximum.at(settled, behind, settled[witness])

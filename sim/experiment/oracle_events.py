@@ -1,8 +1,8 @@
 """The oracle's inner loop: one event after the other, broker by broker, against what was delivered.
 
-What a broker must have served are the first k subscriptions in force that the event reaches, best first. Where scores
-do not depend on the event, rows are sorted by home and rank once, so looking ends at the k-th; else those that are
-reached are ranked per event. Events are independent of each other: threads judge parts of them.
+A broker must have served the k best subscriptions in force that the event reaches, best first. Where scores do not
+depend on the event, rows are sorted once by home and rank, and the search ends at the k-th; elsewhere the reached ones
+are ranked per event. Events are independent of each other: threads judge parts of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from broker.trace.schema import CLIENT
 from coverlay import kernel
 from sim.experiment.oracle_truth import Floats, Ints, reached, score_of
 
-# What is counted, by place in the array of counts.
+# What is counted, in the order of the array of counts.
 COUNTED = ("missed", "duplicates", "spurious", "strays", "missed_transient", "missed_dropped", "missed_fault")
 MISSED, DUPLICATES, SPURIOUS, STRAYS, TRANSIENT, DROPPED, FAULT = range(len(COUNTED))
 EXPLAINED = -2  # in place of a link: this hop needs no entry
@@ -26,17 +26,17 @@ A_COPY_DROPPED, A_COPY_LOST = 1, 2  # bits: what happened to copies of an event
 class Lives(NamedTuple):
     """Per row: its number, and when it came, settled and left. Sorted by home, then as `terms` are ranked."""
 
-    first: Ints  # (brokers + 1,) where the rows of a home begin; after the last home: those who never came
+    first: Ints  # (brokers + 1,) where the rows of a home begin; after the last home: rows that never came
     number: Ints
-    came: Ints  # step at which its broker took it in
-    left: Ints  # step at which its broker let it go, or NEVER
+    came: Ints  # step at which its broker accepted it
+    left: Ints  # step at which its broker removed it, or NEVER
     asked: Floats  # when its client subscribed
     settled: Floats
     asked_to_leave: Floats
 
 
 class Entries(NamedTuple):
-    """Who was in which table, from which step to which; sorted by link."""
+    """Which row was in which table, from `step` until `left`; sorted by link."""
 
     first: Ints  # (links + 1,)
     row: Ints  # of `terms`
@@ -52,7 +52,7 @@ class Hops(NamedTuple):
     source: Ints
     target: Ints
     step: Ints
-    link: Ints  # number of the table that sent it, −1 if there was none, or EXPLAINED
+    link: Ints  # number of the link whose table must explain it, −1 if it has none, or EXPLAINED
     time: Floats
     published: Floats
 
@@ -83,7 +83,7 @@ def judge_events(
 ) -> Any:
     """Counts as in COUNTED of events `numbers`; `values`, `weights`, `happened`: by event; `broken`: times, (n, 2).
 
-    `weights` is None where scores do not depend on the event: then nobody works them out.
+    `weights` is None where scores do not depend on the event.
     """
     counts = np.zeros(len(COUNTED), np.int64)
     brokers = len(lives.first) - 1
@@ -149,7 +149,7 @@ def _by_broker(served: Any, place: int, starts: Any, ends: Any, order: Any) -> N
     for row in range(begin, end):
         broker = served.broker[row]
         at = ends[broker]
-        # Ranks are recorded in order, so that this hardly moves anything.
+        # Ranks are recorded in order, so this rarely moves anything.
         while at > starts[broker] and served.rank[order[at - 1]] > served.rank[row]:
             order[at] = order[at - 1]
             at -= 1
@@ -161,7 +161,7 @@ def _by_broker(served: Any, place: int, starts: Any, ends: Any, order: Any) -> N
 def _ranked(
     terms: Any, lives: Any, rows: Any, step: int, event: Any, weight: Any, k: int, best: Any, scores: Any
 ) -> int:
-    """How many a broker must serve; their numbers go to `best`, −score to `scores`.
+    """How many a broker must serve; their numbers are written to `best`, −score to `scores`.
 
     `weight` is None where rows are sorted by rank.
     """
@@ -185,7 +185,7 @@ def _ranked(
 
 @kernel(inner=True)
 def _sort(keys: Any, numbers: Any) -> None:
-    """By key, then number, in place: a heap sort, which is compiled in a tenth of the time of numpy's."""
+    """Sort in place by key, then number: a heap sort, which compiles in a tenth of the time of numpy's."""
     begin, end = len(keys) // 2, len(keys)
     while end > 1:
         if begin > 0:
@@ -243,14 +243,14 @@ def _compare(best: Any, scores: Any, served: Any, got: Any, faulty: bool, counts
     counts[FAULT if faulty else MISSED] += missing
     counts[SPURIOUS] += 0 if faulty else extra
     if missing + extra + repeated == 0:
-        counts[SPURIOUS] += 1  # the right ones in the wrong order, or with another rank or score
+        counts[SPURIOUS] += 1  # the right ones, but in the wrong order or with a wrong rank or score
 
 
 @kernel(inner=True)
 def _unreached(
     terms: Any, lives: Any, rows: Any, published: float, ended: float, event: Any, k: int, cause: int, counts: Any
 ) -> None:
-    """The event did not come to this broker: who is there to miss it?"""
+    """The event did not reach this broker: count who missed it."""
     required = 0
     first, predicates, lists, listed, relaxed = terms.first, terms.predicates, terms.lists, terms.listed, terms.relaxed
     asked, settled, leaves = lives.asked, lives.settled, lives.asked_to_leave
@@ -269,7 +269,7 @@ def _unreached(
 @kernel(inner=True)
 def _strays(terms: Any, entries: Any, hops: Any, begin: int, end: int, first_step: Any, event: Any) -> int:
     """Hops that no entry of the sender's table for that link explains."""
-    publisher = len(first_step)  # the tree of its events, if each has one
+    publisher = len(first_step)  # which names the tree, where each publisher has its own
     for hop in range(begin, end):
         if hops.source[hop] == CLIENT:
             publisher = min(publisher, hops.target[hop])
@@ -295,7 +295,7 @@ def _strays(terms: Any, entries: Any, hops: Any, begin: int, end: int, first_ste
 
 @kernel
 def order_by_event(event: Any, events: int) -> Any:
-    """Where the rows of each event begin, and the rows sorted by event, in their order; others are left out."""
+    """Where the rows of each event begin, and the rows stably sorted by event; rows of other events are left out."""
     first = np.zeros(events + 2, np.int64)
     for number in event:
         if 0 <= number < events:

@@ -1,16 +1,16 @@
 """The truth where the k best of the whole network are served: worked out centrally, event by event.
 
-Who is *there* for an event: subscriptions that it reaches, whose clients asked for them before it was over, and whose
-end had not reached every broker when it was published. Of these, *firm* are those that had settled when it was
-published and stayed until it was over. About the others brokers may differ while the event is under way. Where ranks
-change, each rank is a row (oracle_versions.py), and what counts is the better of those that are there. So
+A subscription is *there* for an event if the event reaches it, its client asked for it before the event was over, and
+its end had not reached every broker when the event was published. It is *firm* if it also had settled when the event
+was published, and stayed until the event was over. Brokers may disagree about the others while the event is under way.
+Where ranks change, each rank is a row (oracle_versions.py), and the best of the rows that are there counts. So
 
-- a firm one that fewer than k of those who are there outrank must be served: else it is *missed*;
-- whoever is served must be there, at home, and outranked by fewer than k firm ones: else it is *spurious*. Nobody
-  twice, not more than k; where all are firm, ranks are 1, 2, 3, … in the order of scores, ties by id, and the scores
-  are theirs;
-- what is lacking beyond that, up to k of those in force when it was published, is *transient*. A fault or a full queue
-  may cost any winner, and lets those be served who would be next.
+- a firm subscription that fewer than k that are there outrank must be served: else it is *missed*;
+- each one served must be there, be served at home, and be outranked by fewer than k firm ones: else it is *spurious*.
+  Nobody is served twice, and no more than k are. Where all are firm, ranks are 1, 2, 3, … in the order of scores, ties
+  by id, and scores are right;
+- anything else that is lacking, up to k of those in force when the event was published, is *transient*. A fault or a
+  full queue may cost any winner, and lets the next ones be served.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sim.experiment.oracle_truth import Floats, Ints, Terms, scores_of
 
 @dataclass(frozen=True)
 class Subscriptions:
-    """Per row of the terms that are subscriptions."""
+    """One value per row of the terms that is a subscription."""
 
     terms: Terms
     lives: Lives
@@ -55,7 +55,7 @@ class Subscriptions:
 
 @dataclass(frozen=True)
 class Under:
-    """What an event was under way through."""
+    """When an event was under way, and what went wrong meanwhile."""
 
     published: float
     ended: float
@@ -80,7 +80,7 @@ def judge_event(
     rows = np.flatnonzero(there)
     rows = rows[np.lexsort((lives.number[rows], -scores[rows]))]  # best first
     in_force = int(((lives.asked[rows] <= under.published) & (lives.asked_to_leave[rows] > under.published)).sum())
-    rows = rows[np.sort(np.unique(lives.number[rows], return_index=True)[1])]  # of two ranks of one, the better
+    rows = rows[np.sort(np.unique(lives.number[rows], return_index=True)[1])]  # the best rank of each
     outranked = np.full(count, count)
     outranked[rows] = np.cumsum(firm[rows]) - firm[rows]  # by how many firm ones
     required = rows[:k][firm[rows[:k]]]
@@ -107,7 +107,7 @@ def judge_event(
         in_order = np.array(got, dtype=np.int64)[by_rank].tolist() == rows[: len(got)].tolist()
         ranks = served["rank"][by_rank].tolist() == list(range(1, len(got) + 1))
         alike = np.allclose(served["score"], scores[got], SAME_SCORE, SAME_SCORE)
-        counts[SPURIOUS] += not (in_order and ranks and alike) and not missed  # else the right ones in a wrong way
+        counts[SPURIOUS] += not (in_order and ranks and alike) and not missed  # right ones, wrong order or score
 
 
 def judge_events(
@@ -144,7 +144,7 @@ def judge_events(
 def wrong_times(said: Columns, sound: Ints, served: Columns, links: Any, brokers: int, instant: bool) -> int:
     """Messages and deliveries whose recorded times do not follow from their links, waits and services.
 
-    A message leaves when a message about the same event was served at its source, and so does a delivery. `sound`: the
+    A message or delivery leaves its broker when the service of a message about the same event ends there. `sound`: the
     rows of `said` to judge. Where something failed or was refused, brokers go on when they notice, and no message
     says when that was.
     """

@@ -1,11 +1,11 @@
-"""The way of events, as the oracle judges it: is each hop explained by a table entry, and each time by its parts?
+"""The path of events, as the oracle judges it: is each hop explained by a table entry, and each time by its parts?
 
 Tables are rebuilt from the control messages that brokers processed, mergers from the decisions that made them. The
-brokers' own code is not asked.
+brokers' own code is not used.
 
 - A broker sends an event over a link only if something in its table for that link matches: a subscription that the
-  neighbour told it, or a merger. Two more explain a hop: flooding, and in a hierarchy the way to the root.
-- The latency of a delivery is the sum of the links on its way, and of wait and service at each of its brokers.
+  neighbour sent, or a merger. Two other things explain a hop: flooding and, in a hierarchy, the way to the root.
+- The latency of a delivery is the sum of the latencies of its links, and of wait and service at each broker it passed.
 - A broker serves one message at a time.
 """
 
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 def row_of(identity: Ints, subscriptions: int) -> Ints:
-    """Subscriptions by number, then mergers in the order in which they were invented (−2, −3, …)."""
+    """Rows of identities: subscriptions by number, then mergers in the order in which they were made (−2, −3, …)."""
     return np.where(identity >= 0, identity, subscriptions + (NOBODY - 1) - identity)
 
 
@@ -47,7 +47,7 @@ def columns(table: pa.Table, *names: str) -> list[NDArray[Any]]:
 
 
 def is_kind(table: pa.Table, name: str, *kinds: str) -> NDArray[np.bool_]:
-    """Where a column of labels has one of these."""
+    """Where a column of labels has one of `kinds`."""
     column = table.column(name)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -62,7 +62,7 @@ def is_kind(table: pa.Table, name: str, *kinds: str) -> NDArray[np.bool_]:
 
 
 def with_mergers(workload: Workload, decisions: pa.Table) -> Workload:
-    """The subscriptions, and behind them what brokers invented: the hulls of what was merged and what they replaced."""
+    """The subscriptions, then the mergers that brokers made: hulls of what was merged into them or replaced by them."""
     count = len(workload.lo)
     rows = decisions.filter(pa.array(is_kind(decisions, "outcome", "merged", "retracted")))
     subscription, witness = columns(rows, "subscription", "witness")
@@ -102,14 +102,14 @@ def _entries(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints) -
     step, source, target, tree, identity = columns(control, "step", "source", "target", "tree", "subscription")
     identity = row_of(identity, subscriptions)
     brokers = tables["brokers"].num_rows
-    link = target.astype(np.int64) * brokers + source  # who has the entry, and the neighbour that told it
+    link = target.astype(np.int64) * brokers + source  # the holder of the entry, and the neighbour that sent it
     # One number per entry: a subscription in the table that a broker keeps for a neighbour in a tree.
     trees = int(tree.max(initial=-1)) + 2
     key = (identity * brokers**2 + link) * trees + (tree + 1)
     order = np.argsort(key, kind="stable")  # steps are in order already
     key, joins, step = key[order], joins[order], step[order]
-    same = np.concatenate([[False], key[1:] == key[:-1]])[: len(key)]  # one entry with the row before
-    # What is told again while two brokers agree again says nothing new.
+    same = np.concatenate([[False], key[1:] == key[:-1]])[: len(key)]  # the same entry as the row before
+    # What is repeated when two brokers recover says nothing new.
     news = ~same | (joins != np.concatenate([[False], joins[:-1]]))
     key, joins, step, same = key[news], joins[news], step[news], same[news]
     left = np.append(np.where(same & ~joins, step, NEVER)[1:], NEVER)[: len(step)]
@@ -131,7 +131,7 @@ class Ways:
     entries: Entries
     brokers: int
     links: Ints  # those with entries, ascending: sender × brokers + target
-    always: Ints | None  # links that need no entry; None: no hop does
+    always: Ints | None  # links that need no entry; None: all of them
 
     def links_of(self, source: Ints, target: Ints) -> Ints:
         """Per hop the number of the link whose entries must explain it, −1 if it has none, or EXPLAINED."""
@@ -145,7 +145,7 @@ class Ways:
 
 
 def untraced(tables: Mapping[str, pa.Table]) -> bool:
-    """Did subscriptions spread before time 0? Their messages are counted and not traced."""
+    """Did subscriptions spread before time 0? Their messages are counted but not traced."""
     operations = tables["operations"]
     before = is_kind(operations, "kind", "preload") & (operations.column("messages").to_numpy() > 0)
     return bool(before.any())
@@ -154,7 +154,7 @@ def untraced(tables: Mapping[str, pa.Table]) -> bool:
 def ways(tables: Mapping[str, pa.Table], subscriptions: int, places: Ints, strategy: str, root: int | None) -> Ways:
     """`places`: the row of each subscription and merger among those that the oracle looks at."""
     brokers = tables["brokers"].num_rows
-    if strategy == "flooding" or untraced(tables):  # events go everywhere, or entries came before the trace begins
+    if strategy == "flooding" or untraced(tables):  # events go everywhere, or entries are older than the trace
         return Ways(NO_ENTRIES, brokers, np.empty(0, np.int64), None)
     entries, links = _entries(tables, subscriptions, places)
     upwards = _upwards(tables["links"], root) if strategy == "hierarchical" else []
@@ -187,10 +187,10 @@ def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, i
         return len(served["event"])
     place = event * brokers + target
     first = source == CLIENT
-    before = _positions(place, event * brokers + source)  # the hop that it came from
+    before = _positions(place, event * brokers + source)  # the hop before
     orphan = (before < 0) & ~first
     total = waited + np.where(first, 0.0, latencies(links, brokers, source, target))
-    total[orphan] = np.nan  # what came from nowhere is wrong, and so is what followed from it
+    total[orphan] = np.nan  # a hop without one before is wrong, and so is all that follows
     left = time + service
     sent_before = np.where(first, published, left[before])
     for number in range(1, int(hop.max()) + 1):
@@ -208,7 +208,7 @@ def wrong_times(hops: Columns, served: Columns, links: pa.Table, brokers: int, i
 
 
 def overlaps(tables: Mapping[str, pa.Table]) -> int:
-    """Messages whose service began while their broker still served another, which a crash ends."""
+    """Messages whose service began while their broker was still serving another; a crash ends a service."""
     events = "ranked" if "ranked" in tables else "publications"  # where it exists, it has every message about an event
     served = [columns(tables[name], "target", "step", "time", "service") for name in ("control", events)]
     broker, step, begins, service = (np.concatenate(column) for column in zip(*served, strict=True))
@@ -223,7 +223,7 @@ def overlaps(tables: Mapping[str, pa.Table]) -> int:
 
 
 def _positions(places: Ints, wanted: Ints) -> Ints:
-    """Where each wanted value is in `places`, the first time; −1 where it is not."""
+    """Where each wanted value first occurs in `places`; −1 where it does not."""
     order = np.argsort(places, kind="stable")
     found = np.minimum(np.searchsorted(places[order], wanted), len(places) - 1)
     return np.where(places[order][found] == wanted, order[found], -1)

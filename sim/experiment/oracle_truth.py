@@ -1,7 +1,7 @@
 """Who is reached by an event, and with what score, from the columns of the workload alone.
 
-Only what subscriptions mention is looked at, row by row and attribute by attribute: sums are added in that order
-everywhere, so that scores agree to the last bit. Nothing here is shared with the brokers' matching.
+Only mentioned attributes are looked at, row by row and attribute by attribute. Sums are added in that order
+everywhere, so that scores agree to the last bit. No code is shared with the brokers' matching.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PREDICATE = np.dtype(
 
 
 class Terms(NamedTuple):
-    """All predicates, row by row, attributes ascending; what else decides who is reached and with what score."""
+    """All predicates, row by row, attributes ascending; and what else decides who is reached, with what score."""
 
     first: Ints  # (rows + 1,) where the predicates of a row begin
     predicates: NDArray[Any]  # of PREDICATE: bounds, weight, and where its lists of values begin and end
-    lists: Ints  # (lists, 3) begin and end in `listed`; 1: these are left out, 0: only these are allowed
+    lists: Ints  # (lists, 3) begin and end in `listed`; 1: these are excluded, 0: only these are allowed
     listed: Floats
     score: Floats  # (rows,) as the subscription has it
-    near: Floats  # (rows, 3) latitude, longitude and α; NaN where it is near nowhere
+    near: Floats  # (rows, 3) latitude, longitude and α; NaN where it has no place
     kind: int
     relaxed: bool
     place: tuple[int, int]  # the attributes that are an event's place
@@ -50,7 +50,7 @@ def terms_of(
     metric: str = "degrees",
     order: Ints | None = None,
 ) -> Terms:
-    """The predicates of a workload; `order` says which of its rows is which of ours."""
+    """The predicates of a workload; row i of the result is row `order[i]` of the workload."""
     order = np.arange(len(workload.lo)) if order is None else order
     row, attribute = np.nonzero(workload.mentioned[order])
     at = order[row], attribute
@@ -81,7 +81,7 @@ def terms_of(
 
 
 def _lists(workload: Workload, order: Ints, first: Ints, attribute: Ints) -> tuple[Ints, Ints, Floats]:
-    """Values that predicates exclude or allow (≠, in): where those of a predicate begin, the lists, their values."""
+    """Values that predicates exclude or allow (≠, in): where a predicate's lists begin, the lists, their values."""
     found: list[tuple[int, tuple[float, ...], bool]] = []
     for row in np.flatnonzero(np.isin(order, list(workload.residues))).tolist() if workload.residues else ():
         residue = workload.residues[int(order[row])]
@@ -96,7 +96,7 @@ def _lists(workload: Workload, order: Ints, first: Ints, attribute: Ints) -> tup
     return first_list, lists, np.array([value for _, values, _ in found for value in values], dtype=np.float64)
 
 
-# Arrays are handed over one by one and inlined: taking them out of a tuple for every row costs far more than the test.
+# Arrays are passed one by one and inlined: unpacking a tuple for every row costs far more than the test.
 inlined = kernel(inner=True, inline="always")
 
 
@@ -116,7 +116,7 @@ def _holds(predicates: Any, lists: Any, listed: Any, predicate: int, values: Any
 
 @inlined
 def reached(first: Any, predicates: Any, lists: Any, listed: Any, relaxed: bool, row: int, values: Any) -> bool:
-    """Exact: all predicates hold. Relaxed: one does. Without branches: which fail is unpredictable."""
+    """Exact: all predicates hold. Relaxed: at least one does. No branches: which ones fail is unpredictable."""
     held = 0
     for predicate in range(first[row], first[row + 1]):
         held += _holds(predicates, lists, listed, predicate, values)
@@ -132,7 +132,7 @@ def _across(north: float, east: float, other_north: float, other_east: float) ->
 
 @kernel(inner=True)
 def _around(north: float, east: float, other_north: float, other_east: float) -> float:
-    """Kilometres between two places of the globe, from the straight line through it; NaN if one is nowhere."""
+    """Kilometres between two places of the globe, from the chord between them; NaN if the other one is unknown."""
     if math.isnan(other_north) or math.isnan(other_east):
         return math.nan
     lift, turn = math.radians(north), math.radians(east)
@@ -157,14 +157,14 @@ def score_of(terms: Any, row: int, values: Any, weights: Any) -> float:
             total += it.weight * weights[it.attribute] if terms.kind == PREDICATES else it.weight
     if terms.kind != PLACES:
         return total
-    # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; near nowhere: α = 0.
+    # ψ of Hu et al. (SSTD 2015), Eq. 1 to 4; without a place: α = 0.
     latitude, longitude, alpha = terms.near[row, 0], terms.near[row, 1], terms.near[row, 2]
     if math.isnan(alpha):
         return total
     there = values[terms.place[0]], values[terms.place[1]]
     apart = _around(latitude, longitude, *there) if terms.globe else _across(latitude, longitude, *there)
     close = 1.0 - apart / terms.far
-    if not close > 0.0:  # too far away, or the event is nowhere
+    if not close > 0.0:  # too far away, or the event has no place
         close = 0.0
     return float((1.0 - alpha) * total + alpha * close)
 

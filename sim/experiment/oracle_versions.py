@@ -1,7 +1,7 @@
 """Subscriptions whose rank changed, as the oracle sees them: a row per rank, from one request to the next.
 
 A trace names a subscription by its first row. Each `rerank` request begins the next of its rows. Until the messages of
-the request have been processed brokers may rank it by either.
+the request have been processed, brokers may rank it by either row.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sim.workloads import Workload
 
 @dataclass(frozen=True)
 class Versions:
-    """Which row of the workload a subscription is when."""
+    """Which row of the workload a subscription has at which time."""
 
     number: Ints  # (rows,) what the trace calls it
-    row: Ints  # (changes,) the row that begins, by request
-    before: Ints  # (changes,) the row that ends
+    row: Ints  # (changes,) the row that a request begins
+    before: Ints  # (changes,) the row that it ends
     request: Ints  # (changes,) the operation
     asked: Floats  # (changes,)
     finished: Floats  # (changes,)
@@ -49,20 +49,20 @@ class Versions:
         return Versions(number, rows[:, 0], rows[:, 1], request, asked, finished)
 
     def over_time(self, since: Floats, until: Floats) -> tuple[Floats, Floats]:
-        """From and to when each row counts; given: when its subscription comes and leaves."""
+        """From when and until when each row counts, given when its subscription comes and leaves."""
         since, until = since[self.number], until[self.number]
         since[self.row] = self.asked
         until[self.before] = self.asked
         return since, until
 
     def ended(self, gone: Floats) -> Floats:
-        """When all brokers knew that a row had ended; given: when that was so of its subscription."""
+        """When all brokers knew that a row had ended, given when they knew that its subscription had."""
         gone = gone[self.number]
         gone[self.before] = self.finished
         return gone
 
     def caused(self, subscription: Ints, cause: Ints) -> Ints:
-        """The row that a decision about a subscription is about: the one that its request began, or the first."""
+        """The row that a decision about a subscription is about: the one that `cause` began, or the first."""
         if not len(self.row):
             return subscription
         begun = np.full(int(max(cause.max(initial=0), self.request.max())) + 1, -1)
@@ -73,7 +73,7 @@ class Versions:
         return found
 
     def at(self, subscription: Ints, time: NDArray[np.float64]) -> Ints:
-        """The row that a subscription had been asked to be last, up to a time."""
+        """The row that the last request up to a time gave a subscription."""
         if not len(self.row):
             return subscription
         times = np.unique(self.asked)

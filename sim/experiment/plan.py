@@ -9,8 +9,9 @@
 
 A section can be swept whole: covering = [{ method = "auto" }, { method = "budget", budget = 64 }].
 
-A setting given in addition to the file wins over all of it: a swept key is fixed to it. Settings without effect at a
-point (effects.py) are left out there, and points that are equal then are run once. One that no point uses is an error.
+A setting given beside the file wins over everything in it: a swept key gets this one value. Settings without effect at
+a point (effects.py) are left out there, and points that are then equal are run once. A setting that no point uses is an
+error.
 Every run of the sweep is checked before the first one starts.
 """
 
@@ -36,7 +37,7 @@ from sim.experiment.shipped import shipped
 
 SWEEP = "sweep"  # of an experiment, or of one of its cases
 EXPERIMENT = "experiment.toml"  # in the folder of a sweep: the experiment as it was run
-RUN_LIMIT = 100_000  # a sweep beyond this is a typing mistake
+RUN_LIMIT = 100_000  # a larger sweep is taken for a typing mistake
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class PlannedRun:
     seed: int
     point: dict[str, Any]
     inputs: Mapping[str, str] = field(default_factory=dict)  # key of each input file → digest of its content
-    ignored: tuple[str, ...] = ()  # keys that were given and left out here, having no effect
+    ignored: tuple[str, ...] = ()  # keys that were given and are left out here: they have no effect
 
     @property
     def run_id(self) -> str:
         """Depends on the parameters, the input files' content and the seed only, so `--resume` finds it in a larger
         sweep too."""
         parameters, point = self.experiment.parameters(), dict(self.point)
-        for key, digest in self.inputs.items():  # whatever its path is today
+        for key, digest in self.inputs.items():  # not the path, which may change
             content = f"{digest}{Path(lookup(parameters, key)).suffix}"
             assign(parameters, key, content)
             if key in point:
@@ -80,7 +81,7 @@ def load(name_or_file: str, settings: Iterable[str] | Mapping[str, Any] = ()) ->
         settings = dict(map(parse_setting, settings))
     data = _read(path, name_or_file)
     made = plan(data, where=name_or_file, settings=settings, folder=path.parent)
-    empty = f"{name_or_file} says nothing: every key that is not set has its default (coverlay keys)"
+    empty = f"{name_or_file} is empty: every key that is not set has its default (coverlay keys)"
     return made if data else replace(made, notes=(empty, *made.notes))
 
 
@@ -92,16 +93,16 @@ def plan(
 ) -> Plan:
     """Expand `[sweep]` and `[[case]]` into runs, every one of them checked.
 
-    `settings` are dotted keys that win over the data. Files that the data names are in `folder`, those of settings in
-    the current one, unless their path is absolute.
+    `settings` are dotted keys that win over the data. Relative paths in the data start from `folder`, those in settings
+    from the current folder.
     """
     settings = settings or {}
     whole, fixed = changed(_with_paths(data, folder or Path()), settings)
-    whole = _with_paths(whole, Path())  # what is still relative was set
+    whole = _with_paths(whole, Path())  # paths that are still relative come from settings
     whole.setdefault("name", Path(where).stem)
     base = copy.deepcopy(whole)
     sweep, cases = base.pop("sweep", {}), base.pop("case", [{}])
-    seeds = parse(base, where).seeds  # mistakes outside the sweep are said once, without a swept value
+    seeds = parse(base, where).seeds  # mistakes outside the sweep are reported once, without swept values
     _check_sweep(sweep, cases, len(seeds), where)
     points = list(expand(base, sweep, cases, where))
     notes, unused = superfluous(points, settings, where)
@@ -127,12 +128,15 @@ def plan(
 
 
 def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A copy of an experiment with dotted keys set, and those of them that it sweeps or has in cases."""
+    """A copy of an experiment with dotted keys set, and which of these keys it sweeps or has in cases."""
     result = copy.deepcopy(dict(data))
     fixed = []
     for key, value in settings.items():
         if key.startswith("sweep."):  # swept keys are quoted: `--set 'sweep."covering.epsilon"=[0.1]'`
-            result.setdefault("sweep", {})[swept_key(key)] = value
+            sweep = result.setdefault(SWEEP, {})
+            if not isinstance(sweep, dict):
+                raise CoverlayError(f"sweep is {quoted(sweep)}; it must be a table of key = [value, …]")
+            sweep[swept_key(key)] = value
             continue
         if key not in ("sweep", "case") and _fix(result, key, value):
             fixed.append(key)
@@ -142,9 +146,9 @@ def changed(data: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[
 
 
 def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
-    """Let a setting win over `[sweep]` and `[[case]]`; says whether there was something to win over.
+    """Let a setting win over `[sweep]` and `[[case]]`; returns whether any of them had it.
 
-    A swept key stays in the sweep with one value, so that it is a column of the results all the same.
+    A swept key stays in the sweep with one value, so that it is still a column of the results.
     """
     sweeps, cases = _tables(data)
     found = False
@@ -168,24 +172,26 @@ def _fix(data: dict[str, Any], key: str, value: Any) -> bool:
 
 
 def _replaced(data: Mapping[str, Any], key: str) -> bool:
-    """Is it a part of what every point replaces?"""
+    """Is the key inside a section that every point replaces?"""
     _, cases = _tables(data)
-    swept = [{**data.get(SWEEP, {}), **case.get(SWEEP, {})} for case in cases or [{}]]
+    swept = [{**_sweep_of(data), **_sweep_of(case)} for case in cases or [{}]]
     return all(any(key.startswith(f"{whole}.") for whole in sweep) for sweep in swept)
 
 
 def _tables(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """`[sweep]` with those of cases, and the `[[case]]` tables, as far as they are what they should be.
-
-    The rest is refused later.
-    """
+    """`[sweep]` and the sweeps of cases, and the `[[case]]` tables. Malformed ones are skipped, and refused later."""
     cases = data.get("case")
     tables = [case for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
-    return [found for table in (data, *tables) if isinstance(found := table.get(SWEEP), dict)], tables
+    return [found for table in (data, *tables) if (found := _sweep_of(table))], tables
+
+
+def _sweep_of(table: Mapping[str, Any]) -> dict[str, Any]:
+    found = table.get(SWEEP)
+    return found if isinstance(found, dict) else {}
 
 
 def _forget(data: dict[str, Any], key: str) -> None:
-    """Take a key that no point uses out of the record, which is to be a valid experiment of its own."""
+    """Delete a key that no point uses from the record, which must be a valid experiment itself."""
     sweeps, cases = _tables(data)
     for table in (*sweeps, *cases):
         table.pop(key, None)
@@ -248,7 +254,7 @@ PROFILE_KEY = "broker.service.profile"  # the name of a shipped profile, or a fi
 
 
 def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A copy in which files named in the experiment, its sweep and its cases are in `folder`, unless absolute."""
+    """A copy in which relative file names of the experiment, its sweep and its cases start from `folder`."""
     result = copy.deepcopy(dict(data))
     sweeps, cases = _tables(result)
     for key in file_keys(Experiment):
@@ -271,7 +277,7 @@ def _with_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _holds(named: str, key: str) -> bool:
-    """Is it this key, or a section around it?"""
+    """Is `named` this key, or a section around it?"""
     return f"{key}.".startswith(f"{named}.")
 
 
@@ -304,5 +310,5 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids only controls
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a control: TOML forbids it
     return repr(value)

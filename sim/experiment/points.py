@@ -24,7 +24,7 @@ class Point:
 
     point: dict[str, Any]
     experiment: Experiment
-    used: frozenset[str]  # keys that were given and count
+    used: frozenset[str]  # given keys that have an effect
     idle: tuple[Idle, ...]  # the others
 
 
@@ -56,7 +56,7 @@ def _combinations(sweep: dict[str, list[Any]], cases: list[Any]) -> Iterator[dic
 
 
 def _by_key(point: Mapping[str, Any]) -> dict[str, Any]:
-    """A section given whole (`covering = [{ method = "budget", budget = 64 }, …]`) is its keys, one by one."""
+    """Split a section given whole (`covering = [{ method = "budget", budget = 64 }, …]`) into its keys."""
     found: dict[str, Any] = {}
     for key, value in point.items():
         whole = "." not in key and isinstance(value, dict)
@@ -65,9 +65,9 @@ def _by_key(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def superfluous(points: list[Point], settings: Mapping[str, Any], where: str) -> tuple[list[str], list[str]]:
-    """Notes about settings without effect at some points, and those of no point; an error if that is a mistake.
+    """Notes about settings without effect at some points, and keys that no point uses; raises if those are a mistake.
 
-    Settings given in addition to the file may leave keys of the file without effect: that is only noted.
+    Settings given beside the file may leave keys of the file without effect: that is only noted.
     """
     used = frozenset().union(*(point.used for point in points))
     found: dict[str, list[Idle]] = {}
@@ -90,5 +90,5 @@ def _note(key: str, items: list[Idle], total: int) -> str:
 
 
 def swept_key(key: str) -> str:
-    """The key that a setting is about, which may be of the sweep."""
+    """The key that a setting is about: `sweep."a.b"` is about `a.b`."""
     return key.removeprefix("sweep.").strip("\"'")

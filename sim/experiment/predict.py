@@ -10,7 +10,7 @@ it: a suppressed subscription leaves its cover behind, which arrives here or is 
 
 f is counted on SAMPLE generated subscriptions by the routing strategy itself, and continued as the power law of its
 last factor of 8. The curve is exact for simple routing and flooding. For covering it is an estimate: the power law is
-an extrapolation, and homes count as spread evenly. It says nothing of faults, recovery and advertisements held back.
+an extrapolation, and homes are assumed to be spread evenly. Faults, recovery and advertisements held back are ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EVENTS = 128  # events that the share of matching subscriptions is counted on
 ENTRY_BYTES, DECIDED_BYTES = 100.0, 48.0
 SOURCES = 16  # trees looked at where there is one per source
 # Bytes per row on disk, measured on the strategies experiment with covering (50 brokers, 6,000 subscriptions, 1,000
-# events); times are most of it. tests/sim/experiment/test_predict.py holds them against real traces.
+# events); times are most of it. tests/sim/experiment/test_predict.py compares them with real traces.
 DISK = {
     "ranked": 17.5,
     "control": 23.0,
@@ -59,20 +59,20 @@ DISK = {
 }
 # Microseconds of one core, measured on the strategies experiment (Xeon, 2026-11), up to the hash of the trace: per
 # control message, per decision that searches for a cover, per event message with what it serves; and for the oracle
-# per pair of a judged event and a subscription. Only to say what is coming: no engine is chosen by them.
+# per pair of a judged event and a subscription. Only shown to the user: no engine is chosen by them.
 MICROSECONDS = {"simpy": (30.0, 50.0, 40.0), "compiled": (1.0, 3.0, 3.5)}
 ORACLE_MICROSECONDS = 0.013
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a run will come to."""
+    """The expected size of a run."""
 
     control_messages: float
     event_messages: float
     rows: dict[str, float]  # per table, after sampling
     nbytes: float  # of the trace on disk
-    memory: float  # bytes of the trace as columns in memory, before sampling but for deliveries added up at once
+    memory: float  # bytes of the trace as columns in memory: all rows but deliveries that are only counted
     state: float  # bytes of the routing tables and ledgers, in the compiled engine
     searches: float = 0.0  # decisions that look for a cover
     pairs: float = 0.0  # of an event and a subscription that the oracle compares
@@ -83,7 +83,7 @@ class Prediction:
         return self.control_messages + self.event_messages + self.answers_and_awards
 
     def seconds(self, engine: str) -> float:
-        """How long simulating and judging take, compiling apart."""
+        """How long simulating and judging take, without compiling."""
         control, search, event = MICROSECONDS[engine]
         work = control * self.control_messages + search * self.searches
         work += event * (self.event_messages + self.answers_and_awards)
@@ -97,7 +97,7 @@ class Prediction:
 
 
 def predict(experiment: Experiment, seed: int = 1) -> Prediction:
-    """The size of one run; the overlay and a small part of the workload are built to tell."""
+    """The size of one run, from its overlay and a small part of its workload."""
     stream = streams(seed)
     overlay = overlay_of(experiment, stream)
     workload, subscriptions, events = sample(experiment, stream)
@@ -121,21 +121,21 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
         flow = _Flow(experiment, tree, overlay.brokers)
         up, down = sent(flow.behind_up), sent(flow.behind_down)
         told = float((up * flow.learns_up).sum() + (down * flow.learns_down).sum())
-        control += scale * told * (1 + leaving)  # who leaves is taken back wherever it was sent
+        control += scale * told * (1 + leaving)  # a leaving subscription is taken back wherever it was sent
         decisions += scale * flow.decisions(up, down, subscriptions / overlay.brokers)
         carried, answered = _spoken(experiment, flow, match, stay)
         crossed += events * carried / len(trees)
         answers += events * answered / len(trees)
     if experiment.routing.advertisements != "none":
         control += overlay.brokers * (overlay.brokers - 1)  # at most: every broker publishes
-    ranking = 1 if experiment.network_wide else overlay.brokers  # each of them has k best of its own
+    ranking = 1 if experiment.network_wide else overlay.brokers  # each broker has its own k best
     matching, k = stay / ranking * match, experiment.matching.k
     served = matching if k is None else np.minimum(matching, k)
     delivered = events * ranking * float(served.mean()) if len(match) else 0.0
     requests = subscriptions * (1 + leaving)
     links = overlay.graph.number_of_edges()
     rows = {
-        "control": control * (1 - loaded) + requests,  # how subscriptions spread before time 0 is not traced
+        "control": control * (1 - loaded) + requests,  # the messages before time 0 are not traced
         "decisions": decisions * (1 - loaded),
         "publications": events + crossed,
         "deliveries": delivered,
@@ -144,7 +144,7 @@ def predict(experiment: Experiment, seed: int = 1) -> Prediction:
     }
     if experiment.network_wide:
         rows["ranked"] = rows["publications"] + answers
-    # What is added up at once is never in memory.
+    # Deliveries that are only counted are never in memory.
     held = {"deliveries": held_share(experiment, subscriptions, events)}
     memory = sum(count * _width(name) * held.get(name, 1.0) for name, count in rows.items())
     rows["decisions"] *= experiment.run.sample_decisions
@@ -165,7 +165,7 @@ def _spoken(experiment: Experiment, flow: _Flow, match: Floats, live: float) -> 
     won = flow.crossings(np.minimum(match, k / max(live, 1.0)), live)  # towards winners alone
     if rank == "none":
         return asked, asked + won
-    # By the bounds of `cover` the best is known at once; for more, whoever may hide one is asked, answers, and is told.
+    # The bounds of `cover` give the best at once; for k > 1, those that may have one are asked, answer, and are told.
     return won, 2 * won if rank == "cover" and k > 1 else 0.0
 
 
@@ -225,7 +225,7 @@ class _Flow:
         self.learns_down = float(sends_to == "all" and not self.from_root)
 
     def decisions(self, up: Floats, down: Floats, own: float) -> float:
-        """Every broker decides about its own and what each neighbour sent it, for each neighbour it would tell."""
+        """For each neighbour, a broker decides about its own subscriptions and those that its other neighbours sent."""
         arrives = np.zeros(len(self.tree.level))
         parents = [self.tree.parent[b] for b in self.below]
         np.add.at(arrives, parents, up * self.learns_up)
@@ -275,14 +275,14 @@ def _first(whole: Workload) -> Workload:
 
 
 def _lives(timeline: Timeline, count: int, subscriptions: int) -> tuple[float, float, float]:
-    """The share of the subscriptions that leaves again, how many are there at the busiest moment, and the share
-    that is there before time 0; `timeline`: of the first `count` of them."""
+    """The share of the subscriptions that leave again, the number in force at the busiest moment, and the share in
+    force before time 0; `timeline`: of the first `count` of them."""
     if not count:
         return 0.0, 0.0, 0.0
     change = (timeline.kind == SUBSCRIBE).astype(int) - (timeline.kind == UNSUBSCRIBE).astype(int)
     loaded = len(timeline.preloaded)
     most = loaded + int(np.cumsum(change).max(initial=0))
-    # Where all are there at once there will be in the whole run too; else people come and go at a steady level.
+    # If the whole sample is in force at once, the whole workload will be; else clients come and go at a steady level.
     live = subscriptions if most == count else most
     return float((timeline.kind == UNSUBSCRIBE).sum()) / count, float(live), loaded / count
 
@@ -321,18 +321,18 @@ def coming(plan: Plan, jobs: int) -> Iterator[str]:
         swept = any(run.point != first.point for run in plan.runs)
         whose = " of the first, others may take longer" if swept else " of each" if count > 1 else ""
         each = about(size.seconds(chosen))
-        yield f"predicted time{whose}: {each} to simulate and judge, compiling and Spark apart"
+        yield f"predicted time{whose}: {each} to simulate and judge, without compiling and Spark"
 
 
 def _round(count: float) -> str:
-    for unit, name in ((1e9, "thousand million"), (1e6, "million")):
+    for unit, name in ((1e9, "billion"), (1e6, "million")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"
     return f"{count:,.0f}"
 
 
 def about(seconds: float) -> str:
-    """A time as one says it."""
+    """A time in everyday words."""
     if seconds < 1:
         return "less than a second"
     for unit, name in ((3600, "hours"), (60, "minutes")):

@@ -1,6 +1,6 @@
 """Why a setting has no effect: what `sim/experiment/config*.py` declare with its keys.
 
-A reason looks at a whole experiment and answers with a clause, or None where the setting counts there.
+A reason is a function of the whole experiment. It returns a clause, or None where the setting has an effect.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def _if(holds: Callable[[Experiment], Any], clause: str) -> Reason:
-    """The clause, in which {e} is the experiment, where something holds."""
+    """The reason that gives this clause, with the experiment as {e}, where `holds` is true."""
     return lambda e: clause.format(e=e) if holds(e) else None
 
 
 def _first(*reasons: Reason) -> Reason:
-    """The first of these reasons that there is."""
+    """The first of these reasons that applies."""
     return lambda e: next(filter(None, (reason(e) for reason in reasons)), None)
 
 
@@ -75,7 +75,7 @@ def no_root(e: Experiment) -> str | None:
         return 'routing.trees = "per-source" has one root per source'
     if e.routing.strategy == "hierarchical" or (e.covering.epsilon_per_level and not exact_search(e)):
         return None
-    return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level ask for the root"
+    return "only routing.strategy = 'hierarchical' and covering.epsilon_per_level use the root"
 
 
 no_k = _if(lambda e: e.matching.k is None, "without matching.k all matches are served")
@@ -115,6 +115,6 @@ def times_in_file(e: Experiment) -> str | None:
 
 
 def all_timed(e: Experiment) -> str | None:
-    """Nothing is waited for where subscriptions and events come at recorded times, or at these in proportion."""
+    """Nothing has to settle where subscriptions and events come at recorded times, or at these times scaled."""
     kept = e.arrivals.publishing in (None, SCALED)
     return subscriptions_timed(e) and (gives(e.workload.events_file, "time") if kept else None)

@@ -1,6 +1,6 @@
 """The reference of an experiment file's keys: one row each, chosen and shown (`coverlay keys`, docs/keys.md).
 
-keys.py makes the rows, which loads most of the product; this does not.
+keys.py makes the rows and loads most of the product to do so; this module does not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Setting:
 
 
 def choose(found: Iterable[Setting], wanted: str | None) -> list[Setting]:
-    """Those of a section, or one key; all of them for None."""
+    """The rows of a section or of one key; all rows for None."""
     known = list(found)
     some = [s for s in known if wanted in (None, s.section, s.key) or s.key.startswith(f"{wanted}.")]
     if not some:
@@ -54,10 +54,10 @@ def by_section(some: Iterable[Setting]) -> dict[str, list[Setting]]:
 
 PAGE = """# Keys of an experiment file
 
-`coverlay keys --format markdown` writes this page from what the program itself declares; a test compares. In brackets
-behind a meaning: the kinds or methods that have this key, where not all have it. Every key serves a file and
-`--set key=value`; in `[sweep]` it has several values (`"covering.epsilon" = [0.0, 0.1]`), which are crossed with those
-of other swept keys; `[[case]]` tables have settings that belong together.
+`coverlay keys --format markdown` writes this page from what the program itself declares; a test compares. Where not all
+kinds or methods have a key, those that do are in brackets after its meaning. Every key can be used in a file and with
+`--set key=value`. In `[sweep]` it has several values (`"covering.epsilon" = [0.0, 0.1]`), which are crossed with those
+of other swept keys. `[[case]]` tables have settings that belong together.
 """
 
 

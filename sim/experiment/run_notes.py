@@ -13,7 +13,7 @@ from sim.experiment.oracle import Verdict
 from sim.workloads import Workload
 from sim.workloads.arrivals import PUBLISH, Timeline
 
-FINEST = 1e-5  # ms between two times that can be told apart; work takes microseconds
+FINEST = 1e-5  # ms: steps of time should not be coarser, since work takes microseconds
 
 
 def notes_of(ready: Ready, finished: float, verdict: Verdict) -> Iterator[str]:
@@ -28,8 +28,8 @@ def notes_of(ready: Ready, finished: float, verdict: Verdict) -> Iterator[str]:
     yield from _late_faults(experiment.faults.file, timeline)
     step = math.ulp(finished)  # times are doubles, and recordings may count from 1970
     if step > FINEST:
-        coarse = f"times reach {finished:.2g} ms, where they go in steps of {step * 1000:.2g} µs"
-        yield f"{coarse}, and so do latencies; let recorded times begin near 0"
+        coarse = f"times reach {finished:.2g} ms, where doubles have steps of {step * 1000:.2g} µs"
+        yield f"{coarse}, and so have latencies; let recorded times begin near 0"
     if verdict.strays is None:
         spread = "subscriptions that exist before time 0 spread untraced, so the trace does not tell what tables hold"
         yield f"stray events (sent where no table entry matches) are not judged: {spread}; all else is"
@@ -43,17 +43,17 @@ def refuse_endless(finished: float) -> None:
 
 
 def _late_faults(file: str | None, timeline: Timeline) -> Iterator[str]:
-    """A note about faults of a file that come when nobody subscribes or publishes any more."""
+    """A note about faults of a file that come after the last action of a client."""
     faults = read_faults(file) if file is not None else []
     end = float(timeline.time[-1]) if len(timeline) else 0.0
     late = sum(fault.time > end for fault in faults)
     if late:
-        note = f"{late} of {len(faults)} faults in {file} begin after the last thing that a client does"
-        yield f"{note}; they can harm only what is still under way then"
+        note = f"{late} of {len(faults)} faults in {file} begin after the last action of a client"
+        yield f"{note}; they can affect only messages that are still under way"
 
 
 def _shifted(experiment: Experiment, workload: Workload, timeline: Timeline) -> Iterator[str]:
-    """A note that recorded events come later than recorded."""
+    """A note that events are published later than recorded."""
     published = timeline.time[timeline.kind == PUBLISH]
     recorded = experiment.arrivals.publishing is None and workload.times is not None and len(published) > 0
     if recorded and published[0] != workload.times[0]:  # type: ignore[index]

@@ -51,7 +51,7 @@ class Outcome:
 def refuse_oversized(
     run: PlannedRun, subscriptions: int, events: int, brokers: int, engine: str, predicted: Callable[[], Prediction]
 ) -> None:
-    """A run that is predicted to exceed `run.limit_bytes` in the chosen engine is not begun, unless forced."""
+    """Refuse a run that is predicted to exceed `run.limit_bytes` in the chosen engine, unless forced."""
     experiment, section = run.experiment, run.experiment.run
     trees = brokers if experiment.routing.trees == "per-source" else 1
     at_most = ROW_BYTES * brokers * (4.0 * trees * subscriptions + events)  # every subscription over every link
@@ -62,16 +62,16 @@ def refuse_oversized(
     if needed > section.limit_bytes:
         raise CoverlayError(
             f"this run would take {size}, more than run.limit_bytes = {section.limit_bytes:g}; make it smaller, let "
-            "covering hold subscriptions back, or run it all the same with --force (run.force = true)"
+            "covering hold subscriptions back, or run it anyway with --force (run.force = true)"
         )
 
 
 def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
-    """The digests of the input files, which must be those of the time when the run got its name."""
+    """The digests of the input files, which must be those that the run was named by."""
     found = input_digests(run.experiment)
     changed = [key for key, digest in run.inputs.items() if found[key] != digest]
     if changed:
-        raise CoverlayError(f"{changed[0]} changed after the sweep began; begin it again")
+        raise CoverlayError(f"{changed[0]} changed after the sweep began; start it again")
     return found
 
 
@@ -133,7 +133,7 @@ def _over_links(messages: pa.Table) -> int:
 
 
 def _sent_before(tables: Mapping[str, pa.Table]) -> int:
-    """Messages by which subscriptions spread before time 0: they are counted per request and not traced."""
+    """Messages by which subscriptions spread before time 0: they are counted per request but not traced."""
     operations = tables["operations"].select(["kind", "messages"]).to_pandas()
     return int(operations.loc[operations["kind"] == "preload", "messages"].sum())
 

@@ -1,7 +1,7 @@
-"""A commented experiment file to start from (`coverlay init`): what was asked for, and beside it what can be changed.
+"""A commented experiment file to start from (`coverlay init`): the settings asked for, and those that can be changed.
 
-Comments are the meanings that keys declare (keys.py). What is asked for is checked like any experiment, input files
-included, before anything is written: the file runs as it is.
+Comments are the meanings that keys declare (keys.py). The experiment is checked, input files included, before anything
+is written: the file runs as it is.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, assign, lookup
 from sim.experiment.effects import NoEffect
 from sim.experiment.keys import settings
-from sim.experiment.plan import Plan, changed, plan, to_toml, toml_value
+from sim.experiment.plan import Plan, changed, file_keys, plan, to_toml, toml_value
 from sim.experiment.reference import ABSENT, TOP, Setting, by_section
 from sim.workloads.files import EVENT_EXTRAS, PARTS
 from sim.workloads.tables import Table
 
 COLUMN = 44  # where comments begin
 SEARCHES_WITH_EPSILON = "zorder-emulated"  # for an ε without a method: finishes with any number of attributes
-MOST_CATEGORIES = 30  # of a column of words; with more it is text
+MOST_CATEGORIES = 30  # of a column of words; a column with more is text
 # Written down although they are defaults: what people change first.
 SHOWN = {
     *("seeds", "overlay.kind", "overlay.brokers", "routing.strategy", "covering.method"),
     *("workload.kind", "workload.attributes", "workload.subscriptions", "workload.events"),
 }
 HEAD = """# Written by coverlay init. Run it with: coverlay run {file}
-# Lines that begin with # and a key are defaults; take the # away to change one (… needs a value). All: coverlay keys
+# Lines that begin with # and a key are defaults; remove the # to change one (… needs a value). All keys: coverlay keys
 """
 SWEEP = """
-# [sweep]                                   # several values of any keys: every combination is run
+# [sweep]                                   # lists of values for any keys: every combination is run
 # "routing.strategy" = ["simple", "covering", "merging"]
 """
 # Flag → the key whose default an empty answer takes, and the question.
@@ -70,7 +70,7 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
 
     overlay = given.get("overlay")
     if overlay is not None and overlay not in OVERLAYS:
-        kinds = f" and none of the kinds {', '.join(OVERLAYS)}{did_you_mean(overlay, OVERLAYS)}"
+        kinds = f" or one of the kinds {', '.join(OVERLAYS)}{did_you_mean(overlay, OVERLAYS)}"
         put("overlay.file", _file("--overlay", overlay, folder, kinds))
     else:
         put("overlay.kind", overlay)
@@ -78,7 +78,7 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
     for what in ("subscriptions", "events"):
         wanted = given.get(what)
         if wanted is not None and not wanted.isdecimal():
-            put(f"workload.{what}_file", _file(f"--{what}", wanted, folder, " and no whole number"))
+            put(f"workload.{what}_file", _file(f"--{what}", wanted, folder, " or a whole number"))
         else:
             put(f"workload.{what}", _count(f"--{what}", wanted))
     put("workload.kind", given.get("workload"))
@@ -87,13 +87,13 @@ def compose(given: Mapping[str, Any], set_keys: Mapping[str, Any], folder: Path,
         put("covering.epsilon", given["epsilon"])
         if given["epsilon"] and "covering.method" not in set_keys:
             put("covering.method", SEARCHES_WITH_EPSILON)
-    data = changed(data, set_keys)[0]
+    data = changed(data, {key: _from(folder, key, value) for key, value in set_keys.items()})[0]
     schema = _schema(data, folder)
     return {**data, "schema": schema} if schema else data
 
 
 def refuse_existing(out: Path, force: bool) -> None:
-    """Before anything is asked, so that no answer is lost."""
+    """Called before any question is asked, so that no answer is lost."""
     if out.exists() and not force:
         raise CoverlayError(f"{out} exists already; --force replaces it, --out FILE writes another")
 
@@ -112,15 +112,15 @@ def write(data: dict[str, Any], out: Path, force: bool) -> Plan:
 
 
 def commented(data: Mapping[str, Any], experiment: Experiment, out: Path) -> str:
-    """As TOML, with the meaning of every key, and those that are not set as comments with their defaults."""
+    """The experiment as TOML: every key with its meaning, those that are not set as comments with their defaults."""
     lines = [HEAD.format(file=out)]
-    shown = [s for s in settings() if _has(experiment, s)]
+    shown = [s for s in settings() if _has(experiment, s) or lookup(data, s.key) is not MISSING]
     for section, rows in by_section(shown).items():
         if section != TOP:
             lines += ["", f"[{section}]"]
         lines += [_line(setting, data) for setting in rows if setting.key != "schema"]
     if "schema" in data:
-        lines += ["", "[schema]" + " " * (COLUMN - 8) + "# as your files have it: check kinds and bounds"]
+        lines += ["", "[schema]" + " " * (COLUMN - 8) + "# guessed from your files: check kinds and bounds"]
         lines += [f"{name} = {toml_value(entry)}" for name, entry in data["schema"].items()]
     rest = {key: data[key] for key in ("sweep", "case") if key in data}
     return "\n".join(lines) + "\n" + (to_toml(rest) if rest else SWEEP)
@@ -166,8 +166,14 @@ def _count(flag: str, text: str | None) -> int | None:
 
 def _file(flag: str, path: str, folder: Path, otherwise: str) -> str:
     if not Path(path).is_file():
-        raise CoverlayError(f"{flag} {quoted(path)} is no file{otherwise}")
+        raise CoverlayError(f"{flag} {quoted(path)} is not a file{otherwise}")
     return os.path.relpath(path, folder)
+
+
+def _from(folder: Path, key: str, value: Any) -> Any:
+    """The value of a key; if it names a file as seen from the current folder, as seen from `folder`."""
+    is_file = key in file_keys(Experiment) and isinstance(value, str) and Path(value).is_file()
+    return os.path.relpath(value, folder) if is_file else value
 
 
 def _schema(data: Mapping[str, Any], folder: Path) -> dict[str, Any] | None:
@@ -188,7 +194,7 @@ def _schema(data: Mapping[str, Any], folder: Path) -> dict[str, Any] | None:
 def _attribute(cells: list[Any]) -> dict[str, Any]:
     try:
         numbers = [float(cell) for cell in cells]
-    except ValueError:
+    except (TypeError, ValueError):
         words = sorted({str(cell) for cell in cells})
         return {"kind": "categorical", "categories": words} if len(words) <= MOST_CATEGORIES else {"kind": "text"}
     return {"kind": "continuous", "low": min(numbers, default=0.0), "high": max(numbers, default=1.0)}

@@ -34,12 +34,12 @@ from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, tom
 from sim.experiment.runner import RUNS_KEPT, Outcome, execute, run_folder
 
 LOCK = ".lock"  # in the output folder; held while a sweep writes there
-TICK = 0.25  # seconds between two looks at how far runs are
-ORPHAN_CHECK = 0.5  # seconds between two looks whether the process that started us is still there
-DIED = "its process died, most likely because the machine's memory did not suffice; make the run smaller"
-SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed says as much as several"
+TICK = 0.25  # seconds between two reports of progress
+ORPHAN_CHECK = 0.5  # seconds between two checks that the parent process still exists
+DIED = "its process died, most likely because the machine ran out of memory; make the run smaller"
+SEEDS_ALIKE = "every seed gave the same trace: nothing is drawn at random here, so one seed tells as much as several"
 
-_shares: Any = None  # in a worker: how far each run of the sweep is
+_shares: Any = None  # in a worker: the progress of each run of the sweep
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Failure:
     run: PlannedRun
     message: str
     is_input: bool  # a mistake in what the user gave, as opposed to one of ours
-    unwritable: bool = False  # so would be the rest of the sweep
+    unwritable: bool = False  # and so is the rest of the sweep
 
     def __str__(self) -> str:
         point = ", ".join(f"{key} = {json.dumps(value)}" for key, value in self.run.point.items())
@@ -69,12 +69,13 @@ class SweepResult:
     outcomes: list[Outcome] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     kept: int = 0  # runs found complete and not repeated
+    kept_broken: list[Outcome] = field(default_factory=list)  # of these, the ones in which the oracle counted mistakes
     replaced: str = ""  # a note about another experiment that was in the folder
 
     @property
     def wrong(self) -> list[Outcome]:
         """Runs in which the oracle counted what must not happen."""
-        return [o for o in self.outcomes if o.broken]
+        return [*self.kept_broken, *(o for o in self.outcomes if o.broken)]
 
     @property
     def warnings(self) -> list[str]:
@@ -83,7 +84,7 @@ class SweepResult:
         return [*told, *([SEEDS_ALIKE] if self._seeds_are_alike() else []), *filter(None, [self.replaced])]
 
     def _seeds_are_alike(self) -> bool:
-        """No run came out otherwise than the others of its point."""
+        """Every run gave the same trace as the others of its point."""
         hashes: dict[str, list[str]] = {}
         for outcome in self.outcomes:
             hashes.setdefault(str(outcome.record["point"]), []).append(outcome.record["trace_hash"])
@@ -95,24 +96,24 @@ Attempt = Outcome | Failure
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Where runs are run and who hears of it.
+    """Where runs are executed, and who is told of their progress.
 
-    `progress(done, total)` is called after every run and now and then within; `done` counts runs, and of those under
-    way the share of their simulated time. On a cluster only whole runs are heard of.
+    `progress(done, total)` is called after every run and now and then during one; `done` counts runs, and of those
+    under way the share of their simulated time. On a cluster only whole runs count.
     """
 
     jobs: int = 1  # runs at a time, in processes of this machine
     spark_master: str | None = None  # the cluster to run on instead
-    resume: bool = False  # keep what is complete
+    resume: bool = False  # keep complete runs
     progress: Callable[[float, int], None] = nobody
     begun: Callable[[], None] = nobody  # called once, when the first runs are under way
 
 
-ONE_BY_ONE = SweepOptions()  # in this process, and nobody hears of it
+ONE_BY_ONE = SweepOptions()  # in this process, without progress
 
 
 def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> SweepResult:
-    """Run what is missing."""
+    """Run all runs of a plan, or with `resume` those that are missing."""
     check_files(plan.runs)
     _refuse_foreign_runs(plan, out)
     with _writing(out):
@@ -121,9 +122,9 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> Swee
         replaced = _replaced(plan, out)
         _write_experiment(plan, out)
         remove_leftovers(out / "runs", "run=*")
-        todo = [run for run in plan.runs if not (options.resume and _is_complete(run_folder(out, run)))]
-        todo.sort(key=_turn)
-        result = SweepResult(kept=len(plan.runs) - len(todo), replaced=replaced)
+        kept = {run.run_id: found for run in plan.runs if options.resume and (found := _kept(out, run))}
+        todo = sorted((run for run in plan.runs if run.run_id not in kept), key=_turn)
+        result = SweepResult(kept=len(kept), kept_broken=[o for o in kept.values() if o.broken], replaced=replaced)
         executing = _Executing(todo, out, options, lock, result.kept)
         executing.report()
         with closing(executing.attempts()) as attempts:
@@ -138,12 +139,12 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> Swee
 
 
 def _turn(run: PlannedRun) -> tuple[int, int]:
-    """Small runs first, then seed by seed: what is cut short has all settings, of the smaller sizes or fewer seeds."""
+    """Small runs first, then seed by seed: a sweep cut short has all settings, at smaller sizes or with fewer seeds."""
     return run.experiment.workload.subscriptions, run.experiment.seeds.index(run.seed)
 
 
 class _Executing:
-    """The runs of a sweep that are missing: executed somewhere, with a report on how far they are."""
+    """Executes the missing runs of a sweep and reports their progress."""
 
     def __init__(self, runs: list[PlannedRun], out: Path, options: SweepOptions, lock: int, kept: int) -> None:
         self._runs, self._out, self._options, self._lock = runs, out, options, lock
@@ -182,7 +183,7 @@ class _Executing:
             yield run, _attempt(run, self._out, tell)
 
     def _on_cores(self, jobs: int) -> Iterator[tuple[PlannedRun, Attempt]]:
-        """At most `jobs` runs are under way: when a process dies, one of these few was the cause."""
+        """Keep at most `jobs` runs under way: when a process dies, one of these few was the cause."""
         waiting = list(reversed(self._runs))
         begun = False
         while waiting:
@@ -224,7 +225,7 @@ class _Executing:
         return ProcessPoolExecutor(jobs, initializer=_begin_worker, initargs=known)
 
     def _on_spark(self, master: str) -> Iterator[tuple[PlannedRun, Attempt]]:
-        """One Spark job of one task per run; the executors see the same output folder and have Coverlay installed.
+        """One Spark job of one task per run; executors must see the output folder and have Coverlay installed.
 
         A job each, because a task that keeps failing (its executor dies) fails its whole job, and because the driver
         then hears of every run as it ends. As many are under way as the cluster has cores.
@@ -238,7 +239,9 @@ class _Executing:
             try:
                 found: list[Attempt] = spark.parallelize([run], 1).map(lambda run: _attempt(run, folder)).collect()
             except Exception as error:  # py4j wraps whatever happened on the cluster
-                return run, Failure(run, f"Spark lost it: {str(error).splitlines()[0]}", is_input=False)
+                return run, Failure(
+                    run, f"Spark lost it: {(str(error) or repr(error)).splitlines()[0]}", is_input=False
+                )
             return run, found[0]
 
         with ThreadPoolExecutor(max(1, min(spark.defaultParallelism, len(self._runs)))) as pool:
@@ -250,11 +253,11 @@ class _Executing:
 
 
 def _begin_worker(parent: int, lock: int, shares: Any) -> None:
-    """A worker must neither outlive the process that started it nor hold its lock after it, and ends without a word."""
+    """A worker must not outlive its parent or keep the parent's lock, and an interrupt ends it silently."""
     global _shares
     _shares = shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if multiprocessing.get_start_method() == "fork":  # else it was not inherited
+    if multiprocessing.get_start_method() == "fork":  # else the lock is not inherited
         os.close(lock)
 
     def watch() -> None:
@@ -280,20 +283,20 @@ def _attempt(run: PlannedRun, out: Path, tell: Tell = nobody) -> Attempt:
     except CoverlayError as error:
         return Failure(run, str(error), is_input=True)
     except MemoryError:
-        return Failure(run, "the machine's memory did not suffice; make the run smaller", is_input=False)
+        return Failure(run, "the machine ran out of memory; make the run smaller", is_input=False)
     except Exception:  # the sweep must go on; the traceback is kept for the report of our own mistake
         return Failure(run, traceback.format_exc(), is_input=False)
 
 
 def left_of(out: Path) -> tuple[str, ...]:
-    """A note about what of the plan in a folder was not run; none if all of it was, or if there is no plan."""
+    """A note about runs of the plan in a folder that were not run; none if all were, or if there is no plan."""
     try:
         runs = load(str(out / EXPERIMENT)).runs
     except CoverlayError:
         return ()
     left = [run for run in runs if not run_folder(out, run).is_dir()]
     there = sum(1 for _ in (out / "runs").glob("run=*"))
-    if not left or there != len(runs) - len(left):  # others are of an earlier version, which called runs by other names
+    if not left or there != len(runs) - len(left):  # others are of an earlier version, which named runs differently
         return ()
     seeds = {seed: sum(run.seed == seed for run in runs) for seed in runs[0].experiment.seeds}
     missing = {seed: sum(run.seed == seed for run in left) for seed in seeds}
@@ -301,13 +304,12 @@ def left_of(out: Path) -> tuple[str, ...]:
     return (f"{len(left):,} of {len(runs):,} runs of this experiment were not run: {', '.join(words)}",)
 
 
-def _is_complete(folder: Path) -> bool:
-    """Is there a run that the aggregation would accept?"""
+def _kept(out: Path, run: PlannedRun) -> Outcome | None:
+    """What an earlier sweep left of a run, if the aggregation would accept it."""
     try:
-        open_run(folder)
+        return Outcome(run.run_id, dict(open_run(run_folder(out, run)).record), ())
     except CoverlayError:
-        return False
-    return True
+        return None
 
 
 def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
@@ -325,14 +327,17 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
 
 @contextmanager
 def only_one(out: Path) -> Iterator[int]:
-    """Hold the output folder while writing to it. The lock ends with the process, however that ends."""
+    """Lock the output folder while writing to it. The lock ends with the process, however that ends."""
     with _writing(out):
         lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(lock)
         raise CoverlayError(f"another coverlay is writing to {out}; wait for it or choose another --out") from None
+    except OSError as error:
+        os.close(lock)
+        raise CoverlayError(f"--out {out} cannot be locked: {error.strerror}; choose one on another disk") from None
     try:
         yield lock
     finally:
@@ -344,12 +349,12 @@ def _writing(out: Path) -> AbstractContextManager[None]:
 
 
 def _replaced(plan: Plan, out: Path) -> str:
-    """A note where the folder has the file of another experiment, of which no run was finished or is there any more."""
+    """A note if the folder has the file of another experiment, but none of its runs."""
     with suppress(OSError, ValueError):
         before = tomllib.loads((out / EXPERIMENT).read_text(encoding="utf-8"))
         if before != tomllib.loads(to_toml(plan.data)) and not any((out / "runs").glob("run=*")):
             other = f"{out} was the folder of another experiment, {before.get('name')!r}, which has no runs there"
-            return f"{other}: it is this one's now"
+            return f"{other}: it is now the folder of this one"
     return ""
 
 

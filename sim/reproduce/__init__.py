@@ -1,7 +1,7 @@
 """Reproductions: a source document's tables and figures, with a verdict per claim.
 
-A document listed here has a table of claims, `sim.reproduce.tables.<document>`, and a module with `steps(sheet)`,
-which measure and judge every one of them. Modules are imported only when used.
+A document listed here has a table of claims, `sim.reproduce.tables.<document>`, and a module whose `steps(sheet)`
+measure and judge each of them. Modules are imported only when used.
 
 tables            what each document says: id, claim, published figure, rule, and what it rests on
 rules             how a number per seed becomes a verdict
@@ -9,7 +9,7 @@ measure           time and operations of methods that answer the same events
 series            figures as numbers, and how they are compared
 sheet             what all share: measuring, sweeps over seeds, verdicts
 points            what was measured, kept so that nothing is measured twice
-pictures          their tables and plots
+pictures          tables and plots of what was measured
 ledger            runs into claims.json, and the ledger that ships in docs
 ibm04_*           parts of ibm04: its indexes, searches, storage, and what it says beside its figures
 icdcs07_*, box_union     parts of icdcs07

@@ -2,8 +2,8 @@
 
 Ouksel, Jurca, Podnar and Aberer (Middleware 2006, in the slides' related work) sample the box: a sample in no
 stored box proves that it is not covered, and N samples without such a witness make it likely that it is.
-"Not covered" is always right, "covered" may be wrong: suppressing a subscription on its word can lose events.
-So nothing here is used unless asked for.
+"Not covered" is always right, "covered" may be wrong: suppressing a subscription because of it can lose events.
+So only the reproduction uses this.
 
 What ours changes: samples are taken per *cell*. In each attribute, the bounds of the stored boxes cut the box
 into intervals in which membership cannot change; a cell is a product of them, so one value per cell decides
@@ -62,7 +62,7 @@ def covered_by_union(
 
 
 def exactly_covered_by_union(box: ArrayLike, boxes: ArrayLike) -> UnionAnswer:
-    """The exact test: subtract the boxes one by one; what is left over is a witness."""
+    """The exact test: subtract the boxes one by one; any point that is left over is a witness."""
     target, others = _normal(box, boxes)
     count, pieces, _ = left_over(target, others, MAX_PIECES)
     if count == GAVE_UP:

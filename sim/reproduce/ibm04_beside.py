@@ -1,10 +1,10 @@
-"""What the IBM report says beside its figures: events that are no integers, updates, covering segments.
+"""What the IBM report says beside its figures: events that are not integers, updates, covering segments.
 
 LCI as the paper has it walks all N bits of a vector, 625 words at R = 5,000 and L = 128. That LCI-BC takes "a little
 longer" can only be true of an LCI that looks where a bit may be set, in the covering segment: both are measured.
 
-Updates are timed where endpoints are new, at R = 250,000: IS-lists adjust themselves when a node comes or goes. At R =
-5,000 every value is an endpoint already.
+Updates are timed where endpoints are new, at R = 250,000: IS-lists adjust themselves when a node is added or deleted.
+At R = 5,000 every value is an endpoint already.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SEGMENT = "LCI, covering segment"
 
 
 def beside(sheet: Sheet) -> dict[str, float]:
-    """Judge them, and return the words or headers that a search looks at."""
+    """Judge these claims, and return the words or headers that a search looks at, by index."""
     n = 16_000 if sheet.quick else 64_000
     searched = [sheet.kept(f"searches-{n}-{seed}", partial(_searches, sheet, n, seed)) for seed in sheet.seeds]
     first, size = searched[0], f"n = {n:,}, R = {MODERATE:,}"
     words: dict[str, float] = first["integers"][COUNTS]
 
     def judge(id: str, above: tuple[str, str], below: tuple[str, str], why: str) -> None:
-        """What one index takes for some values, over what one takes for some."""
+        """What the values and index of `above` take ÷ what those of `below` take."""
         both = {
             TIME: [net(p[above[0]])[above[1]] / net(p[below[0]])[below[1]] for p in searched],
             COUNTS: [p[above[0]][COUNTS][above[1]] / p[below[0]][COUNTS][below[1]] for p in searched],
@@ -95,7 +95,7 @@ def _updating(sheet: Sheet, n: int) -> None:
 
 
 def _updates(r: int, n: int, seed: int) -> dict[str, Any]:
-    """Seconds of an insertion and a deletion, less those of one where there is next to nothing to do."""
+    """Seconds of an insertion and a deletion, less those on an index with next to nothing to do."""
     x, y = predicates(n + _UPDATES, r, seed)
     known = np.concatenate((x[:n], y[:n]))
     later = [(row, float(x[row]), float(y[row]), 0.0, row) for row in range(n, n + _UPDATES)]
@@ -110,7 +110,7 @@ def _updates(r: int, n: int, seed: int) -> dict[str, Any]:
 
 
 def _changing(index: Any, rows: list[tuple[Any, ...]]) -> dict[str, float]:
-    """Seconds of an insertion and of a deletion: all come and go several times, and of each few the least counts."""
+    """Seconds of an insertion and of a deletion: all rows in several rounds, the least time of each group counts."""
     few = [rows[at : at + _TOGETHER] for at in range(0, len(rows), _TOGETHER)]
     least = {what: np.full(len(few), np.inf) for what in CHANGES}
     for _ in range(_ROUNDS):

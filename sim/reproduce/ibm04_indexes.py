@@ -49,12 +49,12 @@ def make(label: str, x: Any, y: Any, attribute_range: int, length: int = L, **mo
 
 
 def of_one(label: str) -> Any:
-    """One predicate over two of four values. Of R values a full vector would be walked."""
+    """One predicate over two of four values; with R values, a full vector would be walked."""
     return make(label, np.array([1.0]), np.array([2.0]), 4, 2)
 
 
 def idle_search(label: str, search: str) -> Callable[[float], Any]:
-    """A search where there is nothing to do: for a value that the one predicate does not cover."""
+    """A search with nothing to do: for a value that the only predicate does not cover."""
     return partial(_ignoring, getattr(of_one(label), search))
 
 

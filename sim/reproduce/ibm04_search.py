@@ -84,7 +84,7 @@ def search_claims(
     )
 
     def against(what: str) -> list[float]:
-        """IS-lists returning the matches over LCI-BV(DT) at the largest n; of both R the one where that is less."""
+        """IS-lists returning the matches ÷ LCI-BV(DT), at the largest n and the R where this is less."""
         return [
             min(
                 part["stabbed"].by[TIME][i]["IS-lists"][last] / part[what].by[TIME][i]["LCI-BV(DT)"][last]

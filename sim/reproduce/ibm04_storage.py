@@ -1,7 +1,7 @@
 """What the IBM report says about storage: Figure 5 against L, by the formulas that the tests check; Figure 7 against n.
 
-Figure 7 has both accounts. Of IS-lists the paper's accounting has the edges that nodes use; allocated are as many for
-every node as the highest may have.
+Figure 7 is counted both ways. For IS-lists, the paper's accounting has the edges that nodes use; allocated are as many
+for every node as the highest may have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sim.reproduce.series import Series, Swept
 from sim.reproduce.sheet import Cause, Sheet
 from topk.papers.predicate import construct
 
-_TIE = 1.001  # times the smallest is as small: no figure shows less
+_TIE = 1.001  # up to this factor counts as equal: no figure shows a smaller difference
 
 
 def _storage(seed: int) -> dict[str, dict[float, float]]:
@@ -164,7 +164,7 @@ def _of_many_values(sheet: Sheet, wide: Swept, size: str, cause: Cause) -> None:
 
 
 def _crossing(s: Series, label: str, other: str) -> float:
-    """The n from which on one takes more than the other, between the sizes by a straight line; infinite: none."""
+    """The n from which on one takes more than the other, interpolated linearly between sizes; infinite: none."""
     ahead = [(n, s[label][n] - s[other][n]) for n in sorted(s[label])]
     for (before, short), (n, over) in pairwise(ahead):
         if short <= 0 < over:

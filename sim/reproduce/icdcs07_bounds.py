@@ -22,7 +22,8 @@ _WIDE = 32  # bits of a side: an attribute of 32 bits
 def run(sheet: Sheet) -> None:
     sheet.progress("bounds")
     costs = [
-        [Cost(**row) for row in sheet.kept(f"costs-{seed}", partial(_costs, sheet.quick, seed))] for seed in sheet.seeds
+        [Cost(**row) for row in sheet.kept(f"costs-{seed}", partial(_costs, sheet.quick, seed), timed=False)]
+        for seed in sheet.seeds
     ]
     sheet.table("cubes", [asdict(cost) for cost in costs[0]])
     picture = figures.costs(costs[0], sheet.out)

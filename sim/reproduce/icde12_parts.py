@@ -24,7 +24,10 @@ _CARDINALITIES = (2_500, 25_000, 250_000)
 def report(sheet: Sheet, base: Begen) -> None:
     few = Begen(subscriptions=base.subscriptions // 5, events=WARM_UP, distribution="zipf")
     for name, variants in VARIANTS.items():
-        rows = [sheet.kept(f"ablation-{name}-{seed}", partial(_ablation, few, variants, seed)) for seed in sheet.seeds]
+        rows = [
+            sheet.kept(f"ablation-{name}-{seed}", partial(_ablation, few, variants, seed), timed=False)
+            for seed in sheet.seeds
+        ]
         _show(sheet, f"ablation-{name}", name, rows[0])
         if name in _CHOSEN:
             values = [_over_best(found, _CHOSEN[name]) for found in rows]
@@ -32,7 +35,7 @@ def report(sheet: Sheet, base: Begen) -> None:
             cause = Cause("comparisons per event by variant", measured)
             sheet.judge(f"chosen-{name}", values, cause, size=f"{few.subscriptions:,}", figure=f"ablation-{name}")
     for kind in ("author", "title"):
-        found = sheet.kept(f"ablation-bounds-{kind}", partial(_of_words, kind, few.subscriptions))
+        found = sheet.kept(f"ablation-bounds-{kind}", partial(_of_words, kind, few.subscriptions), timed=False)
         _show(sheet, f"ablation-bounds-{kind}", f"bounds, {kind}", found)
     _drift(sheet, few)
     _memory(sheet)
@@ -63,7 +66,9 @@ def _show(sheet: Sheet, figure: str, x: str, rows: list[dict[str, Any]]) -> None
 
 
 def _drift(sheet: Sheet, base: Begen) -> None:
-    rows = sheet.kept("drift", partial(drift, Begen(subscriptions=base.subscriptions // 4, events=WARM_UP), 5, 50))
+    rows = sheet.kept(
+        "drift", partial(drift, Begen(subscriptions=base.subscriptions // 4, events=WARM_UP), 5, 50), timed=False
+    )
     sheet.table("drift", rows)
     names = ("recycling", "never", "built anew")
     series = {name: {float(row["phase"]): float(row[name]) for row in rows} for name in names}
@@ -81,7 +86,7 @@ def _memory(sheet: Sheet) -> None:
                 found[f"{method} at {cardinality:,}"] = float(build(method, catalogue).nbytes)
         return found
 
-    points = [sheet.kept(f"memory-{seed}", partial(weighed, seed)) for seed in sheet.seeds]
+    points = [sheet.kept(f"memory-{seed}", partial(weighed, seed), timed=False) for seed in sheet.seeds]
     first, last = (f"{cardinality:,}" for cardinality in (_CARDINALITIES[0], _CARDINALITIES[-1]))
     values = []
     for found in points:
@@ -121,7 +126,7 @@ def _search_space(sheet: Sheet) -> None:
             "overlapping": float(tree._tree.node[root].count) / count,
         }
 
-    points = [sheet.kept(f"search-space-{seed}", partial(shares, seed)) for seed in sheet.seeds]
+    points = [sheet.kept(f"search-space-{seed}", partial(shares, seed), timed=False) for seed in sheet.seeds]
     cause = Cause("shares of the expressions, and of the overlapping bucket", points[0])
     values = [found["most"] for found in points]
     sheet.judge(

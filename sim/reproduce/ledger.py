@@ -1,8 +1,8 @@
 """Running reproductions into a ledger, and shipping it.
 
 Each document has its own `claims.json` in its folder, which a run replaces claim by claim: one that ends early leaves
-the others as they were. The ledger of the output folder is all of them together; what a document declares and nobody
-has measured is "not run".
+the others as they were. The ledger of the output folder is all of them together; a declared claim that was never
+measured is "not run".
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def reproduce(
 ) -> None:
     """Measure a document, or only these figures, into `<out>/<document>`.
 
-    Claims of other figures, and those that an interrupted run has not come to, are kept as they were. A run that is
-    resumed also takes the points that ship with the ledger in the folder `kept_in`.
+    Claims of other figures, and those that an interrupted run did not reach, are kept as they were. A resumed run also
+    uses the points that ship with the ledger in the folder `kept_in`.
     """
     folder = out / document
     if not resume and not figures:
@@ -53,7 +53,7 @@ def reproduce(
     for name in figures:
         if name not in steps:
             raise unknown_name(f"figure of {document}", name, steps)
-    # What it can be repeated by; where it was written to and what was resumed changes nothing.
+    # What repeats this run. Where it was written and what was resumed do not matter.
     command = f"coverlay reproduce {document}{' --quick' * quick}{f' --seeds {seeds}' if seeds else ''}"
     command += f" --figures {','.join(figures)}" * bool(figures)
     try:
@@ -66,7 +66,7 @@ def reproduce(
 
 
 def _keep(file: Path, sheet: Sheet, command: str, fresh: bool) -> None:
-    """Put what was judged in the place of what was there."""
+    """Replace the claims in the file that this run has judged."""
     made = Made(datetime.now().astimezone().isoformat(timespec="minutes"), machine(), command, round(sheet.seconds, 1))
     judged = {claim.id: claim for claim in sheet.claims}
     claims = [judged.get(id) or not_run(sheet.document, told) for id, told in sheet.told.items()]
@@ -75,7 +75,7 @@ def _keep(file: Path, sheet: Sheet, command: str, fresh: bool) -> None:
 
 
 def collected(out: Path, documents: Sequence[str]) -> Ledger:
-    """Everything that was measured in a folder, and "not run" for what these documents declare beside it."""
+    """Everything that was measured in a folder, and "not run" for the other claims of these documents."""
     made: dict[str, Sequence[Made]] = {}
     claims: list[Claim] = []
     for document in documents:
@@ -93,7 +93,7 @@ def measured_in(out: Path) -> list[str]:
 
 
 def ship(ledger: Ledger, docs: Path) -> None:
-    """Write `claims.json` and the tables of the page that explains it; what was not run now stays as it was there."""
+    """Write `claims.json` and the tables of the page that explains it; claims not run now stay as they were there."""
     page = docs / PAGE
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     for line in (_COUNTS, _BEGINS):
@@ -107,7 +107,7 @@ def ship(ledger: Ledger, docs: Path) -> None:
 
 
 def _over(old: Ledger, new: Ledger) -> Ledger:
-    """The new ledger, with the old claims where it has none, unless their document now says something else."""
+    """The new ledger, with the old verdicts on claims that it has not run, unless the claim itself has changed."""
     before = {(claim.document, claim.id): claim for claim in old.claims if claim.verdict != NOT_RUN}
 
     def chosen(claim: Claim) -> Claim:
@@ -125,7 +125,7 @@ def _over(old: Ledger, new: Ledger) -> Ledger:
 
 
 def coming(document: str, quick: bool, figures: Sequence[str] = ()) -> str:
-    """What a run of a document will do, and how long that took where it is known."""
+    """What a run of a document will do, and how long it took before, if known."""
     size = "smaller sizes, one seed" if quick else "full size"
     if figures:
         return f"{document}: {', '.join(figures)}, {size}"

@@ -1,10 +1,9 @@
 """Measuring one point of a figure: what methods take to answer the same events, in operations and in time.
 
-Times are the processor's for this process, so that other programs on the machine hardly count. They are net of the call
-overhead: the same call where there is nothing to do, on an index as good as empty. That is
-what Python and numba's dispatch take and no paper measured. As in the papers, some events warm up and a thousand others
-are measured. Methods so slow that these would take longer than PATIENCE answer fewer of them, at least LEAST, all of
-them the same.
+Times are CPU times of this process, so that other programs on the machine hardly count. They are net of the call
+overhead: the time of the same call where there is nothing to do, on an index as good as empty. That is what Python and
+numba's dispatch take, which no paper measured. As in the papers, some events warm up and a thousand others are
+measured. Methods too slow to answer them within PATIENCE answer fewer, at least LEAST, all of them the same ones.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ WARM_UP = 100  # events, as in Table 1 of the VLDB paper
 PATIENCE = 10.0  # seconds that the timing of one method may take
 LEAST = 20
 _ROUNDS, _MOST_ROUNDS = 3, 15  # of timing; the least counts
-_ENOUGH = 2.0  # seconds of timing, from which on no more rounds than _ROUNDS are made
+_ENOUGH = 2.0  # seconds of timing that more rounds than _ROUNDS may fill
 _IDLE = "idle: "
-_NO_TIME = 1e-8  # seconds; what is left where a call was not taken off
-_UNSEEN = 0.05  # of the call: an answer that takes less than this beside it cannot be told from none
+_NO_TIME = 1e-8  # seconds: the least time, also where no call overhead was measured
+_UNSEEN = 0.05  # share of the call overhead: an answer that takes less cannot be told from none
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Bout:
     """Methods that answer the same events."""
 
     asks: Mapping[str, Ask]
-    events: Any  # those to measure: a sequence or an array
+    events: Any  # to be measured: a sequence or an array
     warm_up: Any = ()
     empty: Mapping[str, Ask] = field(default_factory=dict)  # the same calls where there is nothing to do
     work: Mapping[str, Callable[[], float]] = field(default_factory=dict)  # operations that an index has counted so far
@@ -54,7 +53,7 @@ def measure(bout: Bout) -> dict[str, dict[str, float]]:
         seconds[name] = (CLOCK() - started) / asked[name]
         if counted:
             counts[name] = (counted() - before) / asked[name]
-    # The calls where there is nothing to do take their turns with the others: the machine is as busy for both.
+    # Calls with nothing to do take turns with the others, so that the machine is as busy for both.
     idle = {_IDLE + name: ask for name, ask in bout.empty.items()}
     slow = {name for name in bout.asks if asked[name] < len(bout.events)}
     few = min(asked.values())  # the same for all of these
@@ -74,13 +73,13 @@ def measure(bout: Bout) -> dict[str, dict[str, float]]:
 
 
 def net(point: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Seconds of every method in a measured point, less the call; never less than can be seen beside it."""
+    """Seconds of every method in a measured point, without the call; never less than can be seen beside the call."""
     overhead = point["overhead"]
     return {name: max(seconds, _UNSEEN * overhead.get(name, 0.0), _NO_TIME) for name, seconds in point[TIME].items()}
 
 
 def _patiently(ask: Ask, events: Any) -> int:
-    """How many of the events were asked until a round's share of patience ran out."""
+    """Ask events until a round's share of PATIENCE runs out; returns how many were asked."""
     until = CLOCK() + PATIENCE / _ROUNDS
     for number, event in enumerate(events, 1):
         ask(event)

@@ -37,13 +37,13 @@ class Pictures:
         log_x: bool = False,
         ticks: Mapping[float, str] | None = None,
     ) -> None:
-        """A panel per quantity, a line per name, from x to y; `ticks` names the values of x that are no numbers."""
+        """A panel per quantity, a line per name, x → y in each; `ticks` names values of x that are not numbers."""
         import matplotlib
 
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
-        # One below the other: side by side they are too small for a telephone.
+        # One below the other: side by side they are too small for a phone.
         figure, all_axes = pyplot.subplots(len(panels), 1, figsize=(6.5, 4.2 * len(panels)), squeeze=False)
         for axes, (y, series) in zip(all_axes[:, 0], panels.items(), strict=True):
             for label, points in series.items():

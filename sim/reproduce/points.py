@@ -1,7 +1,7 @@
-"""Measured points of a document: kept as they are measured, so that `--resume` need not repeat them.
+"""Measured points of a document: kept as they are measured, so that `--resume` does not repeat them.
 
 A file per document and size, a line per point, with date, load and machine. Points of full size ship with the ledger: a
-run on another day goes on where the last one ended.
+run on another day continues where the last one ended.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from analysis.report.claims import replace_text
 from coverlay import CoverlayError
 
-SHIPPED = "points"  # folder in that of the ledger
+SHIPPED = "points"  # subfolder of the ledger's folder
 Point = dict[str, Any]  # name, value, date, load, seconds, machine
 
 
 def points_file(folder: Path, quick: bool) -> Path:
-    """Of a document with this output folder."""
+    """The points of the document with this output folder."""
     return folder / f"points-{'quick' if quick else 'full'}.jsonl"
 
 
@@ -31,7 +31,7 @@ def shipped_file(ledger: Path, document: str) -> Path:
 
 
 class Points:
-    """Those of `file`, and beside them those of `shipped`, which are only read."""
+    """The points of `file`, and of `shipped`, which is only read."""
 
     def __init__(self, file: Path, shipped: Path | None = None) -> None:
         self._file, self._own = file, _read(file)
@@ -49,7 +49,7 @@ class Points:
 
 
 def ship_points(document: str, folder: Path, ledger: Path) -> None:
-    """Put a document's points of full size over those in the folder of the ledger."""
+    """Add a document's full-size points to those in the folder of the ledger, replacing older ones."""
     new, file = _read(points_file(folder, quick=False)), shipped_file(ledger, document)
     if new:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """What a document says (`Told`), and how measured numbers become a verdict: two-sided, within a band that is stated.
 
 Every seed gives a value. Times are read with a noise of 15 % on top of the seeds' own spread, counts and bytes with
-none. A published number has a band around it, from NEAR of it to 1/NEAR of it: "holds" if what the seeds allow meets
-the band, "holds, by more than published" or "holds with a smaller factor" if it lies beyond on either side, "does not
-hold" if one seed does not show the direction beyond the noise.
+none. A published number has a band around it, from NEAR of it to 1/NEAR of it: "holds" if the range of the seeds, noise
+included, meets the band, "holds, by more than published" or "holds with a smaller factor" if it lies beyond on either
+side, "does not hold" if one seed does not show the direction beyond the noise.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rule(ABC):
 
 
 def _in_band(low: float, high: float, nothing: float, band: tuple[float, float]) -> str:
-    """The verdict on what lies between low and high, where `nothing` would be no difference."""
+    """The verdict on values between low and high; the value `nothing` means no difference."""
     if low <= nothing:
         return FAILS
     return SMALLER if high < band[0] else MORE if low > band[1] else HOLDS
@@ -54,10 +54,10 @@ def _in_band(low: float, high: float, nothing: float, band: tuple[float, float])
 
 @dataclass(frozen=True)
 class Factor(Rule):
-    """Something is better by a published factor, or by one between two."""
+    """Something is better by a published factor, or by a factor between two published ones."""
 
     least: float
-    most: float = 0.0  # 0: the same
+    most: float = 0.0  # 0: the same as `least`
     unit: str = "×"
 
     @property
@@ -122,8 +122,8 @@ class About(Rule):
         return f"{self.show(self.value / self.factor)} to {self.show(self.value * self.factor)}"
 
     def judge(self, values: Sequence[float], noise: float) -> str:
-        low, high = max(values) / (1.0 + noise), min(values) * (1.0 + noise)
-        return HOLDS if low <= self.value * self.factor and high >= self.value / self.factor else FAILS
+        largest, smallest = max(values) / (1.0 + noise), min(values) * (1.0 + noise)
+        return HOLDS if largest <= self.value * self.factor and smallest >= self.value / self.factor else FAILS
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Told:
 
 
 def table(*claims: Told | Iterable[Told]) -> dict[str, Told]:
-    """The claims of one document by id; an id that is there twice is an error."""
+    """The claims of one document by id; an id declared twice is an error."""
     found: dict[str, Told] = {}
     for item in claims:
         for told in [item] if isinstance(item, Told) else item:

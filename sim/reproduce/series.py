@@ -12,19 +12,17 @@ Series = Mapping[str, Mapping[float, float]]  # method → x → amount per even
 
 @dataclass(frozen=True)
 class Swept:
-    """A figure: by each way of measuring, for each seed, what every method takes per event at every x."""
+    """A figure: by way of measuring and seed, what every method takes per event at every x."""
 
     by: Mapping[str, Sequence[Series]]
-    overhead: Mapping[str, float] = field(
-        default_factory=dict
-    )  # method → microseconds of a call where there is nothing to do
+    overhead: Mapping[str, float] = field(default_factory=dict)  # method → µs of a call with nothing to do
 
     def each(self, value: Callable[[Series], float]) -> dict[str, list[float]]:
         """What a function makes of each seed's series, by each way of measuring."""
         return {basis: [float(value(series)) for series in seeds] for basis, seeds in self.by.items()}
 
     def work(self, *names: str) -> tuple[str, dict[str, float]]:
-        """A reason and what it rests on: operations per event at both ends of the figure, and what one takes."""
+        """A reason and what it rests on: operations per event at both ends of the figure, and the time of one."""
         counts, millis = self.mean(COUNTS), self.mean(TIME)
         found = {}
         for name in names:
@@ -34,7 +32,7 @@ class Swept:
         return "operations per event in our data, and what one takes", found
 
     def mean(self, basis: str) -> Series:
-        """Over the seeds that measured a method: one that is only drawn need not be there in all."""
+        """Means over the seeds that measured a method: one that is only drawn may be missing from some."""
         found: dict[str, dict[float, float]] = {}
         for name, first in self.by[basis][0].items():
             seeds = [series[name] for series in self.by[basis] if name in series]

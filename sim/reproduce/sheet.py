@@ -53,33 +53,39 @@ class Sheet(Pictures):
         again: bool = False,
         shipped: Path | None = None,
     ) -> None:
-        """Points of earlier runs, also those of the file `shipped`, are not measured again, unless they hold times of
-        another machine or of more load than `most_load`; with `again` all are."""
+        """Points of earlier runs, and those of the file `shipped`, are not measured again, unless they hold times taken
+        on another machine or under more load than `most_load`; with `again`, all are."""
         self.document, self.told = document, declared(document)
         self.quick, self.out, self.progress = quick, out, progress
         self.seeds = tuple(range(FIRST_SEED, FIRST_SEED + (seeds or (QUICK_SEEDS if quick else SEEDS))))
         self.claims: list[Claim] = []
         self.size = ""  # of what is measured, for claims that name none
-        self.seconds = 0.0  # of all points, those of earlier runs included
         self._most_load = most_load
         out.mkdir(parents=True, exist_ok=True)
         file = points_file(out, quick)
         self._kept = Points(file, None if quick or again else shipped)
         self._old: set[str] = self._kept.names() if again else set()  # to be measured again
         self._points: list[Point] = []  # that the next claims rest on
+        self._used: dict[str, Point] = {}  # figures share points
         self._judged = False
+
+    @property
+    def seconds(self) -> float:
+        """Of all points, including those of earlier runs."""
+        return float(sum(point["seconds"] for point in self._used.values()))
 
     # ---- measuring --------------------------------------------------------------------------------------
 
-    def kept(self, name: str, measure: Callable[[], Any]) -> Any:
-        """What was measured under this name, measuring it unless a run that is being resumed already has.
+    def kept(self, name: str, measure: Callable[[], Any], *, timed: bool = True) -> Any:
+        """What was measured under this name; measured now, unless the run that is being resumed has done so.
 
-        It must be what JSON can hold. Load and date are kept with it.
+        The value must be one that JSON can hold. Load and date are kept with it. Not `timed`: it holds no times, so
+        neither the machine nor its load matters.
         """
         point = self._kept.get(name)
-        if point is None or name in self._old or self._unfit(point):
+        if point is None or name in self._old or (timed and self._unfit(point)):
             self.progress(f"{self.document}: {name}")
-            gc.collect()  # parts of an index refer to each other; nine points once took 19 GB before Python looked
+            gc.collect()  # indexes contain reference cycles: nine points once took 19 GB before Python freed any
             load, started = os.getloadavg()[0], time.perf_counter()
             value = measure()
             point = {
@@ -95,13 +101,13 @@ class Sheet(Pictures):
         if self._judged:
             self._points, self._judged = [], False
         self._points.append(point)
-        self.seconds += point["seconds"]
+        self._used[name] = point
         return point["value"]
 
     def _unfit(self, point: Point) -> bool:
-        """Whether times were taken elsewhere, or under more load than is allowed; counts are the same everywhere."""
+        """Whether times were taken elsewhere, or under more load than allowed."""
         busy = self._most_load is not None and point["load"] > self._most_load
-        return (busy or point["machine"] != machine()) and _timed(point["value"])
+        return busy or bool(point["machine"] != machine())
 
     def sweep(
         self,
@@ -145,8 +151,8 @@ class Sheet(Pictures):
     ) -> Claim:
         """The verdict on a declared claim, from a value per seed and way of measuring.
 
-        It rests on what the document measured; the others are shown beside it. `cause` is looked for only where the
-        claim does not hold as published. `figure` names a picture of ours.
+        It rests on what the document measured; other ways of measuring are shown beside it. `cause` is looked for only
+        where the claim does not hold as published. `figure` names a picture of ours.
         """
         told = self._declared(id)
         values = ours if isinstance(ours, Mapping) else {told.basis: ours}
@@ -191,7 +197,7 @@ class Sheet(Pictures):
         return self.told[id]
 
     def _measured(self) -> dict[str, Any]:
-        """When the points of a claim were measured. One without points is worked out at once, under any load."""
+        """Date, load and seconds of a claim's points. A claim without points is computed now; load does not matter."""
         self._judged = True
         if not self._points:
             return {"date": _now()}
@@ -216,12 +222,7 @@ def _measured(make: Callable[[int], Bout], seed: int) -> dict[str, dict[str, flo
     return measure(make(seed))
 
 
-SAID = ("claim", "published", "basis", "band")  # what a claim has from its document, whatever was measured
-
-
-def _timed(value: Any) -> bool:
-    """Whether a point holds times: by the name of what was measured, at any depth."""
-    return isinstance(value, dict) and any(key in (TIME, "seconds") or _timed(part) for key, part in value.items())
+SAID = ("claim", "published", "basis", "band")  # what a claim takes from its declaration
 
 
 def _said(document: str, told: Told) -> dict[str, Any]:

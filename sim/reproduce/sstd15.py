@@ -2,10 +2,10 @@
 Figures 5 to 11.
 
 SCAN, TAS, R^t-tree and R^I-tree on located expressions (see `sim.workloads.located`), one parameter of Table 4 at a
-time, the others at their defaults, for uniformly and Zipf distributed attributes. The trees are those of the paper, of
-places grown by insertion; our R^I-tree is drawn beside them, for the first seed, and judged by nothing. Points that
-differ only in events or k are asked of the same indexes, and the R^t-tree and the R^I-tree search the same tree:
-building takes most of the time.
+time, the others at their defaults, for uniformly and Zipf distributed attributes. The trees are those of the paper,
+grown by inserting places; our R^I-tree is drawn beside them, for the first seed, and no verdict rests on it. Building
+takes most of the time. So points that differ only in events or k use the same indexes, and the R^t-tree and the
+R^I-tree search the same tree.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from topk.places.rtree_index import INSERTION
 
 OURS = "R^I-tree, ours"
 _OTHERS, _ALL = (SCAN, TAS, RT), (SCAN, TAS, RT, RI)
-_MOST_OF_OURS = 2_000_000  # subscriptions: a second tree beside the published one, of more, does not fit into 16 GB
+_MOST_OF_OURS = 2_000_000  # subscriptions; of more, a second tree beside the published one does not fit into 16 GB
 _K = 5
 
 
@@ -139,8 +139,8 @@ def _measure(point: Point) -> dict[str, dict[str, float]]:
 
 
 def _spent(indexes: Mapping[str, PlacedIndex], bout: Bout) -> dict[str, dict[str, float]]:
-    """What operations go into, per event: subscriptions held against it, nodes opened, and the operations that find
-    those subscriptions instead of holding their predicates against the event: bounds, queues and heads of lists."""
+    """Work per event: subscriptions compared with it, nodes opened, and the operations that find these subscriptions
+    (bounds, queues and heads of lists) instead of comparing their predicates."""
     few = bout.warm_up[:LEAST]
     found: dict[str, dict[str, float]] = {EXAMINED: {}, OPENED: {}, FINDING: {}}
     for name, index in indexes.items():
@@ -151,7 +151,7 @@ def _spent(indexes: Mapping[str, PlacedIndex], bout: Bout) -> dict[str, dict[str
             found[what][name] = (now - before[what]) / len(few)
         predicates = index.placed.rows.length[: len(index)].mean()  # of a subscription
         found[FINDING][name] -= predicates * found[EXAMINED][name]
-    found[FINDING].pop(OURS, None)  # it does not hold all that it looks at against the event
+    found[FINDING].pop(OURS, None)  # it does not compare every subscription that it examines
     return found
 
 
@@ -188,7 +188,7 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
     """The figure and its verdicts."""
     figure = sweep.figure
     sheet.draw(f"{figure}-{d}", f"{sweep.x}, {d}", sweep.x, swept, ALPHAS if sweep.field == "alpha" else None)
-    # What finding takes explains verdicts, no document measured it.
+    # The cost of finding explains verdicts; the document did not measure it.
     judged = Swept({basis: seeds for basis, seeds in swept.by.items() if basis != FINDING}, swept.overhead)
 
     def judge(id: str, value: Callable[[Series], float], cause: Callable[[], Cause]) -> None:
@@ -196,11 +196,11 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
         sheet.judge(id, values, cause, figure=f"{figure}-{d}", overhead=swept.overhead)
 
     def ahead(id: str, value: Callable[[Series], float], peers: Sequence[str] = _OTHERS, *at: float) -> None:
-        """A claim that the R^I-tree is faster than the fastest of these, at these values of x or at all."""
+        """A claim that the R^I-tree is faster than the fastest of these peers, at these values of x or over all."""
         judge(id, value, partial(compared, swept, peers, at))
 
     def changes(id: str, value: Callable[[Series], float], names: Sequence[str], *ends: float) -> None:
-        """A claim about how much what these methods take changes between two values of x, or over the figure."""
+        """A claim about how the cost of these methods changes between two values of x, or over the figure."""
         judge(id, value, partial(changed, swept, names, ends))
 
     if figure == "fig-7":
@@ -241,7 +241,9 @@ def _space(sheet: Sheet, base: Located) -> None:
             found[f"{p.subscriptions:,}"] = tree.nbytes / p.subscriptions
         return found
 
-    points = [sheet.kept(f"space-{base.distribution}-{seed}", partial(weighed, seed)) for seed in sheet.seeds]
+    points = [
+        sheet.kept(f"space-{base.distribution}-{seed}", partial(weighed, seed), timed=False) for seed in sheet.seeds
+    ]
     cause = Cause("bytes per subscription", points[0])
     sheet.judge(f"space-{base.distribution}", [_last(found) / _first(found) for found in points], cause)
 
@@ -259,12 +261,12 @@ def _over(name: str, x: float, series: Series) -> float:
 
 
 def _over_next(x: float, series: Series) -> float:
-    """The best other over the R^I-tree."""
+    """The best other ÷ the R^I-tree."""
     return min(_over(name, x, series) for name in series if name != RI)
 
 
 def _over_uniform(x: float, series: Series) -> float:
-    """The R^I-tree where α is uniform over itself where it is N(x, .05)."""
+    """The R^I-tree with uniform α ÷ with α from N(x, .05)."""
     return series[RI][UNIFORM_ALPHA] / series[RI][x]
 
 

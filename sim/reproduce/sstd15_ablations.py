@@ -2,7 +2,7 @@
 
 The paper's expressions and events come from BEGen, whose correlation between the two is not published, and it does not
 say by which bound the R^t-tree is walked. So one thing at a time is changed against the data of the figures, and the
-R^t-tree is asked with both bounds. Counted and timed on a tenth of the subscriptions; judged by nothing.
+R^t-tree is asked with both bounds. Counted and timed on a tenth of the subscriptions; no verdict rests on it.
 """
 
 from __future__ import annotations

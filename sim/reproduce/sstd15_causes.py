@@ -1,8 +1,8 @@
 """Why claims of SSTD 2015 do not hold, from what was counted: the reasons under its verdicts.
 
-A method finds subscriptions (bounds nodes, merges lists, keeps queues) and holds their predicates against the event.
-How the operations divide between the two, and what one takes, says why the one that examines least need not be the
-fastest.
+A method finds subscriptions (bounds nodes, merges lists, keeps queues) and compares their predicates with the event.
+How the operations divide between the two, and how long one takes, tells why the method that examines least need not be
+the fastest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def compared(swept: Swept, peers: Sequence[str], at: Sequence[float]) -> Cause:
 
 
 def changed(swept: Swept, names: Iterable[str], ends: Sequence[float]) -> Cause:
-    """What of the methods' work changes between two x, or over the figure."""
+    """How the methods' work changes between two x, or over the figure."""
     counts, examined = swept.mean(COUNTS), swept.mean(EXAMINED)
     measured: dict[str, float] = {}
     said = []

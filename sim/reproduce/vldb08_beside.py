@@ -2,7 +2,7 @@
 
 Space is counted twice. By the paper's accounting (`Space` in topk/papers/interval/contract.py) a structure has
 references, extents and nodes; the theorems count every reference with its interval, Table 2 without. Allocated bytes
-are what our arrays take; the IR-tree's have score and id in every slot, by which it is updated.
+are what our arrays take; the IR-tree's also have a score and an id in every slot, for updates.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ AWAY = 2.0  # outside of the domain: an interval there is never stabbed
 
 
 def nothing() -> Entries:
-    """As good as empty; an index that really is takes short cuts."""
+    """As good as empty; an index that really is empty takes short cuts."""
     away = np.full(1, AWAY)
     return Entries(np.arange(1), away, away, away, np.arange(1))
 

@@ -1,4 +1,4 @@
-"""What a relaxed query of VLDB 2008 is made of: results that the Threshold Algorithm takes, and who spends the time.
+"""What a relaxed query of VLDB 2008 is made of: results that the Threshold Algorithm takes, and where the time goes.
 
 The reasons under the claims of Figures 7 to 9 rest on this: the algorithm's own work is the same for every index.
 """

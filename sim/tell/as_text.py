@@ -1,7 +1,7 @@
-"""Columns back into words: any subscription or event of a workload in the language that clients write.
+"""Columns back into text: any subscription or event of a workload in the language that clients write.
 
-The inverse of the compiler up to spelling: compiling what is said here gives the same filter again. An open
-bound was compiled to the next number inside; it is recognised by its neighbour having the shorter decimal form.
+The inverse of the compiler up to spelling: compiling the text gives the same filter again. An open bound was compiled
+to the next number inside; it is recognised because its neighbour outside has the shorter decimal form.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def event_of(workload: Workload, row: int) -> Event:
 
 
 def _shares(weight: float, count: int, semantics: str | None) -> list[float]:
-    """Weights that add up to the attribute's: the usual 1 each where that is what it is, else all on the first."""
+    """Weights that add up to the attribute's: 1 each where that fits, else all of it on the first."""
     if semantics == "exact" or weight == count:
         return [1.0] * count
     return [weight, *([0.0] * (count - 1))]
@@ -75,7 +75,7 @@ def _different(values: Sequence[Value]) -> Said:
 
 
 def _texts(attribute: Attribute, low: float, high: float, excluded: Numbers) -> Said:
-    """One text, or a prefix; a prefix that was itself left out has a bound one higher."""
+    """One text, or a prefix; where the prefix itself is excluded, the lower bound is one higher."""
     if low == high and len(str(attribute.decode(low)).encode()) < ONE.longest:
         return [(Operator.EQUAL, (attribute.decode(low),))]
     said: Said = []
@@ -88,7 +88,7 @@ def _texts(attribute: Attribute, low: float, high: float, excluded: Numbers) -> 
 
 
 def _categories(attribute: Attribute, bounds: tuple[float, float], excluded: Numbers, allowed: Numbers | None) -> Said:
-    """As the shorter of what is in and what is out."""
+    """The allowed or the excluded categories, whichever are fewer."""
     codes = np.arange(bounds[0], bounds[1] + 1) if allowed is None else np.array(allowed)
     inside = [attribute.categories[int(code)] for code in codes if code not in excluded]
     outside = [category for category in attribute.categories if category not in inside]

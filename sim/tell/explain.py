@@ -24,7 +24,7 @@ FAULTS = {
     CRASHED: "lost in the queue of a broker that crashed",
     PUBLISHER_DOWN: "never published: its broker was down",
 }
-MOST_NAMED = 10  # subscriptions of a broker that did not get an event
+MOST_NAMED = 10  # most subscriptions named of a broker that did not get an event
 # Where events are sent on whether a subscription asks for them or not.
 UNASKED = {"flooding": "as every event is", "hierarchical": "as every event is, towards the root"}
 
@@ -74,7 +74,7 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
     """Who asked for the event and did not get it, broker by broker, and why."""
     try:
         story = Story(trace.planned(), trace)
-    except CoverlayError as error:  # its files are gone or other ones; what the trace tells has been told
+    except CoverlayError as error:  # input files are gone or changed; all that the trace tells has been told
         yield f"who else asked for it is not known: {error}"
         return
     matching = story.matching(event)
@@ -87,8 +87,9 @@ def _unserved(trace: RunTrace, event: int, hops: pd.DataFrame, deliveries: pd.Da
         missed += missing
         mine = [number for number in without.tolist() if story.homes[number] == broker]
         shown = ", ".join(map(trace.subscription, mine[:MOST_NAMED])) + (", …" if len(mine) > MOST_NAMED else "")
-        which = f"of {len(mine)} " if len(mine) > missing else ""  # some would rank below the k best anyhow
-        why = "though the event came there" if broker in set(hops["target"]) else "the event did not come there"
+        which = f"of {len(mine)} " if len(mine) > missing else ""  # some would rank below the k best anyway
+        came = broker in set(hops["target"])
+        why = "though the event reached the broker" if came else "the event did not reach the broker"
         yield f"  {missing} {which}at {trace.names[broker]} did not get it, {why}: {shown}"
     if len(without) > missed:
         yield f"  {len(without) - missed:,} rank below the {story.k} best of their broker"
@@ -161,7 +162,7 @@ def _walk_to_subscriber(
 
 
 def _untraced(trace: RunTrace, subscription: int, mine: pd.DataFrame) -> tuple[str, str]:
-    """Where the trace has no decision about it on a link: why an event was sent on there, and why not."""
+    """For links on which the trace has no decision about it: why an event was sent on there, and why not."""
     routing = trace.parameters["routing"]["strategy"]
     if mine.iloc[0].kind == "preload":  # spread before time 0, where traces begin
         look = f"`coverlay tables {trace.folder} --subscription {subscription}` says who has it"
@@ -198,7 +199,7 @@ def _why(trace: RunTrace, decision: Any) -> tuple[str, str]:
 
 
 def _lost_between(trace: RunTrace, here: int, following: int, event: int) -> str:
-    """What befell the event on this link, or in a queue at either end; empty if nothing did."""
+    """What happened to the event on this link, or in a queue at either end; empty if nothing did."""
     faults, ends = trace.about(event, "faults"), [here, following]
     dropped = faults[faults["broker"].isin(ends) & faults["neighbour"].isin([*ends, CLIENT])]
     return f"{_lost(trace, dropped.iloc[0])}, at {dropped.iloc[0].time:.3f} ms" if len(dropped) else ""

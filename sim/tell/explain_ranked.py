@@ -22,7 +22,7 @@ class Place:
 
 
 def winners(trace: RunTrace, deliveries: pd.DataFrame, k: int) -> Iterator[str]:
-    """Whom an event won, best first."""
+    """Who won an event, best first."""
     best = deliveries.sort_values("rank")
     fewer = "" if len(best) == k else ": no more matched, or could be served"
     yield f"served {len(best)} of the {k} best of the whole network{fewer}"
@@ -69,14 +69,12 @@ def verdict(trace: RunTrace, subscription: int, deliveries: pd.DataFrame, k: int
         return "it does not match the event"
     if place.rank is None:
         return f"it matches the event with score {place.score:g}, and was not in force when the event was published"
-    standing = (
-        f"it matches the event with score {place.score:g}, number {place.rank:,} of {place.matching:,} that match"
-    )
+    placed = f"it matches the event with score {place.score:g}, number {place.rank:,} of {place.matching:,} that match"
     if place.rank <= k:
-        return f"{standing}, and so among the {k} best; it was not served: a change, fault or full queue was in the way"
+        return f"{placed}, and so among the {k} best; it was not served: a change, fault or full queue was in the way"
     last = best.iloc[-1] if len(best) else None
     beaten = ""
     if last is not None:
         worst = f"{trace.subscription(int(last.subscription))} at {trace.names[int(last.broker)]}"
         beaten = f", behind {worst} ({last.score:g})"
-    return f"{standing}: not among the {k} best of the whole network{beaten}; {asked}"
+    return f"{placed}: not among the {k} best of the whole network{beaten}; {asked}"

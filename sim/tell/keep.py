@@ -1,11 +1,11 @@
-"""What a sweep tells beside its traces, kept for its page (analysis/report/told.py) as `told.json` in its folder; and
-the bounds of theory beside a study's (sim/tell/study_bounds.py).
+"""What a sweep writes beside its traces, for its page: `told.json` in its folder (read by analysis/report/told.py), and
+the bounds of theory for a study (sim/tell/study_bounds.py).
 
 Notes and stories are those of the terminal. What was lost when and where is counted here, because only the workload
-says who should have been served: for each event and broker the subscriptions in force when it was published that match
-it, at most k (where the k best of the whole network are served, those), against the deliveries in the trace. Where
-everybody had settled before the first event this is the oracle's count; a subscription still on its way counts as lost
-here too.
+says who should have been served: for each event and broker the matching subscriptions in force when it was published,
+at most k (or those among the k best of the whole network), compared with the deliveries in the trace. Where all
+subscriptions had settled before the first event, this is the oracle's count; here, one still on its way counts as lost
+too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MOST_BROKERS = 10
 
 
 def keep(plan: Plan, out: Path, result: SweepResult, held: Held | None = None) -> list[str]:
-    """Write what is told of this sweep, and what a search for the highest rate `held`; answers its stories' lines."""
-    # The notes of runs that were not repeated are in the file of the command that ran them.
+    """Write notes, stories and losses of a sweep, and what a search for rates `held`; returns the stories' lines."""
+    # The notes of runs that were not repeated are in the file that the earlier command wrote.
     earlier = read_told(out).notes if result.kept else ()
     notes = list(dict.fromkeys([*plan.notes, *earlier, *result.warnings]))
     stories = list(tell(plan, out, count)) if (count := int(plan.data.get("tell", 0))) else []
@@ -48,7 +48,7 @@ def keep(plan: Plan, out: Path, result: SweepResult, held: Held | None = None) -
 
 
 def _losses(plan: Plan, out: Path) -> Iterable[dict[str, Any]]:
-    """Of the first seed of each point that lost something and kept all its deliveries."""
+    """The losses of the first seed of each point, where it lost something and kept all deliveries."""
     first: dict[str, PlannedRun] = {}
     for run in sorted(plan.runs, key=lambda run: run.seed):
         if run_folder(out, run).is_dir():

@@ -1,6 +1,4 @@
-"""One run on disk, as those who tell of it read it: its tables as pandas frames, names of brokers and
-subscriptions, ways of events.
-"""
+"""One run on disk: its tables as pandas frames, the names of brokers and subscriptions, the paths of events."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ class RunTrace:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """What the user's file calls the subscriptions, by number; empty where it does not, or is another one now."""
+        """The ids of the subscriptions in the user's file, by number; empty if it has none, or has changed since."""
         file = self.parameters.get("workload", {}).get("subscriptions_file")
         with suppress(CoverlayError):
             if file is not None:
@@ -92,7 +90,7 @@ class RunTrace:
         return f"run {self.run_id}{others}"
 
     def refuse_left_out(self, table: str, number: int) -> None:
-        """Where a table was sampled, the rows of this subscription or event may be missing."""
+        """Raise if a table was sampled and the rows of this subscription or event are missing."""
         by, _ = SAMPLED[table]
         share = self.parameters.get("run", {}).get(f"sample_{table}", 1.0)
         if not is_kept(np.array([number]), share)[0]:
@@ -120,7 +118,7 @@ class RunTrace:
         return found
 
     def planned(self) -> PlannedRun:
-        """The run as the experiment in its folder has it: its workload can be drawn, and the run simulated, again."""
+        """The run as the experiment in its folder plans it, to draw its workload or simulate it again."""
         file = self.folder / EXPERIMENT
         if not file.is_file():  # the run was copied without its experiment
             return self._as_recorded()
@@ -130,7 +128,7 @@ class RunTrace:
         raise CoverlayError(f"{file} does not give run {self.run_id}: it or an input file has changed since it was run")
 
     def _as_recorded(self) -> PlannedRun:
-        """The run by its own record, which has all settings but not which of them were given."""
+        """The run by its own record, which has all settings but does not say which were given."""
         experiment = parse({"name": self.record["experiment"], **self.parameters}, f"run {self.run_id}")
         if input_digests(experiment) != json.loads(self.record["inputs"]):
             raise CoverlayError(f"an input file of run {self.run_id} has changed since it was run")

@@ -1,9 +1,9 @@
 """A few events of a run in words: who was served, at which rank, over how many hops, and because of which cover.
 
-Told from the trace, with the subscriptions and events of the workload, which the run's own parameters and seed give
-again. Events are chosen to show something: one that reached a subscriber through a cover that stood in for it,
-one that more subscriptions matched than the k best, then the first that were delivered at all. Where the k best of the
-whole network are served, story_ranked.py tells.
+Told from the trace, with the subscriptions and events of the workload, which is drawn again from the run's parameters
+and seed. Events are chosen to show something: one that reached a subscriber because of a cover, one that more than k
+subscriptions matched, then the first that were delivered at all. Where the k best of the whole network are served, see
+story_ranked.py.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from broker.trace.schema import NOBODY
 from sim.experiment.build import workload_of
 from sim.experiment.oracle_truth import scores_of, terms_of
 from sim.experiment.plan import Plan, PlannedRun
+from sim.experiment.runner import run_folder
 from sim.random_streams import streams
 from sim.tell.as_text import event_of, subscription_of
 from sim.tell.run_trace import RunTrace
@@ -30,8 +31,11 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
-    """Lines about `count` events of one run of the plan; covering is preferred, it has most to tell."""
-    run = min(plan.runs, key=_most_to_tell)
+    """Lines about `count` events of one run of the plan, preferably with covering, which has most to tell."""
+    run = min((run for run in plan.runs if run_folder(out, run).exists()), key=_most_to_tell, default=None)
+    if run is None:
+        yield "No story: no run has a trace."
+        return
     kept = run.experiment.run
     if min(kept.sample_decisions, kept.sample_deliveries) < 1:
         yield "No story: these runs keep a sample of decisions or deliveries only."
@@ -40,7 +44,7 @@ def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
 
 
 def story_of(run: PlannedRun, trace: RunTrace) -> Story:
-    from sim.tell.story_ranked import RankedStory  # which is a story, too
+    from sim.tell.story_ranked import RankedStory  # which imports this module
 
     return (RankedStory if run.experiment.network_wide else Story)(run, trace)
 
@@ -51,7 +55,7 @@ def _most_to_tell(run: PlannedRun) -> tuple[bool, int, int]:
 
 
 class Story:
-    """One run: its trace, and what its clients said."""
+    """One run: its trace and its workload."""
 
     def __init__(self, run: PlannedRun, trace: RunTrace) -> None:
         self.run, self.trace, self._called = run, trace, trace.subscription
@@ -108,7 +112,7 @@ class Story:
         return in_force[~np.isnan(scores[in_force])]
 
     def due(self, event: int) -> Iterator[tuple[int, int, int]]:
-        """Broker by broker, to how many an event was due, and how many of these it missed."""
+        """For each broker: how many an event was due to, and how many of these missed it."""
         served = self.deliveries.loc[self.deliveries["event"] == event, "broker"].value_counts()
         homes, counts = np.unique([self.homes[s] for s in self.matching(event).tolist()], return_counts=True)
         for broker, count in zip(homes.tolist(), counts.tolist(), strict=True):

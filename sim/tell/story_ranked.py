@@ -1,9 +1,8 @@
-"""The story where the k best of the whole network are served: whom the events that most want reached, and why the
-others were skipped.
+"""The story where the k best of the whole network are served: who got the most wanted events, and why others did not.
 
-Events are those that most subscriptions match, most first: there the ranking decides most. Of everybody who matched
-and was not served it is told where it lives: at a broker that was asked and named none better, at one that only got the
-event for a winner, or behind links over which nobody asked, because no entry there beats the k-th best.
+Events are those that most subscriptions match, most first: there the ranking decides most. Subscriptions that matched
+and were not served are counted by where they live: at a broker that was asked and named none better, at one that only
+got the event for a winner, or behind links over which nobody asked, because no entry there beats the k-th best.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from sim.tell.run_trace import RunTrace
 from sim.tell.story import Ints, Story
 
 WHY_NOT_ASKED = {
-    "none": "where the event did not come",
+    "none": "at brokers that the event did not reach",
     "cover": "behind links whose best entry does not beat that: nobody asked there",
     "skyband": "elsewhere: the publisher's broker has all possible winners in its tables and asked nobody",
 }
 NEED_NOT_ASK = {
-    "none": "the event did not come there",
+    "none": "the event did not reach it",
     "cover": "the best entry on the way to it does not beat that",
     "skyband": "the publisher's broker has all possible winners in its tables",
 }

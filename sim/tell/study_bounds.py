@@ -11,9 +11,9 @@ that they can be compared with means per check:
     upper[ε]      log2(D/ε)·(2^(α+1)·D/ε)^(D−1)     the slides' O for approximate search, constant 1
     greedy[ε]     cubes until 1 − ε is searched     what the greedy does where there is no cover
 
-Of the profiles it has what they charge for searches, that of the runs first, so that the report can work out costs
-under all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor `broker.work`,
-hence a file: `<out>/bounds.json`, with an entry per family of points and one per profile.
+For profiles the file has what they charge for searches, the profile of the runs first. With it the report works out
+costs under all of them, and under others, from one run's counts. `analysis` may import neither `covering` nor
+`broker.work`, hence a file: `<out>/bounds.json`, with an entry per family of points and one per profile.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ def write_bounds(plan: Plan, out: Path) -> None:
 
 
 def write_missing_bounds(out: Path) -> None:
-    """Write the bounds of a sweep that was cut short before it came to that."""
+    """Write the bounds of a sweep that was cut short before they were written."""
     experiment = out / EXPERIMENT
     if not (out / BOUNDS_FILE).is_file() and experiment.is_file():
-        with suppress(CoverlayError):  # of another version, or files that are gone: a page without the bounds
+        with suppress(CoverlayError):  # another version, or files that are gone: the page is without bounds
             write_bounds(load(str(experiment)), out)
 
 
 def prices_beside(own: str | None) -> dict[str, dict[str, Any]]:
     """What profiles charge: the one that an experiment runs under, and the shipped ones.
 
-    Beside a profile of one's own, the shipped ones charge for storage only: their machine is another one.
+    Beside a profile of the user's, shipped ones charge for storage only: they were measured on another machine.
     """
     if own is None:
         return {}

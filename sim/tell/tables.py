@@ -1,14 +1,14 @@
 """Routing tables: which subscription is held where, from which neighbour, and why, at any simulated time.
 
 One `Side` per direction of a link and tree: what a neighbour decided about the subscriptions it knows, and what the
-broker at the other end holds because of it. The trace has all of it: every control message that a broker processed, in
-order, and every decision of a ledger (routing/ledger.py), but for three things that follow from these:
+broker at the other end holds because of it. The trace has every control message that a broker processed, in order, and
+every decision of a ledger (routing/ledger.py). Three things are not in it but follow from these:
 
-- when a subscription leaves, no decision about it is written down: its unsubscription is among the messages;
+- when a subscription leaves, no decision about it is recorded: its unsubscription is among the messages;
 - when a sent one is retracted, what it suppressed is handed to the wider one without a decision;
-- a merger is not decided about: it is sent as long as something is suppressed by it.
+- no decision is recorded about a merger: it is sent as long as it suppresses something.
 
-Where the trace lacks more than that (`missing`), the run is simulated again and the brokers themselves are asked.
+Where the trace lacks more than that (`missing`), the run is simulated again and its brokers are asked.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace
 
 HELD, PRUNED, LEAVING, UNDER_WAY, SUPPRESSED, DORMANT = STATES = (
-    "held",  # events are held against it
-    "pruned",  # known and left out of that: another one of the same neighbour covers it
+    "held",  # events are matched against it
+    "pruned",  # known, but events are not matched: another one of the same neighbour covers it
     "leaving",  # still held; the neighbour has taken it back, and the message is under way
     "under way",  # sent by the neighbour and not there yet, or lost with a link or broker that is down
     "suppressed",  # the neighbour did not send it: what it did send covers it
@@ -45,7 +45,7 @@ HELD, PRUNED, LEAVING, UNDER_WAY, SUPPRESSED, DORMANT = STATES = (
 
 
 PATIENCE = 5  # seconds that need no announcement
-A_SECOND = 20_000  # messages that the reference engine handles in one, about
+A_SECOND = 20_000  # messages that the reference engine handles in one, roughly
 Place = tuple[int, int, int]  # broker, neighbour, tree
 
 
@@ -76,7 +76,7 @@ class Side:
 
 @dataclass
 class Tables:
-    """Of all brokers at one time."""
+    """The tables of all brokers at one time."""
 
     local: dict[int, set[int]] = field(default_factory=dict)  # broker → subscriptions of its own clients
     sides: dict[Place, Side] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Tables:
 
 
 def of_network(network: Network) -> Tables:
-    """What the brokers themselves have now."""
+    """The tables that the brokers have now."""
     found = Tables({broker.number: set(broker.local.filters) for broker in network.brokers})
     for broker in network.brokers:
         for tree, part in broker.parts.items():
@@ -110,7 +110,7 @@ def of_network(network: Network) -> Tables:
 
 
 def missing(parameters: Mapping[str, Any], crashed: bool) -> str | None:
-    """Why the trace of a run does not tell its tables; None if it does."""
+    """Why the tables of a run do not follow from its trace; None if they do."""
     faults, run = parameters.get("faults", {}), parameters.get("run", {})
     if parameters.get("arrivals", {}).get("kind") == "preloaded":
         return "what was preloaded spread before time 0, and its hops are not in the trace"
@@ -130,7 +130,7 @@ def of_trace(control: pa.Table, decisions: pa.Table, at: float) -> Tables:
         *_until(at, decisions, 0, "broker", "neighbour", "tree", "subscription", "outcome", "witness"),
         *_until(at, control, 1, "target", "source", "tree", "subscription", "kind"),
     ]
-    # All that happens at one moment together: which decision belongs to which message is not written down.
+    # All that happens at one moment is taken together: the trace does not say which decision belongs to which message.
     steps.sort(key=itemgetter(0, 1))  # stable
     for _, moment in groupby(steps, key=itemgetter(0)):
         for _, is_message, *step in moment:
@@ -153,7 +153,7 @@ class _Replay:
         self._found = Tables()
         self._dependants: dict[Place, dict[int, set[int]]] = {}  # side → coverer → suppressed
         self._from: dict[int, list[Place]] = {}  # sender → its sides
-        self._left: dict[tuple[int, int, int, int], bool] = {}  # at this moment: has it left, or is it there after all?
+        self._left: dict[tuple[int, int, int, int], bool] = {}  # at this moment: did it leave last, or come?
 
     def _side(self, place: Place) -> Side:
         if place not in self._found.sides:
@@ -186,11 +186,11 @@ class _Replay:
             side.dormant.add(subscription)
         elif outcome == "united":
             self._put(place, subscription, (*before, witness))
-        elif outcome != "retracted" or was_sent:  # else a merger of this ledger went into another: it is gone
+        elif outcome != "retracted" or was_sent:  # else a merger of this ledger was merged into another, and is gone
             self._put(place, subscription, (witness,))
 
     def end_of_moment(self) -> None:
-        """A broker that knows a subscription no more decides nothing about it towards the others."""
+        """Drop what brokers had decided about subscriptions that they no longer know."""
         for (broker, source, tree, subscription), gone in self._left.items():
             for place in self._from.get(broker, ()) if gone else ():
                 if place[0] != source and (source == CLIENT or place[2] == tree):
@@ -221,17 +221,17 @@ class _Replay:
 
 @dataclass(frozen=True)
 class Found:
-    """The tables of a run at a time, and what is to be said about them."""
+    """The tables of a run at a time, and where they come from."""
 
     trace: RunTrace
     at: float
     tables: Tables
-    said: str  # where they come from
+    said: str  # the source, in words
     down: tuple[int, ...]  # brokers that are down at that time; their tables are what they had
 
 
 def find(trace: RunTrace, at: float | None, note: Callable[[str], None] = nobody, tell: Tell = nobody) -> Found:
-    """The tables of a run at a time (None: at the end), from its trace or, where that lacks some, simulated again."""
+    """The tables of a run at a time (None: at the end), from its trace or, if that lacks some, simulated again."""
     finished = float(trace.record["finished"])
     if at is not None and not 0 <= at <= finished:
         raise CoverlayError(f"--at {at:g} is outside of run {trace.run_id}, which lasted from 0 to {finished:.10g} ms")
@@ -257,7 +257,7 @@ def _down(faults: pd.DataFrame, at: float) -> tuple[int, ...]:
 
 
 def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:
-    """Run it again with the reference engine, ask its brokers, and compare what it did with the record."""
+    """Run it again with the reference engine, ask its brokers, and compare the trace hash with the record."""
     run, record = trace.planned(), trace.record
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
@@ -268,6 +268,6 @@ def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:
     if found != record["trace_hash"]:
         raise CoverlayError(
             f"simulated again, run {trace.run_id} has the trace hash {found} instead of {record['trace_hash']}: other "
-            f"versions made it ({record['versions']}), and its tables cannot be told"
+            f"versions made it ({record['versions']}), and its tables cannot be shown"
         )
     return seen[0]

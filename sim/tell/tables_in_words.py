@@ -17,9 +17,9 @@ from routing.overlay.trees import SHARED
 from sim.tell.tables import DORMANT, HELD, LEAVING, PRUNED, STATES, SUPPRESSED, UNDER_WAY, Found
 
 COLUMNS = ("broker", "from", "tree", "subscription", "id", "state", "because of")
-SPARE = ("tree", "id", "because of")  # columns that say something in some runs only
+SPARE = ("tree", "id", "because of")  # columns that are empty in many runs
 CLIENTS = "its clients"
-NOT_TOLD = "not told"  # the neighbour that could tell of it does not know it either
+NOT_TOLD = "not told"  # the neighbour does not know it either
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
     ".csv": lambda frame, path: frame.to_csv(path, index=False),
     ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
@@ -27,12 +27,12 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
 
 
 def shown(found: Found) -> Iterator[str]:
-    """Whose tables these are, and how they are known."""
+    """Which run and time the tables are of, and where they come from."""
     end = ", its end" if found.at == found.trace.record["finished"] else ""
     yield f"{found.trace.which}, at {found.at:.3f} ms{end}, {found.said}"
     if found.down:
         names = ", ".join(found.trace.names[broker] for broker in found.down)
-        yield f"down then: {names}; shown is what they had before"
+        yield f"down at that time: {names}; their tables are those from before"
 
 
 def frame_of(found: Found, broker: int | None = None, subscription: int | None = None) -> pd.DataFrame:
@@ -54,7 +54,7 @@ Row = tuple[int, int, int, int, str, tuple[int, ...]]
 
 
 def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
-    """A row for each broker whose neighbours do not know a subscription either; `told`: those that have a row."""
+    """A row for each broker whose neighbours do not know a subscription either; `told`: brokers that have a row."""
     mine = _made(found, subscription)
     gone = mine.empty or mine.iloc[-1].kind == "unsubscribe"
     if gone or found.trace.parameters["routing"]["trees"] == "per-source":
@@ -71,7 +71,7 @@ def _behind(found: Found, subscription: int, told: set[int]) -> list[Row]:
 
 
 def _passed_on(found: Found, here: int, there: int, standing: int) -> tuple[int, ...]:
-    """Who stands for a subscription behind a link."""
+    """What represents a subscription behind a link."""
     state, because = _state(found, here, there, standing)
     if state == SUPPRESSED:
         return because
@@ -85,7 +85,7 @@ def _state(found: Found, here: int, there: int, subscription: int) -> tuple[str,
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Before anything takes long."""
+    """Called before anything takes long."""
     if path.suffix not in WRITERS:
         raise CoverlayError(f"--out {quoted(str(path))} ends in none of: {', '.join(WRITERS)}")
 
@@ -126,17 +126,17 @@ def of_subscription(found: Found, subscription: int, broker: int | None) -> Iter
 
 
 def _made(found: Found, subscription: int) -> pd.DataFrame:
-    """When a subscription came and left, until the time that is told of."""
+    """The requests about a subscription up to the time shown."""
     operations = found.trace.read("operations")
     mine = operations[(operations["subscription"] == subscription) & (operations["time"] <= found.at)]
     return mine[mine["kind"].isin(["preload", "subscribe", "resubscribe", "unsubscribe"])]
 
 
 def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
-    """From its home to a broker: who stands for it on each link."""
+    """From its home to a broker: what represents it on each link."""
     routing = found.trace.parameters["routing"]
     if routing["trees"] == "per-source":
-        return  # a way for each tree: the rows say it
+        return  # each tree has its own way: the rows say it
     names, standing, called = found.trace.names, subscription, partial(_called, found)
     for here, there in pairwise(found.trace.path(home, to)):
         state, because = _state(found, here, there, standing)
@@ -147,7 +147,7 @@ def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
             yield f"{link} {called(standing)} is not sent, because {by}, which {was} sent, {covers} it"
             standing = because[0]
         elif state not in (HELD, PRUNED, LEAVING):
-            untold = f"routing.strategy = {routing['strategy']!r} tells nothing over this link"
+            untold = f"routing.strategy = {routing['strategy']!r} sends nothing over this link"
             yield f"{link} {called(standing)} is not there: {NOT_THERE.get(state, untold)}"
             return
     itself = standing == subscription

@@ -1,11 +1,11 @@
 """Workloads by name, and from files: `generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200)`.
 
-contract            what a workload is; options: how a generator declares what its options may be
+contract, options   what a workload is; how a generator declares which values its options may have
 uniform, zipf, regional, mixture, anisotropic, adversarial   boxes
-begen, located, expressions                         expressions over many attributes, with places; as boxes
+begen, located, expressions                         expressions over many attributes; with places; both as boxes
 stocks, ads, jobs, sensors                          scenarios in the subscription language (scenario)
-files               the user's own data
-arrivals            who does what when
+files, tables       the user's own data
+arrivals            who does what when (publishing: when events are published)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WORKLOADS: dict[str, Callable[..., Generator]] = {
     "jobs": jobs,
     "sensors": sensors,
 }
-PARAMETERS: dict[str, type] = {"begen": Begen, "located": Located}  # keyword-only fields that are a kind's options
+PARAMETERS: dict[str, type] = {"begen": Begen, "located": Located}  # whose keyword-only fields are the options
 
 
 def workload_options(kind: str) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def ads(
     def publish(luck: Luck) -> dict[str, Value]:
         visit: dict[str, Value] = {"interest": luck.popular(INTERESTS, interests), "age": int(luck.number(13, 91))}
         visit |= {"country": luck.popular(COUNTRIES, countries), "hour": int(luck.number(0, 24))}
-        if luck.chance(0.6):  # the others do not tell
+        if luck.chance(0.6):  # the others do not say
             visit["income"] = rounded(max(0.0, luck.around(40.0, 18.0)), 0.5)
         return {**visit, "device": luck.pick(DEVICES)}
 

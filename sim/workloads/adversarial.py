@@ -19,19 +19,19 @@ from sim.workloads.contract import Generator, Workload, boxes
 from sim.workloads.options import Share
 
 UNEVEN = 1.0  # how far proportions differ: the standard deviation of the logarithm of a width
-INSIDE = 0.9  # of the width of the large box around it
+INSIDE = 0.9  # width of a small box, as a share of the large box around it
 
 
 def adversarial(
     *, width: Annotated[Share, Key("geometric mean of a large box's widths, as a fraction of the domain")] = 0.2
 ) -> Generator:
-    """Widths are kept below 1, which only widens others."""
+    """Where a width would exceed 1, the box becomes less uneven and keeps its volume."""
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
         shape = (subscriptions, attributes)
         proportions = UNEVEN * stream("workload.widths").standard_normal(shape)
         proportions -= proportions.mean(axis=1, keepdims=True)
-        # Scaled down row by row where a width would leave the domain: all proportions shrink, the product stays.
+        # Where a width would leave the domain, all proportions of its row shrink; their product stays.
         most = np.maximum(proportions.max(axis=1, keepdims=True), 1e-9)
         wide = width * np.exp(proportions * np.minimum(1.0, -np.log(max(width, 1e-9)) / most))
         lo = (1.0 - wide) * stream("workload.centres").random(shape)

@@ -23,7 +23,9 @@ def anisotropic(
     *,
     narrow: Annotated[Share, Key("mean width in narrow attributes, as a fraction of the domain")] = 0.02,
     wide: Annotated[Share, Key("mean width in the others")] = 0.6,
-    narrow_attributes: Annotated[int | None, Key("how many, the first ones; absent: half of them, rounded up")] = None,
+    narrow_attributes: Annotated[
+        int | None, Key("how many attributes, the first ones, are narrow; absent: half of all, rounded up")
+    ] = None,
 ) -> Generator:
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:

@@ -1,12 +1,12 @@
 """Who does what when: home brokers, and a time-ordered list of subscribe, unsubscribe and publish.
 
 `static`: all subscriptions arrive (a Poisson process), a share of them leaves again, the network settles,
-then events are published. Every delivery is required, as comparisons need it.
+then events are published. No delivery is in doubt, so runs can be compared.
 `growing`: subscriptions arrive while events are published over the same period; some deliveries are in doubt because
 their subscription is still on its way. `churn`: the same, but subscriptions live for exponential times.
 `bursty`: churn, in bursts.
 `storm`: as static, but a share of the subscriptions comes all at once while events are published.
-`preloaded`: as static, but a share of the subscriptions exists before time 0, spread already through the network.
+`preloaded`: as static, but a share of the subscriptions exists before time 0 and has spread through the network.
 
 Where the data says when subscriptions come and leave, none of these is used: all times are those of the data. If the
 data has no times for events, they follow at `publish_rate` once the network has settled. `publishing` (publishing.py)
@@ -43,16 +43,16 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What clients do, in order: at `time` ms, `kind`, subscription or event `index`, at `broker`.
+    """What clients do, in order: at `time` ms, at `broker`, action `kind` with subscription or event `index`.
 
-    RERANK: from now on a subscription ranks as row `index` of the workload says, a later row of the same one.
+    RERANK: from now on a subscription ranks as row `index` of the workload says, a later row with the same id.
     """
 
     time: Floats
     kind: NDArray[np.int8]
     index: Integers
     broker: Integers
-    preloaded: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # homes of those before time 0
+    preloaded: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # brokers of the first rows
 
     def __len__(self) -> int:
         return len(self.time)
@@ -66,20 +66,20 @@ class Timeline:
         return homes
 
     def check(self) -> None:
-        """Raise AssertionError unless it is in order and only the subscribed unsubscribe, once."""
+        """Raise AssertionError unless times are in order and a subscription comes once and leaves later, if at all."""
         assert (np.diff(self.time) >= 0).all(), "in order of time"
         assert np.isfinite(self.time).all(), "at finite times"
         came = {int(i): place for place, i in enumerate(self.index) if self.kind[place] == SUBSCRIBE}
         assert len(came) == (self.kind == SUBSCRIBE).sum(), "every subscription comes once"
-        assert all(i >= len(self.preloaded) for i in came), "unless it is there from the start"
+        assert all(i >= len(self.preloaded) for i in came), "a preloaded subscription does not come"
         left = np.flatnonzero(self.kind == UNSUBSCRIBE)
-        assert len(set(self.index[left].tolist())) == len(left), "and leaves at most once"
+        assert len(set(self.index[left].tolist())) == len(left), "every subscription leaves at most once"
         for place in left:
             if self.index[place] < len(self.preloaded):
-                assert self.preloaded[self.index[place]] == self.broker[place], "where it is"
+                assert self.preloaded[self.index[place]] == self.broker[place], "it leaves where it is"
                 continue
-            assert came[int(self.index[place])] < place, "after it came"
-            assert self.broker[came[int(self.index[place])]] == self.broker[place], "where it came"
+            assert came[int(self.index[place])] < place, "it leaves after it came"
+            assert self.broker[came[int(self.index[place])]] == self.broker[place], "it leaves where it came"
 
 
 SubscribeRate = Annotated[Positive, Key("subscriptions that come in the whole network", "per ms")]
@@ -130,7 +130,7 @@ class Settling:
 
 @dataclass(frozen=True, kw_only=True)
 class Static(Settling):
-    """Some leave again before events are published."""
+    """Some subscriptions leave again before events are published."""
 
     unsubscribe: Annotated[Share, Key("share of the subscriptions that leaves before events are published")] = 0.0
 
@@ -147,7 +147,7 @@ class Preloaded(Static):
     def __call__(self, stream: Stream, workload: Workload) -> Times:
         there = round(self.share * len(workload.lo))
         came, left, published = super().__call__(stream, workload)
-        waited = float(came[there - 1]) if there else 0.0  # the time that these would have taken
+        waited = float(came[there - 1]) if there else 0.0  # the time that they would have taken to come
         came, left, published = came - waited, left - waited, published - waited
         came[:there] = BEFORE
         return came, left, published
@@ -188,7 +188,7 @@ class Growing:
 
 @dataclass(frozen=True, kw_only=True)
 class Churn(Growing):
-    """As growing, but clients leave; who would leave after the last arrival stays."""
+    """As growing, but subscriptions leave; one that would leave after the last arrival stays."""
 
     lifetime: Annotated[Positive, Key("mean time that a subscription stays", "ms")] = 500.0
 
@@ -201,7 +201,7 @@ class Churn(Growing):
 
 @dataclass(frozen=True, kw_only=True)
 class Bursty(Churn):
-    """Like churn at the same mean rate, but `burst` subscriptions at a time (a geometric mean) within `spread` ms."""
+    """Like churn at the same mean rate, but in bursts of geometric size, mean `burst`, within `spread` ms."""
 
     burst: Annotated[float, Range(1), Key("mean number of subscriptions that come together")] = 20.0
     spread: Annotated[NotNegative, Key("time within which a burst comes", "ms")] = 1.0
@@ -223,8 +223,8 @@ ARRIVALS: dict[str, type[Static | Storm | Growing]] = {
 }
 CLIENTS = ("home_skew", "publisher_skew", "attach")  # options of every process: who is at which broker
 RANDOM, NEAREST, INTEREST = ATTACH = ("random", "nearest", "interest")
-FIRST = 200  # interests that ranks are taken among
-PARTS = 64  # steps in which distances are computed: a million clients at once would take gigabytes
+FIRST = 200  # ranks of interests are those among this many
+PARTS = 64  # distances are computed in this many parts: a million clients at once would take gigabytes
 
 
 def arrival_options(kind: str) -> tuple[str, ...]:
@@ -250,12 +250,12 @@ def schedule(
     reranks: bool = False,
     **options: Any,
 ) -> Timeline:
-    """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; data with brokers wins.
+    """The timeline of a run. Skews are Zipf parameters over brokers, 0 for uniform; brokers named by the data win.
 
     `attach = "nearest"` puts clients that have a place at the nearest broker of the `map` (latitude and longitude per
-    broker), the others where chance puts them. `attach = "interest"` makes interests local: who asks for, or publishes,
-    similar values of the first two attributes is at brokers near each other in the overlay's picture (`spots`).
-    `reranks`: a row that changes only how a subscription ranks is a request of its own, not a join and a leave.
+    broker), the others at a random one. `attach = "interest"` makes interests local: clients that ask for or publish
+    similar values of the first two attributes are at brokers near each other in the overlay's picture (`spots`).
+    `reranks`: a row that changes only how a subscription ranks is one request (RERANK), not a join and a leave.
     """
     reject_unknown(f'arrival process "{kind}"', options, arrival_options(kind))
     process = ARRIVALS[kind](**checked("arrivals", ARRIVALS[kind], options))
@@ -275,7 +275,7 @@ def schedule(
     if workload.publishers is not None:
         publishers = _given("event", workload.publishers, brokers)
     came, left, published = process(stream, workload) if workload.came is None else _recorded(process, stream, workload)
-    there = int((came == BEFORE).sum())  # the first ones, if any
+    there = int((came == BEFORE).sum())  # always the first rows
     coming, first = np.full(count, SUBSCRIBE, np.int8), np.arange(count)
     if reranks and workload.reranks is not None:
         changing = workload.reranks >= 0
@@ -300,7 +300,7 @@ def validate(kind: str, options: Mapping[str, Any]) -> None:
 
 
 def _recorded(process: Any, stream: Stream, workload: Workload) -> Times:
-    """The times of the data."""
+    """The times of the data; where it has none for events, they follow when the network has settled."""
     came, left = workload.came, workload.left
     assert came is not None
     assert left is not None
@@ -341,17 +341,18 @@ def _nearest(
     for places, otherwise in ((wanted, homes), (workload.events[:, workload.schema.place], publishers)):
         known = ~np.isnan(places).any(axis=1)
         chosen = otherwise.copy()
-        chosen[known] = globe_distances(places[known], map).argmin(axis=1)
+        parts = np.array_split(places[known], PARTS)
+        chosen[known] = np.concatenate([globe_distances(part, map).argmin(axis=1) for part in parts])
         found.append(chosen)
     return found[0], found[1]
 
 
 def _by_interest(workload: Workload, spots: Floats) -> tuple[Integers, Integers]:
-    """The broker whose place in the picture is nearest to the place of an interest among all interests.
+    """For each client, the broker whose place among the brokers is nearest to its interest's place among interests.
 
     Both places are ranks from 0 to 1 along each of two axes, so that every broker has about as many clients, however
-    interests cluster. Ranks are those among the FIRST interests: more subscriptions move no earlier client. What is
-    unbounded or missing in an attribute lies in the middle of its domain.
+    interests cluster. Ranks are those among the FIRST interests: more subscriptions move no earlier client. An
+    unbounded or missing value counts as the middle of its domain.
     """
     low, high = workload.schema.domain.T
     centres = (np.clip(workload.lo, low, high) + np.clip(workload.hi, low, high))[:, :2] / 2.0
@@ -368,7 +369,7 @@ def _by_interest(workload: Workload, spots: Floats) -> tuple[Integers, Integers]
 
 
 def _ranks(among: Floats, values: Floats) -> Floats:
-    """The share of `among` that is smaller than each value, halves for equal ones."""
+    """The share of `among` that is smaller than each value; equal ones count half."""
     ordered = np.sort(among)
     below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     shares: Floats = below / (2.0 * len(among))

@@ -1,15 +1,15 @@
 """Boolean expressions and events like BEGen's: every parameter of Table III of Sadoghi & Jacobsen (ICDE 2012).
 
-BEGen itself is not published with enough detail to repeat, so this states its own model, with the paper's knobs:
+BEGen is not published in enough detail to repeat it, so this is a model of our own, with the paper's parameters:
 
 - attributes are chosen uniformly or by a Zipf law; a dimension has `cardinality` integer values; values scatter
-  within `cluster_size` around one of `clusters` centres per dimension (None: anywhere);
+  within `cluster_size` around one of `clusters` centres per dimension (0: anywhere);
 - a predicate is BETWEEN over a handful of values, as in §VII-A;
 - independent expressions over hundreds of attributes never match, so `match_probability` needs correlation. A *topic*
   is a set of about `event_size` attributes with a few *variants*, an anchor value per attribute. An event has all
   attributes of its topic, at a variant's anchors. A share of the expressions belongs to a topic and variant: they take
   a subset of its attributes and each predicate contains the anchor with probability q; the rest are independent.
-  q is solved from E[q^size], so that the expected share of matches is the one asked for.
+  q is solved from E[q^size] so that the expected share of matches is `match_probability`.
 
 The number of topics × variants is 1/√match_probability: an event then meets about as many near misses as matches,
 instead of finding a group in which everything matches.
@@ -70,7 +70,7 @@ class Begen(Population):
 
     _: KW_ONLY
     cardinality: Cardinality = 250_000_000
-    clusters: Annotated[Count | None, Key("centres per attribute that values scatter around")] = 4
+    clusters: Annotated[int, Range(0), Key("centres per attribute that values scatter around; 0: anywhere")] = 4
     cluster_size: Annotated[Count, Key("scatter around a centre", "values")] = 100
     subscription_size: SubscriptionSize = 8
     event_size: EventSize = 15
@@ -88,7 +88,7 @@ class Expressions:
 
 
 def begen(parameters: Begen, stream: Stream | None = None) -> Expressions:
-    """Expressions and events; equal parameters give equal arrays. `stream` takes the place of the seed."""
+    """Expressions and events; equal parameters give equal arrays. A `stream` replaces the seed."""
     _check(parameters)
     stream = stream or streams(parameters.seed)
     law = parameters.law
@@ -110,7 +110,7 @@ def _check(p: Begen) -> None:
 
 
 class _Topics:
-    """Attribute sets with anchors, and the probability q that makes the matches come out as asked."""
+    """Attribute sets with anchors, and the probability q that gives the share of matches asked for."""
 
     def __init__(self, p: Begen, stream: Stream, law: Floats, centres: Ints) -> None:
         groups = max(2, round(p.match_probability**-0.5))
@@ -155,7 +155,7 @@ def _draw_distinct(random: Any, cumulative: Any, chosen: Any) -> None:
 
 def _values(random: np.random.Generator, p: Begen, centres: Ints, attributes: Ints) -> Ints:
     """A value per attribute: near one of its dimension's centres, or anywhere."""
-    if p.clusters is None:
+    if not p.clusters:
         return random.integers(0, p.cardinality, attributes.shape)
     centre = centres[attributes, random.integers(0, p.clusters, attributes.shape)]
     scatter = random.integers(-p.cluster_size // 2, p.cluster_size // 2 + 1, attributes.shape)
@@ -164,7 +164,7 @@ def _values(random: np.random.Generator, p: Begen, centres: Ints, attributes: In
 
 def sizes_around(random: np.random.Generator, mean: int, largest: int, count: int) -> Ints:
     """Sizes from mean−half to mean+half, cut to what is possible, symmetric so that the mean is kept."""
-    half = min(max(mean // 2, 0), largest - mean, mean - 1)
+    half = min(mean // 2, largest - mean, mean - 1)
     return random.integers(mean - half, mean + half + 1, count)
 
 
@@ -192,7 +192,7 @@ def _expressions(p: Begen, stream: Stream, law: Floats, centres: Ints, topics: _
 
 
 def some_of(random: np.random.Generator, shape: tuple[int, ...], sizes: Ints) -> NDArray[np.bool_]:
-    """Which cells to use so that row i has sizes[i] of them, at random: one array, no Python per row."""
+    """Choose sizes[i] cells of each row i at random, for all rows at once."""
     return np.argsort(np.argsort(random.random(shape), axis=1), axis=1) < sizes[:, None]
 
 

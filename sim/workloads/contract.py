@@ -1,7 +1,7 @@
 """A workload: all subscriptions and events of a run as columns, so that engines need no object per row.
 
-Generators follow three rules that make runs of a sweep comparable (common random numbers):
-- one named stream per concern, so that more events leave the subscriptions alone, and wider boxes their centres;
+Generators, except begen and located, follow three rules that make runs of a sweep comparable (common random numbers):
+- one named stream per concern, so that more events do not change the subscriptions, nor wider boxes their centres;
 - a stream fills one array row by row, so that the first n rows are the same however many follow;
 - several arrays from one stream are drawn in blocks (`in_blocks`), for the same reason.
 """
@@ -40,9 +40,9 @@ class Workload:
     publishers: NDArray[np.int64] | None = None  # (m,) broker of each event, likewise
     times: Floats | None = None  # (m,) ms at which each event is published, likewise; ascending
     came: Floats | None = None  # (n,) ms at which each subscription comes, likewise
-    left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; where `came` is
+    left: Floats | None = None  # (n,) ms at which it leaves, inf if it stays; given with `came`
     ids: tuple[str, ...] | None = None  # (n,) what the data calls the subscriptions
-    reranks: NDArray[np.int64] | None = None  # (n,) the row that it replaces, with the same predicates; −1: none
+    reranks: NDArray[np.int64] | None = None  # (n,) the row that each replaces, with the same predicates; −1: none
     near: Floats | None = None  # (n, 3) latitude, longitude and α of each subscription, NaN where it has no place
     event_weights: Floats | None = None  # (m, d) how much each attribute of an event counts; None: 1
     warnings: tuple[str, ...] = ()  # what the user should know about the data
@@ -82,26 +82,26 @@ class Workload:
                 restricted[row, attribute] = True
         assert (restricted == self.mentioned).all(), "mentioned iff restricted"
         assert (self.weights >= 0).all(), "weights are not negative"
-        assert not self.weights[~self.mentioned].any(), "no weight on the unmentioned"
+        assert not self.weights[~self.mentioned].any(), "unmentioned attributes have no weight"
         low, high = self.schema.domain.T
         inside = np.isnan(self.events) | ((self.events >= low) & (self.events <= high))
         assert inside.all(), "events are within their domain"
         if self.near is not None:
-            assert self.schema.place is not None, "who is near a place wants events with a place"
+            assert self.schema.place is not None, "a place needs events with a place"
             assert self.near.shape == (count, 3)
             alpha = self.near[:, 2]
             assert (np.isnan(alpha) | ((alpha >= 0) & (alpha <= 1))).all(), "α is a share"
             assert (np.isnan(self.near).any(axis=1) == np.isnan(self.near).all(axis=1)).all(), "a whole place or none"
-        assert (self.came is None) == (self.left is None), "who comes at a known time leaves at one, or never"
+        assert (self.came is None) == (self.left is None), "`came` and `left` are given together"
         if self.came is not None and self.left is not None:
-            assert (self.came < self.left).all(), "and not before"
+            assert (self.came < self.left).all(), "a subscription leaves after it comes"
         if self.reranks is not None:
             assert self.came is not None, "ranks change at a known time"
             later = np.flatnonzero(self.reranks >= 0)
             before = self.reranks[later]
-            assert (self.came[before] < self.came[later]).all(), "and later"
-            assert len(set(before.tolist())) == len(before), "one after the other"
-            assert (self.lo[before] == self.lo[later]).all(), "and what is asked for stays"
+            assert (self.came[before] < self.came[later]).all(), "a rank changes after its subscription comes"
+            assert len(set(before.tolist())) == len(before), "a row is replaced at most once"
+            assert (self.lo[before] == self.lo[later]).all(), "a change of rank keeps the bounds"
             assert (self.hi[before] == self.hi[later]).all()
         if self.event_weights is not None:
             assert self.event_weights.shape == self.events.shape
@@ -138,6 +138,6 @@ def boxes(
 
 
 def in_blocks(count: int, draw: Callable[[int], Any], columns: int) -> Floats:
-    """`count` rows of `draw(BLOCK)`, which is asked for whole blocks only: a prefix never changes."""
+    """The first `count` rows of calls of `draw(BLOCK)`: only whole blocks are drawn, so a prefix never changes."""
     parts = [draw(BLOCK) for _ in range(-(-count // BLOCK))]
     return np.concatenate(parts)[:count] if parts else np.empty((0, columns))

@@ -3,8 +3,8 @@
 Expressions mention a handful of many attributes. Brokers route on boxes, so every row becomes a whole box here, with
 infinite sides where it mentions nothing. Columns are dense, hence the limit; `coverlay bench topk` and reproductions
 use the sparse catalogues themselves. Options are the parameters of Begen and Located (begen.py, located.py), with
-`attributes` for their dimensions. Weights are inverse frequencies over all rows, so another number of
-subscriptions changes all of them.
+`attributes` for their dimensions. Rows are drawn and weighted together, so another number of subscriptions changes
+all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def begen_boxes(**options: Any) -> Generator:
     """Boolean expressions over many attributes (Sadoghi & Jacobsen, ICDE 2012, Table III); events have weights."""
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
-        _fits(subscriptions, attributes)
+        _fits(subscriptions, events, attributes)
         p = Begen(subscriptions, events, attributes, **{**options, **_sizes(Begen, options, attributes)})
         if p.subscription_size > p.event_size:
             raise CoverlayError(
@@ -50,7 +50,7 @@ def located_boxes(**options: Any) -> Generator:
     """Expressions with a place (Hu et al., SSTD 2015, Table 4); the schema ends with latitude and longitude."""
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
-        _fits(subscriptions, attributes)
+        _fits(subscriptions, events, attributes)
         for name, most in (("latitude", 90.0), ("longitude", 180.0)):
             if name in options:
                 options[name] = _span(name, options[name], most)
@@ -81,16 +81,17 @@ def _dense(
     return Workload(schema, lo, hi, mentioned, scores, weights, values, event_weights=own if weighted else None)
 
 
-def _fits(subscriptions: int, attributes: int) -> None:
-    if subscriptions * attributes > MOST_CELLS:
-        raise CoverlayError(
-            f"{subscriptions} subscriptions over {attributes} attributes are too many for a broker experiment, "
-            f"which holds at most {MOST_CELLS} bounds; ask for fewer of either"
-        )
+def _fits(subscriptions: int, events: int, attributes: int) -> None:
+    for count, what in ((subscriptions, "subscriptions"), (events, "events")):
+        if count * attributes > MOST_CELLS:
+            raise CoverlayError(
+                f"{count} {what} over {attributes} attributes are too many for a broker experiment, "
+                f"which holds at most {MOST_CELLS} values of either; ask for fewer {what} or attributes"
+            )
 
 
 def _sizes(parameters: type[Begen | Located], options: dict[str, Any], attributes: int) -> dict[str, Any]:
-    """Both sizes, as given; else the paper's, as far as there are attributes."""
+    """Both sizes: as given, else the paper's, but not above the number of attributes."""
     sizes = {}
     for name in ("subscription_size", "event_size"):
         usual = min(getattr(parameters, name), attributes)

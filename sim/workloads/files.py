@@ -5,14 +5,14 @@ Subscriptions come in one of two forms:
   `<attribute>_weight`, and `near_lat`, `near_lon`, `alpha` where the schema has a place;
 - a column `text` in the subscription language, which needs a schema.
 Both may have `score`, `id`, `broker` (a name or a number), and `time` and `until` in ms: when the subscription comes
-(empty: at 0) and leaves (empty or inf: never). With times, a later row of the same `id` takes the place of the earlier
-one: an empty score, broker or `until` stays what it was, and so does what it asks for if all of that is empty. That is
-a join and a leave at one moment, but where the k best of the whole network are served and only the rank changes: there
-it is one request (`Kind.RERANK`).
+(empty: at 0) and leaves (empty or inf: never). With times, a later row with the same `id` replaces the earlier one: an
+empty score, broker or `until` keeps its value, and so do the predicates if all of their cells are empty. The change is
+a join and a leave at one moment. If only the rank changes and the k best of the whole network are served, it is one
+request (`Kind.RERANK`).
 
 Events have one column per attribute (an empty cell: the event lacks it), and optionally `<attribute>_weight`, `broker`
-and `time` in ms. Without a schema, all attributes are continuous and bounded by the values that occur. A column that is
-none of these is an error: it would be ignored silently otherwise.
+and `time` in ms. Without a schema, all attributes are continuous and bounded by the values that occur. Any other column
+is an error, so that none is silently ignored.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from sim.workloads.tables import Table, finite, not_negative, number
 
 EXTRAS = ("score", "broker", "id", "time", "until")  # of subscriptions
 EVENT_EXTRAS = ("broker", "time")
-DRAWN = {"broker": "brokers", "time": "times"}  # columns that chance stands in for
+ABSENT = {"broker": "brokers", "time": "times"}  # columns that [arrivals] makes up for
 NEAR = ("near_lat", "near_lon", "alpha")
 PARTS = ("_lo", "_hi", "_weight")
-Called = Callable[[object], int]  # the broker of that name or number
+Called = Callable[[object], int]  # a broker's name or number → its number
 
 
 def load_workload(
@@ -46,7 +46,7 @@ def load_workload(
     schema_table: Mapping[str, Any] | None = None,
     called: Called | None = None,
 ) -> Workload:
-    """Read a workload; without an events file it has no events. `called` knows brokers; without it, only numbers do."""
+    """Read a workload; without an events file it has no events. Without `called`, brokers can only be numbers."""
     if subscriptions_file is None:
         raise CoverlayError("workload.events_file needs workload.subscriptions_file too")
     subscriptions = Table.read("workload.subscriptions_file", subscriptions_file)
@@ -88,24 +88,24 @@ def _told_of_changes(table: Table, changes: int, of_rank: int) -> list[str]:
     if not changes:
         return []
     rows = "1 row changes" if changes == 1 else f"{changes} rows change"
-    there = f"in {table.path} {rows} a subscription that is there"
+    there = f"in {table.path} {rows} an existing subscription"
     alone = f"{of_rank} of these change{'s' * (of_rank == 1)} only the rank"
     ranks = f'; {alone}, which is a single request where matching.scope = "network"' if of_rank else ""
     return [f"{there}: the new one joins and the old one leaves at one moment, under the same id{ranks}"]
 
 
 def _told_of_unbounded(table: Table, asked: Workload) -> list[str]:
-    """A change of score under a misspelt id is such a row."""
+    """Worth a warning: a misspelt id turns a change of score into a subscription without bounds."""
     rows = np.flatnonzero(~asked.mentioned.any(axis=1)).tolist()
     said = f"{table.path} has subscriptions without bounds, which match every event"
     return [f"{said} ({len(rows)}, first in {table.place(rows[0])})"] if rows else []
 
 
 def _told_of_gaps(subscriptions: Table, events: Table | None, schema: Schema) -> list[str]:
-    """What the files do not say, and what stands in for it."""
+    """What the files do not say, and what is used instead."""
     tables = {"subscriptions": subscriptions, **({"events": events} if events is not None else {})}
-    drawn = [f"{DRAWN[c]} of {what}" for what, table in tables.items() for c in DRAWN if c not in table.columns]
-    notes = [f"your files do not say, so drawn at random: {', '.join(drawn)}"] if drawn else []
+    absent = [f"{ABSENT[c]} of {what}" for what, table in tables.items() for c in ABSENT if c not in table.columns]
+    notes = [f"not in your files, so [arrivals] decides: {', '.join(absent)}"] if absent else []
     if events is None or not len(events):
         return notes
     lacking = [name for name in schema.names if name not in events.columns]
@@ -117,7 +117,7 @@ def _told_of_gaps(subscriptions: Table, events: Table | None, schema: Schema) ->
 
 
 def _emptiness(table: Table | None, consequence: str) -> list[str]:
-    return [f"{table.path} has column names and no rows: {consequence}"] if table is not None and not len(table) else []
+    return [f"{table.path} has column names but no rows: {consequence}"] if table is not None and not len(table) else []
 
 
 def _brokers(table: Table, called: Called | None) -> NDArray[np.int64] | None:
@@ -134,7 +134,7 @@ def _broker_number(cell: Any) -> float:
 
 
 def _lives(table: Table) -> dict[str, Any]:
-    """When each subscription comes and leaves, and which row takes whose place; fills in rows that only change one."""
+    """When each subscription comes and leaves, and which row replaces which; fills in the cells that a change omits."""
     if "time" not in table.columns:
         if "until" in table.columns:
             raise CoverlayError(f"{table.path} has a column 'until'; it needs a column 'time' beside it")
@@ -149,7 +149,7 @@ def _lives(table: Table) -> dict[str, Any]:
 
 
 def _replace_earlier(table: Table, came: Floats, left: Floats) -> dict[int, int]:
-    """Let rows end where a later one of the same id begins; the later rows, and whose place they take."""
+    """End each row where a later one with the same id begins; returns the later rows and those they replace."""
     ids = table.columns.get("id", [])
     asks = [cells for name, cells in table.columns.items() if name not in EXTRAS]
     kept = [cells for name, cells in table.columns.items() if name in ("score", "broker")]
@@ -225,7 +225,7 @@ def _from_bounds(table: Table, schema: Schema) -> Workload:
     for j, attribute in enumerate(schema.attributes):
         if attribute.kind == "text" and (given := _bounds(table, attribute.name)):
             hint = f'ask for texts in a column text: {attribute.name} prefix "…"'
-            raise CoverlayError(f"{table.path} has a column {given[0]}, but it is text; {hint}")
+            raise CoverlayError(f"{table.path} has a column {given[0]}, but {attribute.name} is text; {hint}")
         bound = number if attribute.kind != "categorical" else lambda c, a=attribute: a.number(str(c))
         parts = ((lo, bound, -math.inf), (hi, bound, math.inf), (weights, not_negative, 1.0))
         for part, (into, cell, empty) in zip(PARTS, parts, strict=True):
@@ -236,7 +236,9 @@ def _from_bounds(table: Table, schema: Schema) -> Workload:
         never = np.flatnonzero((lo[:, j] > hi[:, j]) | (lo[:, j] == np.inf) | (hi[:, j] == -np.inf))
         if len(never):
             row = int(never[0])
-            raise table.error(row, f"{attribute.name}_lo", f"[{lo[row, j]:g}, {hi[row, j]:g}] can never match")
+            raise table.error(
+                row, _bounds(table, attribute.name)[0], f"[{lo[row, j]:g}, {hi[row, j]:g}] can never match"
+            )
     mentioned = np.isfinite(lo) | np.isfinite(hi)
     scores = table.convert("score", finite, 1.0) if "score" in table.columns else np.ones(len(table))
     weights, nothing = np.where(mentioned, weights, 0.0), np.empty((0, len(schema)))
@@ -254,10 +256,13 @@ def _near(table: Table) -> Floats | None:
     near = np.column_stack([table.convert(column, finite, math.nan) for column in given])
     if "alpha" not in given:
         near = np.column_stack([near, np.full(len(near), math.nan)])
-    near[np.isnan(near[:, 2]), 2] = DEFAULT_ALPHA
     for row, (latitude, longitude, alpha) in enumerate(near.tolist()):
         if math.isnan(latitude) != math.isnan(longitude):
             raise table.error(row, "near_lat", "a place has both a latitude and a longitude")
+        if math.isnan(latitude) and not math.isnan(alpha):
+            raise table.error(row, "alpha", "it weighs a place, but near_lat and near_lon are empty")
+    near[np.isnan(near[:, 2]), 2] = DEFAULT_ALPHA
+    for row, (latitude, longitude, alpha) in enumerate(near.tolist()):
         try:
             if not math.isnan(latitude):
                 Near(latitude, longitude, alpha)

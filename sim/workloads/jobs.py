@@ -1,6 +1,6 @@
 """A job site: seekers describe the job they want, an offer is sent to the best of those it suits.
 
-Seekers name one or two professions, a least salary, where they would work, and offers must not ask for more
+Seekers name one or two professions, a minimum salary and where they would work; offers must not ask for more
 experience than they have. In offers, salary grows with experience. The score is how well the site rates
 the seeker; the k best are told.
 """

@@ -1,8 +1,8 @@
 """Subscriptions and events with a place: every parameter of Table 4 of Hu, Cheng, Wu & Jin (SSTD 2015).
 
-Expressions are BEGen-like but relaxed matching needs no correlation: attributes are chosen uniformly or by a Zipf
-law, a predicate is a range of ten of the `cardinality` whole values on average, so that the more values there are, the
-fewer predicates hold (Figure 7). The paper takes locations from geotagged tweets in the USA, which are not published;
+Expressions are BEGen-like, but without correlation, which relaxed matching does not need: attributes are chosen
+uniformly or by a Zipf law, a predicate is a range of ten of the `cardinality` whole values on average, so the more
+values, the fewer predicates hold (Figure 7). The paper takes locations from unpublished geotagged tweets in the USA;
 we draw them from a mixture of 60 Zipf-sized cities over latitudes 25 to 49 and longitudes −124 to −67 (or another
 area), with a tenth anywhere. Weights are inverse frequencies as in both papers, scaled to sum to 1 per subscription
 (Definition 1). α is N(mean, 0.05), cut to [0, 1], or uniform.
@@ -73,7 +73,7 @@ class LocatedWorkload:
 
 
 def located_workload(p: Located, stream: Stream | None = None) -> LocatedWorkload:
-    """Equal parameters give equal arrays. `stream` takes the place of the seed."""
+    """Equal parameters give equal arrays. A `stream` replaces the seed."""
     widest = max(p.subscription_size, p.event_size)
     if widest > p.dimensions:
         raise CoverlayError(f"dimensions must be at least {widest} for these sizes, not {p.dimensions}")

@@ -2,9 +2,9 @@
 
 The first attribute is a topic with Zipf popularity, the others are whole numbers 0..levels-1, so that
 equalities do meet events. Each numeric attribute of a subscription is, by the given shares, an equality, a
-one-sided bound, a range, or not mentioned; the topic is mentioned with the complement of `unmentioned`, and
-then, by the share `different`, as ≠, which no box can say. A subscription that would mention nothing asks
-for its topic. Missing and one-sided predicates are the hard case of curve-based covering.
+one-sided bound, a range, or not mentioned. The topic is mentioned unless it falls into the share `unmentioned`;
+a share `different` of these predicates is ≠, which no box can express. A subscription that would mention nothing
+asks for its topic. Missing and one-sided predicates are the hard case of curve-based covering.
 """
 
 from __future__ import annotations

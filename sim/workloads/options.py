@@ -11,7 +11,7 @@ from routing.options import number, whole
 
 
 class Range(NamedTuple):
-    """From `least`, or above it, to `most`."""
+    """From `least` (not included if `above`) to `most`."""
 
     least: float = 0
     most: float = math.inf
@@ -34,7 +34,7 @@ def parts_of(hint: Any) -> Iterator[Any]:
 
 
 def checked(section: str, takes: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as `takes` (a function or dataclass with keyword-only parameters) declares them, or a refusal."""
+    """The options, checked against what `takes`, a function or dataclass with keyword-only parameters, declares."""
     hints = get_type_hints(takes, include_extras=True)
     return {name: _checked(f"{section}.{name}", hints[name], value) for name, value in options.items()}
 

@@ -5,7 +5,7 @@
 `burst_factor` − 1 times as long on average, so that the mean rate is the one asked for. The first event opens a burst.
 `scaled`: the recorded times of the data, stretched or squeezed to the rate; gaps keep their proportions.
 
-A higher rate of the first and the last squeezes the same draw: runs of one seed share their random numbers.
+With `poisson` and `scaled`, a higher rate squeezes the same draw: runs of one seed share their random numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def bursty(stream: Stream, count: int, rate: float, factor: float, length: float
     if not count:
         return on
     bursts, silences = stream("arrivals.publish.bursts"), stream("arrivals.publish.silences")
-    ends, silent = np.empty(0), np.empty(0)  # of each burst, on that clock; how long it is silent then
+    ends, silent = np.empty(0), np.empty(0)  # when each burst ends, on that clock; the silence after it
     while not len(ends) or ends[-1] < on[-1]:
         begun = float(ends[-1]) if len(ends) else 0.0
         ends = np.concatenate([ends, begun + length * np.cumsum(bursts.standard_exponential(PHASES))])
@@ -41,7 +41,7 @@ def bursty(stream: Stream, count: int, rate: float, factor: float, length: float
 
 
 def squeeze(times: Floats | None, rate: float) -> float:
-    """By what recorded times are multiplied, so that `rate` events come per ms on average."""
+    """The factor by which recorded times are multiplied, so that `rate` events come per ms on average."""
     span = 0.0 if times is None or len(times) < 2 else float(times[-1] - times[0])
     if times is None or not span > 0.0:
         raise CoverlayError(

@@ -2,7 +2,7 @@
 
 A subscription is [x − ℓ, x + ℓ] in each dimension around a point of the regional Zipf generator
 (regional_zipf.py), ℓ Zipf-distributed; its weight in a dimension is 1 − ℓ, its score the sum of the weights.
-Events are further points from the same regions. Defaults are those of the paper's Table 1. As in the paper
+Events are further points from the same regions. Defaults are those of the paper's Table 1. As in the paper,
 intervals are not cut at the edge of the domain [0, 1).
 """
 

@@ -5,10 +5,10 @@ cells receive the points, shared between regions by a Zipf law of parameter `ske
 ranked by their distance from its middle and hit by a Zipf law of parameter `skew_within` over these ranks, so points
 far from the middle are unlikely; 0 is uniform. A point is then uniform within its cell.
 
-The paper leaves the shape of a region open, and the distance. Ours draws each side around what is left of the volume;
-the last two are chosen together, so that whole sides make the volume (five cells for d = 1, 20 by 25 for d = 2, and
+The paper leaves the shape of a region and the distance open. We draw each side near that of a cube with the remaining
+volume; the last two are chosen together, so that whole sides give the volume (five cells for d = 1, 20 by 25 for d = 2,
 within three thousandths from d = 3 on). Distance is L∞: cells of a ring rank alike and share the weight of their ranks,
-which needs no enumeration of 100^8/20 cells.
+so that 100^8/20 cells need not be enumerated.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_SIDE_SPREAD = math.log(1.25)  # a side varies by up to this factor around the cube of what is left of the volume
-_PAIR_SPREAD = math.log(1.6)  # the last two, which make up for the rounding of all
+_SIDE_SPREAD = math.log(1.25)  # a side differs by up to this factor from that of a cube with the remaining volume
+_PAIR_SPREAD = math.log(1.6)  # the same for the last two, which make up for all rounding
 _LENGTH_STEPS = 100  # interval half-lengths come in hundredths of the domain, like the cells
-_EXACT_RANKS = 10_000  # weights of ranks that are summed; of those beyond, the integral differs by less than 1e-9
-_USUAL_SHARE = 20.0  # v_min and v_max are this part of all cells (Table 1)
+_EXACT_RANKS = 10_000  # weights up to this rank are summed, later ones integrated: the error is below 1e-9
+_USUAL_SHARE = 20.0  # v_min and v_max are all cells divided by this (Table 1)
 
 
 def zipf_probabilities(count: int, skew: float) -> Floats:
@@ -55,7 +55,7 @@ def draw_regions(
     v_max: float | None = None,
     skew_across: float = 0.0,
 ) -> Regions:
-    """Subscriptions and events share one draw of these; volumes are in cells, by default cells**d / 20."""
+    """Regions, which subscriptions and events share; volumes are in cells, by default cells**d / 20."""
     usual = d * math.log(cells) - math.log(_USUAL_SHARE)  # logarithms: 100^155 is no float
     least = usual if v_min is None else math.log(v_min)
     most = max(usual, least) if v_max is None else math.log(v_max)
@@ -69,7 +69,7 @@ def draw_regions(
 
 
 def _sides(rng: np.random.Generator, d: int, longest: float, bounds: Any) -> Ints:
-    """Whole sides, in any order, whose product is between the bounds, all logarithms; the nearest if there are none."""
+    """Whole sides, in random order, whose product is between the bounds, or nearest to them; arguments: logarithms."""
     low, high = bounds
     rest = float(rng.uniform(low, high))
     sides: list[int] = []
@@ -103,7 +103,7 @@ def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_with
     ring = np.minimum(drawn - region * shares.shape[1], (regions.side.max(axis=1)[region] - 1) // 2)
     side = regions.side[region]
     full, inner = _within(side, ring), _within(side, ring - 1)
-    # The first coordinate that lies on the ring itself: those before it are within, those behind it anywhere.
+    # The first coordinate that lies on the ring itself: those before it are within, those after it anywhere.
     missed = np.cumprod(inner / full, axis=1)
     aim = rng.random(n) * (1.0 - missed[:, -1])
     first = (aim[:, None] >= 1.0 - missed).sum(axis=1)

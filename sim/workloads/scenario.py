@@ -2,8 +2,8 @@
 
 A scenario (stocks.py, ads.py, jobs.py, sensors.py) is a schema and two functions that write one subscription
 and one event in the words of the language; the compiler that reads users' files makes columns of them. Every row
-draws from its own line of uniform numbers, so that a prefix never changes (see contract.py). `attributes` keeps that
-many of the schema, from the first on, and drops what rows say about the others.
+draws from its own line of uniform numbers, so that a prefix never changes (see contract.py). `attributes` = n keeps
+the first n of the schema and drops what rows say about the others.
 
 Cost: about 50 µs per row, for the compiler; fine for the thousands of rows that people look at.
 """
@@ -87,6 +87,9 @@ def written(
         if attributes > len(schema):
             names = ", ".join(schema.names)
             raise CoverlayError(f"workload.attributes is {attributes}; this scenario has {len(schema)}: {names}")
+        if schema.place and len(set(schema.place) & set(range(attributes))) == 1:
+            last = schema.names[attributes]
+            raise CoverlayError(f"workload.attributes is {attributes}, which leaves half a place; {last} is missing")
         kept = Schema(schema.attributes[:attributes])
         asked = [subscribe(Luck(line)) for line in stream("workload.subscriptions").random((subscriptions, LINE))]
         happened = [publish(Luck(line)) for line in stream("workload.events").random((events, LINE))]

@@ -2,7 +2,7 @@
 
 A subscription names a quantity, a threshold, and a square around a city (from a neighbourhood to a county), so
 that wishes for the same city nest; some ask for any quantity of stations whose battery is low. Most would rather hear
-of stations near the middle of their city (`near`, Hu et al., SSTD 2015), which ranks where matching ranks by place.
+of stations near the middle of their city (`near`, Hu et al., SSTD 2015), which counts where matching ranks by place.
 Stations are around the same cities. Values have the unit of their quantity.
 """
 

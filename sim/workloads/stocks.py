@@ -1,8 +1,8 @@
 """Stock quotes: traders watch symbols, sectors and large trades.
 
 Four kinds of wish: one symbol up to or from a price limit; a sector that falls or rises by some per cent; large trades
-on an exchange; a basket of symbols that moves. Symbols have Zipf popularity among traders and in the tape
-alike, limits are round, so that many wishes contain others. The score is what the trader pays for service.
+on an exchange; a basket of symbols that moves. Symbols have the same Zipf popularity among traders and in the
+tape. Limits are round, so that many wishes contain others. The score is what the trader pays for service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of the user's own, from CSV, Parquet or JSON lines: cells by column, and sentences about the bad ones.
+"""The user's own tables, from CSV, Parquet or JSON lines: cells by column, and messages about bad ones.
 
 JSON lines hold an object per line; a key that a line lacks, or null, is an empty cell. Errors name the file, the line
 (of Parquet, the row) and the column.
@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from coverlay import CoverlayError, quoted
 from sim.workloads.contract import Floats
 
-OTHER_SEPARATORS = ";\t|"  # that programs write for a comma
+OTHER_SEPARATORS = ";\t|"  # some programs write them for a comma
 PANDAS_INDEX = "__index_level_"  # a column that pandas adds for itself
 
 
 class Table:
-    """A file as lists of cells by column; an empty cell is None. `lines` is where rows are in a text file."""
+    """A file as lists of cells by column; an empty cell is None. `lines` has the line of each row of a text file."""
 
     def __init__(self, path: str, columns: dict[str, list[Any]], lines: list[int] | None = None) -> None:
         self.path, self.columns, self.lines = path, columns, lines
@@ -54,7 +54,7 @@ class Table:
         return CoverlayError(f"{self.path}, {self.place(row)}, column {column}: {message}")
 
     def convert(self, column: str, cell: Callable[[Any], float], empty: float | None) -> Floats:
-        """The column as numbers; `cell` makes one of a cell or raises, `empty` None allows no empty cell."""
+        """The column as numbers; `cell` converts a cell or raises. An empty cell is `empty`; None: an error."""
         values = self.columns[column]
         result = np.empty(len(values))
         for row, value in enumerate(values):
@@ -69,11 +69,11 @@ class Table:
     def only(self, known: list[str]) -> None:
         for column in self.columns:
             if column not in known:
-                raise CoverlayError(f"{self.path} has a column {quoted(column)}; there may be: {', '.join(known)}")
+                raise CoverlayError(f"{self.path} has a column {quoted(column)}; it may have: {', '.join(known)}")
 
 
 def gives(path: str | None, column: str) -> str | None:
-    """Says that a file has a column, None if it has not; a file that cannot be read is refused elsewhere."""
+    """A sentence that the file has the column, else None. A file that cannot be read is refused elsewhere."""
     try:
         if path is None or column not in _header(path):
             return None
@@ -97,7 +97,7 @@ def _read_csv(path: str) -> Table:
         if not header:
             raise CoverlayError(f"{path} is empty; its first line names the columns")
         if len(header) == 1 and (other := next((mark for mark in OTHER_SEPARATORS if mark in header[0]), None)):
-            raise CoverlayError(f"{path} separates columns by {other!r}; it must be a comma (and a decimal point)")
+            raise CoverlayError(f"{path} separates columns by {other!r}; use commas (and decimal points)")
         repeated = [name for name in header if header.count(name) > 1]
         if repeated:
             raise CoverlayError(f"{path} has column {quoted(repeated[0])} more than once")
@@ -116,10 +116,11 @@ def _read_csv(path: str) -> Table:
 
 def _read_parquet(path: str) -> Table:
     table = pq.read_table(path)
-    if not table.num_columns:
+    names = [name for name in table.column_names if not name.startswith(PANDAS_INDEX)]
+    if not names:
         raise CoverlayError(f"{path} has no columns")
     columns = {}
-    for name in (name for name in table.column_names if not name.startswith(PANDAS_INDEX)):
+    for name in names:
         cells = table.column(name).to_pylist()
         # pandas writes a missing number as NaN.
         columns[name] = [None if isinstance(c, float) and math.isnan(c) else c for c in cells]

@@ -300,6 +300,24 @@ def test_what_a_crash_undid_while_an_award_was_served_was_neither_served_nor_sen
     assert sum(tables["publications"].column("served").to_pylist()) == 0
 
 
+def test_a_broker_that_crashes_does_not_serve_what_it_waited_for():
+    filters = [scored(0.0, 6.0, 3.0), scored(1.0, 7.0, 2.0)]
+    network = network_of(3, ("covering", "none", "parallel", True, "lazy"), ("boxes", "exact"), 1, filters)
+    tree = network.trees[network.tree_from(0)]
+    publisher, other = (b for b in range(3) if len(tree.neighbours(b)) == 1)
+    network.subscribe(publisher, 0, filters[0])
+    network.subscribe(other, 1, filters[1])
+    network.run()
+    network.publish(publisher, 0, np.full(3, 4.0))
+    while not (waiting := [v for v in network.brokers[publisher].visits.open.values() if v.waiting]):
+        network.run(until=network.env.now + 0.1)
+    assert waiting
+    network.outages.crash(publisher, True)
+    network.run(until=network.env.now + 20.0)
+    assert network.recorder.tables()["deliveries"].num_rows == 0
+    assert not network._copies, "the event is over"
+
+
 def test_an_award_whose_way_is_not_known_waits_for_nobody_behind_a_link_that_is_down():
     """The hub of a star is to find 9, which no table has: it asks both leaves that may hide it, one of them in vain."""
     filters = [scored(0.0, 6.0, 3.0), scored(1.0, 7.0, 2.0)]

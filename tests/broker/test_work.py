@@ -175,7 +175,7 @@ def test_shipped_profiles_have_every_search_and_the_others_build_on_the_first():
         ("[matching.boxes.auto]", "[matching.boxen.auto]", "boxen"),
         ("[matching.boxes.auto]", "[matching.boxes.autos]", "autos"),
         ("[message]", "[massage]", "massage"),
-        ("[message]", "[message", "no TOML file"),
+        ("[message]", "[message", "not a TOML file"),
         ("[covering.scan]", "[covering.poset]", "no coefficients for covering method 'scan'"),
     ],
 )

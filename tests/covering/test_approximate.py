@@ -187,7 +187,12 @@ def test_auto_approximates_only_when_asked(monkeypatch):
         ("budget", 0.0, {}, True),
         ("auto", 0.0, {}, False),
         ("auto", 0.0, {"accept_missing": 0.02}, True),
-        ("zorder", 0.0, {"probe_cap": 5}, True),
+        ("auto", 0.0, {"accept_missing": 0.0}, False),
+        ("zorder", 0.0, {"probe_cap": 5}, False),  # jumps finish the search
+        ("zorder", 0.0, {"finish": True}, False),
+        ("zorder", 0.0, {"finish": False}, True),
+        ("zorder-emulated", 0.0, {}, False),
+        ("zorder-emulated", 0.0, {"probe_cap": 5}, True),
     ],
 )
 def test_who_may_miss(name, epsilon, options, may):

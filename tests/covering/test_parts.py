@@ -220,7 +220,7 @@ def test_filter_stats_count_one_check_and_mistakes_are_refused():
     assert index.stats.checks == 3
     assert index.stats.hits == 2
     assert 0 < index.stats.volume <= 3
-    with pytest.raises(CoverlayError, match="exact"):
+    with pytest.raises(CoverlayError, match="scan takes no epsilon"):
         FilterIndex("scan", [[0, 1]], 0.1)
 
 

@@ -1,22 +1,22 @@
-"""Canopy: our own index for top-k stabbing in one dimension. Per cell, what can be among its 32 best, in one list.
+"""Canopy: our own index for top-k stabbing in one dimension. Each cell lists what can be among the 32 best there.
 
-1. Values are cut into cells. The list of a cell holds, best first, the intervals that meet it, up to the
-   one with which 32 cover the cell from end to end: for a value in the cell no later one is among the 32
-   best. So the k ≤ 32 best at a value are the first k of one short list that contain it: the list of
-   O(k) candidates that a shallow cutting gives, found with one look-up instead of O(log n).
-2. A list that was never cut short holds everything that meets its cell, and answers for any k. Only a
-   larger k in a cell that is cut short needs more: a canopy of the next power of two, built when first
-   asked for. Cells grow with the depth, so each depth takes O(n) space; one of depth n is a scan by score.
-3. What is covered by 32 better ones wherever it lies is in no list. Cells are cut so that each has at most
-   16 endpoints of the others, hence at most 2m/16 cells and 32 + 16 entries per list on average, for m ≤ n
-   intervals that matter: where scores make long intervals rare among the best, m is a few per cent of n.
-   Only these have a record here.
+1. Values are cut into cells. The list of a cell holds the intervals that meet it, best first, until 32 of
+   them cover the cell from end to end: no later interval is among the 32 best for a value in the cell. So
+   the k ≤ 32 best at a value are the first k of one short list that contain it. These are the O(k)
+   candidates of a shallow cutting, found with one look-up instead of O(log n).
+2. A list that was not cut short holds everything that meets its cell, and answers for any k. Only a larger
+   k in a cell that was cut short needs more: a canopy whose depth is the next power of two, built on first
+   use. Cells grow with the depth, so each depth takes O(n) space; one of depth n is a scan by score.
+3. An interval that 32 better ones cover wherever it lies is in no list. Only the other m ≤ n intervals
+   matter and have a record. Cells are cut so that each has at most 16 of their endpoints, hence at most
+   2m/16 cells and 32 + 16 entries per list on average. Where scores make long intervals rare among the
+   best, m is a few per cent of n.
 
 An event that is an interval takes the union of its cells' lists: an interval that is missing in a cell is
 beaten by 32 that meet the event as well. Each counts in the first cell it shares with the event.
 
-O(n) space (32 bytes per interval that matters, at most 6 list entries of 4), O(sort + n) build; two cache
-misses, a scan of a few dozen entries and k records per query, at any n.
+O(n) space (32 bytes per interval that matters, and at most 6 list entries of 4 bytes), O(sort + n) build;
+two cache misses, a scan of a few dozen entries and k records per query, at any n.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from topk.kernels.threads import in_threads, parts
 from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
 
-_DEPTH = 32  # results that lists are made for: a screen full, and more than the experiments ask
+_DEPTH = 32  # results that lists are made for: a screenful, and more than the experiments ask for
 _MAX_BITS = 22
-_COARSE = 1 << 17  # counts of covers while it is decided what matters at all: `depth` in each of the coarse cells.
+_COARSE = 1 << 17  # depth × number of the coarse cells that decide which intervals matter.
 # With four times as many cells 7 % fewer matter, and choosing them takes twice as long.
 
 
 class Canopy(RankedIndex):
-    """One attribute; both semantics, which then differ only in what is scored; values and intervals as events."""
+    """One attribute; both semantics, which here differ only in the score; values and intervals as events."""
 
     name = "canopy"
     parallel = 4096  # an event takes 0.2 µs, waking a thread 80
@@ -57,11 +57,11 @@ class Canopy(RankedIndex):
             raise CoverlayError(f"the depth must be at least 1, not {depth}")
         if catalogue.dimensions != 1:
             raise CoverlayError(f"{self.name} indexes one attribute, not {catalogue.dimensions}; use slices or auto")
-        self._depth = depth
+        self._depth = int(depth)
         self._ends = max(depth // 2, 1)  # endpoints per cell: lists of 1.5·depth, 6 entries per interval at most
         self._deeper: dict[int, Canopy] = {}  # by depth
         columns, mentioned = self._columns()
-        # What matches an event without the attribute; usually nothing.
+        # The matches of an event without the attribute; usually none.
         silent = np.flatnonzero(~mentioned)
         silent = silent[ranked_order(columns.scores[silent], columns.ids[silent])]
         self._silent: Found = (columns.ids[silent], columns.scores[silent])
@@ -79,7 +79,7 @@ class Canopy(RankedIndex):
         n = len(columns.ids)
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)
-        # Room for the case that all matter and two neighbouring cells have more than `_ends` endpoints.
+        # Room for the case that all matter: any two neighbouring cells together have more than `_ends` endpoints.
         # Pages that stay untouched are never committed.
         cells = min(1 << bits, 4 * n // self._ends + 1)
         head = query.HEADER + table.size
@@ -92,7 +92,7 @@ class Canopy(RankedIndex):
         buffer[[query.N, query.BITS, query.ROWS, query.DEPTH, query.WHOLE]] = m, bits, len(table), self._depth, m == n
         views = query.unpack(buffer)
         views[0][:] = table
-        # A bin in a coarse cell that ranks were left out of cannot answer for more than `depth`.
+        # Where ranks were left out of a coarse cell, its bins cannot answer for more than `depth` results.
         closed = np.repeat(covers == self._depth, 1 << grid.shift)
         words = self._fill(ends[:m], closed, views[2], views[3])
         self._buffer = buffer[: head + 4 * m + (1 << bits) // 2 + (words + 1) // 2]
@@ -104,7 +104,7 @@ class Canopy(RankedIndex):
         words, offsets = np.zeros(cells, np.int32), np.zeros(cells + 1, np.int32)
         words[cell_of[closed]] = query.CUT
         bounded = np.append(cell_of, np.array([cells, -1], np.int32))
-        spans = bounded.take(ends, mode="wrap")  # beyond the last bin, and −1: unbounded
+        spans = bounded.take(ends, mode="wrap")  # `bins` and −1, for unbounded sides, become `cells` and −1
         # Cells have about equal numbers of endpoints, so equal ranges of them are equal work.
         ranges = parts(cells, len(ends))
         in_threads(lambda part: count(spans, self._depth, words, part), ranges)
@@ -116,7 +116,7 @@ class Canopy(RankedIndex):
     # ---- queries ----------------------------------------------------------------------------------------
 
     def top(self, event: ArrayLike, k: int | None) -> list[Match]:
-        """Where the lists suffice, one call of a kernel from value to answer: a step more would cost as much."""
+        """Where the lists suffice, a single kernel call from value to answer: each further step would cost as much."""
         point, wanted = self._event(event), self._count(k)
         value = float(point[0])
         if not 0 < wanted <= self._depth or value != value or self._residuals:
@@ -144,7 +144,7 @@ class Canopy(RankedIndex):
         return best.view(np.int64)[:, query.ID], best[:, query.SCORE]
 
     def _deep(self, k: int) -> Canopy:
-        """The same with lists that are made for at least k results. It counts its work as ours."""
+        """The same index with lists for at least k results; its work counts as ours."""
         depth = 1 << (k - 1).bit_length()
         if depth not in self._deeper:
             self._deeper[depth] = Canopy(self._given, self.semantics, depth)

@@ -1,4 +1,4 @@
-"""Kernels of the canopy index that build it from what matters: cells, and a counting sort into their lists."""
+"""Build kernels of the canopy index: cells, and a counting sort of the intervals that matter into the cells' lists."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cut(ends: Any, ends_per_cell: int, cell_of: Any) -> int:
 
 @kernel(inner=True)
 def _all_open(cells: int) -> Any:
-    """For `open_from`."""
+    """`following` for `open_from`, every cell open."""
     following = np.empty(cells + 1, np.int32)
     for cell in range(cells + 1):
         following[cell] = cell
@@ -46,7 +46,7 @@ def _all_open(cells: int) -> Any:
 
 @kernel
 def count(spans: Any, depth: int, words: Any, part: Any) -> None:
-    """The words of the lists of the cells part[0] … part[1]−1."""
+    """Compute the first words of the lists of the cells part[0] … part[1]−1."""
     begin, stop = part[0], part[1]
     covers = np.zeros(stop, np.int32)
     following = _all_open(stop)
@@ -67,7 +67,7 @@ def count(spans: Any, depth: int, words: Any, part: Any) -> None:
 
 @kernel
 def fill(spans: Any, words: Any, offsets: Any, lists: Any, part: Any) -> None:
-    """The ranks into the lists of their cells, best first, until a list has its length."""
+    """Write the ranks into the lists of their cells, best first, until a list has its length."""
     begin, stop = part[0], part[1]
     place = np.empty(stop, np.int32)
     following = _all_open(stop)

@@ -1,4 +1,4 @@
-"""Kernels of the canopy index that answer: the flat buffer, stabbing and overlap."""
+"""Query kernels of the canopy index: the flat buffer, stabbing and overlap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topk.kernels.value_codes import encode
 N, BITS, ROWS, DEPTH, WHOLE = 0, 1, 2, 3, 4  # places in the header
 HEADER = 8
 LO, HI, SCORE, ID = 0, 1, 2, 3  # columns of a record; the id is a 64-bit integer
-_PROBE = 64  # ranks that an overlap query scans before the lists, and list words that are worth one more
+_PROBE = 64  # ranks that an overlap query scans before the lists, plus one per 64 list words
 # A list starts with a word: its length, and two flags.
 CUT = 1  # something that meets the cell was left out
 CLOSED = 2  # `depth` of the list cover the whole cell; matters only while lists are made
@@ -37,10 +37,10 @@ def unpack(buffer: Any) -> Any:
 
 @kernel
 def stab(views: Any, depth: int, value: float, k: int, out: Any) -> Any:
-    """Ranks of the k best into out, which has room for one more; (found, compared), found −1 if the list is too
-    short.
+    """Write the ranks of the k best to `out`, which has room for one more; returns (found, compared), found −1 if the
+    list is too short.
 
-    Without a branch on the comparison: records are far apart, and so their cache misses overlap.
+    No branch depends on the comparison, so the cache misses of the records, which are far apart, overlap.
     """
     table, records, starts, lists = views
     start = starts[encode(table, value)]
@@ -73,7 +73,7 @@ def pairs(buffer: Any, value: float, k: int) -> Any:
 
 @kernel
 def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) -> None:
-    """All values; `silent` and `answers` are (ids, scores[, counts]); a count is −1 where a list was too short."""
+    """`stab` for all values; `silent` and `answers` are (ids, scores[, counts]), a count −1 if a list is too short."""
     views = unpack(buffer)
     records = views[1]
     integers = records.view(np.int64)
@@ -97,7 +97,8 @@ def stab_many(buffer: Any, values: Any, silent: Any, answers: Any, work: Any) ->
 
 @kernel
 def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
-    """Ranks of the len(out) best that meet [low, high], in order; (found, compared, cells), found −1 as in `stab`.
+    """Write the ranks of the len(out) best that meet [low, high], in order; returns (found, compared, cells), found −1
+    as in `stab`.
 
     A rank counts in the first of the event's cells that it meets. Where it is missing there, enough better ones cover
     that cell, and they meet the event too.
@@ -106,7 +107,7 @@ def meet(buffer: Any, low: float, high: float, out: Any) -> Any:
     k = len(out)
     at, stop = starts[encode(table, low)], starts[encode(table, high)]
     begin = at
-    # A wide event meets many intervals: the best ranks alone may do, unless some that have none here are asked for.
+    # A wide event meets many intervals: the best ranks alone may do, unless k is so large that others are needed.
     done = min(len(records), _PROBE + (stop - at) // _PROBE)
     if k > np.int64(buffer[DEPTH]) and buffer[WHOLE] == 0.0:
         done = 0

@@ -1,7 +1,7 @@
-"""Which intervals a canopy needs at all: those that no `depth` better ones cover wherever they lie.
+"""Which intervals a canopy needs: all but those that `depth` better ones cover wherever they lie.
 
-Ranks are looked at best first, in blocks, and every coarse cell counts how many cover it. A cell that `depth` cover is
-closed; what meets only closed cells does not matter.
+Ranks are looked at best first, in blocks, and every coarse cell counts how many cover it. A cell covered by `depth` is
+closed; an interval that meets only closed cells does not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from topk.kernels.threads import in_threads, parts
 from topk.kernels.value_codes import encode
 from topk.ranked import ranked_order
 
-_BLOCK = 1 << 17  # ranks that are looked at together: what is known of them stays in the second-level cache
+_BLOCK = 1 << 17  # ranks that are looked at together: their data stay in the second-level cache
 
 
 class Columns(NamedTuple):
@@ -31,7 +31,7 @@ class Columns(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Positions in equal shares, and the coarse cells of 2^shift bins in which is decided what matters."""
+    """Bins of equal share, and the coarse cells of 2^shift bins that decide what matters."""
 
     table: Floats
     bins: int
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
 
 @kernel
 def _encode_ends(table: Any, bins: int, lo: Any, hi: Any, codes: Any, part: Any) -> None:
-    """First and last bin of each; −1 and `bins` for unbounded sides, which are inside no bin."""
+    """First and last bin of each interval; −1 and `bins` for unbounded sides, which are inside no bin."""
     for t in range(part[0], part[1]):
         codes[t, 0] = -1 if lo[t] == -np.inf else encode(table, lo[t])
         codes[t, 1] = bins if hi[t] == np.inf else encode(table, hi[t])
@@ -57,9 +57,10 @@ def open_from(following: Any, cell: int) -> Any:
 
 @kernel
 def _relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, keep: Any, ends: Any) -> int:
-    """Which of the next ranks meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how many.
+    """Keep those of the next ranks that meet a cell (2^shift bins) not yet covered by `depth` better ones; returns how
+    many.
 
-    ends are their codes; covers[c] is how many cover cell c, up to depth; `following` is for `open_from`.
+    `ends` gets their codes; covers[c] is how many cover cell c, up to depth; `following` is for `open_from`.
     """
     cells = len(covers)
     found = 0
@@ -81,9 +82,9 @@ def _relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, k
 
 
 def choose(columns: Columns, grid: Grid, depth: int, records: Floats, ends: Any) -> tuple[int, Any]:
-    """Write the records of those that matter, best first, and their ends in bins, a block of ranks at a time.
+    """Write the records of the intervals that matter, best first, and the bins of their ends, a block at a time.
 
-    Returns how many there are, and by how many each coarse cell is covered, up to `depth`.
+    Returns how many matter, and how many cover each coarse cell, up to `depth`.
     """
     table, bins, shift = grid
     covers, integers, found = np.zeros(bins >> shift, np.int32), records.view(np.int64), 0
@@ -102,5 +103,5 @@ def choose(columns: Columns, grid: Grid, depth: int, records: Floats, ends: Any)
         records[place, SCORE], integers[place, ID] = columns.scores.take(rows), columns.ids.take(rows)
         found += more
         if (covers == depth).all():
-            break  # whatever comes now is covered
+            break  # all further intervals are covered
     return found, covers

@@ -24,7 +24,7 @@ def count_bits(word: Any) -> Any:
 
 @kernel(inner=True)
 def bit_length(number: int) -> int:
-    """As Python's, for number ≥ 0: the least n with number < 2ⁿ; so of number − 1 the least with number ≤ 2ⁿ."""
+    """As Python's, for number ≥ 0: the least n with number < 2ⁿ. For number − 1, the least n with number ≤ 2ⁿ."""
     found = 0
     while number > 0:
         found += 1
@@ -34,5 +34,5 @@ def bit_length(number: int) -> int:
 
 @kernel(inner=True)
 def lowest_bit(word: Any) -> Any:
-    """The position of the lowest set bit: the bits below it, counted. The word must not be 0."""
+    """The position of the lowest set bit, which is the number of bits below it. The word must not be 0."""
     return np.int64(count_bits((word & (~word + ONE)) - ONE))

@@ -1,7 +1,7 @@
 """A hash table from (owner, attribute) to a number, in two arrays that kernels read: open addressing, linear probing.
 
-A dropped key leaves a tombstone; whoever owns the table counts the slots ever used and makes it anew, at least twice
-as large as its entries, before it is half full. Owners fit 39 bits, attributes 24.
+A dropped key leaves a tombstone. The owner of the table counts the slots ever used and makes a new table, at least
+three times as large as its entries, before more than half is used. Owners fit 39 bits, attributes 24.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EMPTY, DEAD = -1, -2  # instead of a key
 
 
 def emptied(size: int, dtype: Any = np.int64) -> tuple[NDArray[np.int64], Any]:
-    """Keys and values of a table without entries; the size is a power of two."""
+    """Keys and values of an empty table; the size is a power of two."""
     return np.full(size, EMPTY, np.int64), np.zeros(size, dtype)
 
 
@@ -45,7 +45,7 @@ def lookup(keys: Any, values: Any, owner: int, attribute: int) -> int:
 
 @kernel(inner=True)
 def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
-    """File a value under a key that is not there; returns how many more slots are used, 0 or 1."""
+    """File a value under a new key; returns how many more slots are used, 0 or 1."""
     key = _key(owner, attribute)
     at = _slot(key, len(keys))
     while keys[at] >= 0:
@@ -57,7 +57,7 @@ def put(keys: Any, values: Any, owner: int, attribute: int, value: int) -> int:
 
 @kernel(inner=True)
 def drop(keys: Any, owner: int, attribute: int) -> None:
-    """Forget a key that is there."""
+    """Remove a key, which must be there."""
     key = _key(owner, attribute)
     at = _slot(key, len(keys))
     while keys[at] != key:
@@ -76,14 +76,14 @@ def _refill(keys: Any, values: Any, old_keys: Any, old_values: Any) -> int:
 
 
 def numbered(owners: Any, attributes: Any, size: int) -> tuple[Any, Any, int]:
-    """A table that has 0, 1, … under these owners and attributes; third, how many slots are used."""
+    """A table that numbers these (owner, attribute) keys 0, 1, …; also returns how many slots are used."""
     fresh = emptied(size)
     keys = (owners.astype(np.int64) << 24) | attributes
     return *fresh, _refill(*fresh, keys, np.arange(len(keys)))
 
 
 def with_slots(keys: Any, values: Any, used: int, entries: int, extra: int) -> tuple[Any, Any, int]:
-    """The table, or a new one of its `entries`, with slots for `extra` more; third, how many slots are used."""
+    """The table, or a new one with its entries, with slots for `extra` more; also returns how many slots are used."""
     if 2 * (used + extra) <= len(keys):
         return keys, values, used
     size = 256

@@ -1,8 +1,8 @@
 """The one heap: pairs (key, item) in two arrays, the smallest key on top, among equal keys the largest item.
 
-The k best of an answer are kept by `offer`: keys are scores, items are ids, and the worst is on top, since in answers a
-higher score comes first, then a lower id. A search that takes the best first negates its keys. A heap of plain numbers
-is one whose two arrays are the same.
+`offer` keeps the k best of an answer: keys are scores, items are ids, and the worst pair is on top, since in answers a
+higher score comes first, then a lower id. A best-first search negates its keys. A heap of plain numbers uses the same
+array twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays by rows: copies in kernels, rows that are used again, and arrays that grow."""
+"""Arrays of rows: copying in kernels, reusing rows, and growing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE = 64  # bytes of a cache line
 
 @kernel(inner=True)
 def copy(source: Any, target: Any) -> None:
-    """As target[:] = source, for which numba would compile the wording of an error, two seconds of it."""
+    """As target[:] = source, whose error message takes numba two seconds to compile."""
     for i in range(len(source)):
         target[i] = source[i]
 
@@ -27,7 +27,7 @@ def fill(target: Any, value: float) -> None:
 
 @kernel(inner=True)
 def longer(source: Any, target: Any) -> Any:
-    """The target, which begins with the source now."""
+    """Copy the source to the beginning of the target; returns the target."""
     copy(source, target)
     return target
 
@@ -46,7 +46,7 @@ def ints(count: int) -> Any:
 
 @kernel(inner=True)
 def ascending(values: Any, sign: float) -> Any:
-    """The order of sign · values, equal ones by place: Shell's sort. numba's own takes a second to compile."""
+    """The order that sorts sign · values, ties by place. Shell's sort: numba's own takes a second to compile."""
     order, gap = ints(len(values)), 1
     for i in range(len(values)):
         order[i] = i
@@ -67,12 +67,12 @@ def ascending(values: Any, sign: float) -> Any:
     return order
 
 
-# ---- places that are used again: each free one links to the next --------------------------------------------
+# ---- reusable places: each free one links to the next -------------------------------------------------------
 
 
 @kernel(inner=True)
 def take(meta: Any, free: int, used: int, links: Any, count: int) -> int:
-    """The first of `count` places that nobody uses: meta[free] if there is one (−1: none), else behind meta[used]."""
+    """The first of `count` unused places: meta[free], or, if that is −1 (none), the next ones from meta[used] on."""
     place = meta[free]
     if place >= 0:
         meta[free] = links[place]
@@ -84,7 +84,7 @@ def take(meta: Any, free: int, used: int, links: Any, count: int) -> int:
 
 @kernel(inner=True)
 def give(meta: Any, free: int, links: Any, place: int) -> None:
-    """Put a place before the other free ones."""
+    """Put a place at the head of the free list."""
     links[place] = meta[free]
     meta[free] = place
 
@@ -102,12 +102,12 @@ def unchain(first: Any, of: int, links: Any, item: int) -> None:
 
 
 def runs(starts: Any, sizes: Any) -> Any:
-    """The places of runs of elements, one run after the other."""
+    """The indices of the elements of these runs, run after run."""
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> Any:
-    """Zeros that begin at a cache line, so that a record of one line is read from one."""
+    """Zeros that begin at a cache line, so that a record of that size lies in one line."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     raw = np.zeros(size + _LINE, np.uint8)
     begin = -raw.ctypes.data % _LINE
@@ -115,7 +115,7 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
 
 
 def with_room(column: Any, used: int, extra: int) -> Any:
-    """The column, or a larger copy, with room for `extra` rows behind the first `used`."""
+    """The column, or a larger copy, with room for `extra` rows after the first `used`."""
     if used + extra <= len(column):
         return column
     larger = aligned((used + used // 2 + extra, *column.shape[1:]), column.dtype).view(type(column))

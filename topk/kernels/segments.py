@@ -1,4 +1,4 @@
-"""The implicit segment tree: leaf i of n is node n + i, the parent of node v is v // 2. And the cell of a value."""
+"""The implicit segment tree (leaf i of n is node n + i, the parent of node v is v // 2), and the cell of a value."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from coverlay import kernel
 
-MOST = 2 * 64  # maximal nodes of a range: two per level
+MOST = 2 * 64  # a range has no more maximal nodes: two per level
 
 
 @kernel(inner=True)
 def maximal_nodes(left: int, right: int, nodes: Any) -> int:
-    """The largest nodes that make up the leaves `left` to `right`, given as nodes; returns how many."""
+    """Write the largest nodes that make up the leaf nodes `left` to `right`; returns how many."""
     right += 1
     found = 0
     while left < right:
@@ -30,7 +30,7 @@ def maximal_nodes(left: int, right: int, nodes: Any) -> int:
 
 @kernel(inner=True)
 def cuts_below(cuts: Any, first: int, low: int, high: int, value: float) -> int:
-    """How many of the cuts from `first` on are ≤ value: from `low` to `high`. Equal values have equal cells."""
+    """How many of the cuts from `first` on are ≤ value, from `low` to `high`. Equal values get equal cells."""
     while low < high:
         middle = (low + high) >> 1
         if cuts[first + middle] <= value:

@@ -1,11 +1,11 @@
 """Structures for kernels: one word to pass on, with fields that kernels can replace.
 
-numba's own (StructRef) count references, atomically, whenever a kernel reads an array from one or passes one on; that
-took half of the time of a run with millions of event messages. These belong to Python: it makes them, and they live as
-long as the object that Python holds. Kernels borrow them, and the arrays in them, and count nothing.
+numba's own structures (StructRef) count references atomically whenever a kernel reads an array from one or passes one
+on, which took half of the time of a run with millions of event messages. Ours belong to Python: it makes them, and they
+live as long as its object. Kernels borrow the structures and their arrays without counting.
 
-Hence two rules. An array that was read from a structure is used only while the structure holds it. A kernel that hands
-one to Python, or puts it into another structure, reads it with `kept`.
+Hence two rules. Use an array from a structure only while the structure holds it. To return one to Python, or to put it
+into another structure, read it with `kept`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MEMORY = types.MemInfoPointer(types.voidptr)
 
 
 class StructureType(types.StructRef):
-    """Named by a digest: the types of fifty arrays would be part of every symbol of the compiled code."""
+    """Named by a digest; otherwise the types of fifty arrays would be part of every symbol of the compiled code."""
 
     def __init__(self, called: str, fields: Any) -> None:
         super().__init__(fields)
@@ -43,11 +43,11 @@ class StructureType(types.StructRef):
         self._inside = super().get_data_type()
 
     def get_data_type(self) -> Any:
-        """What is at the address. numba would make the type, and write out its name, at every access of a field."""
+        """The type at the address. numba would make it, and write out its name, at every access of a field."""
         return self._inside
 
 
-register_model(StructureType)(models.OpaqueModel)  # an address, which nobody counts
+register_model(StructureType)(models.OpaqueModel)  # an address without a reference count
 
 
 @infer_getattr
@@ -73,7 +73,7 @@ def _set(context: Any, builder: Any, signature: Any, args: Any, field: str) -> N
 def _put(context: Any, builder: Any, inside: Any, field: str, value: Any, given: Any, wanted: Any) -> None:
     new, old = context.cast(builder, value, given, wanted), getattr(inside, field)
     context.nrt.incref(builder, wanted, new)
-    context.nrt.decref(builder, wanted, old)  # after: it may be the same
+    context.nrt.decref(builder, wanted, old)  # after `incref`: it may be the same array
     setattr(inside, field, new)
 
 
@@ -107,7 +107,7 @@ def _inside(context: Any, builder: Any, kind: Any, of: Any) -> Any:
 
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """An array without the address of its counter, a tuple of such."""
+    """An array, or each array of a tuple, without the address of its counter."""
     if isinstance(kind, types.Array):
         model = context.data_model_manager[kind]
         for counter in ("meminfo", "parent"):
@@ -124,7 +124,7 @@ def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @intrinsic
 def kept(_: Any, of: Any, field: Any) -> Any:
-    """For kernels: a field that stays valid when the structure gets another in its place; `field` is a constant."""
+    """For kernels: a field's value, which stays valid after the field is replaced; `field` is a constant."""
     if not isinstance(field, types.StringLiteral):  # numba tries without constants first
         return None
     name = field.literal_value
@@ -138,7 +138,7 @@ def kept(_: Any, of: Any, field: Any) -> Any:
 
 @intrinsic
 def _memory_for(_: Any, kind: Any) -> Any:
-    """New memory for a structure, all zeros; numba frees the arrays in it when Python lets go of it."""
+    """New memory for a structure, all zeros; numba frees the arrays in it when Python releases it."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         made = kind.instance_type
@@ -161,7 +161,7 @@ def _at(_: Any, kind: Any, address: Any) -> Any:
 
 
 class Structure:
-    """A structure in the hands of Python, which passes it on to kernels. `address` is for kernels, see `structure`."""
+    """A structure that Python holds and passes to kernels. `address` is for kernels, see `structure`."""
 
     _numba_type_: Any
     _new_memory: Any
@@ -172,10 +172,10 @@ class Structure:
 
 
 def structure(name: str, **examples: Any) -> tuple[Any, Any]:
-    """Define a structure by a value of each field's type, or numba's name of the type, or another structure's class.
+    """Define a structure; each field is given by an example value, a numba type or another structure's class.
 
-    Answers with the class that Python makes one of, all fields zero, and a function for kernels that gives the
-    structure at an address: a network has thousands of tables.
+    Returns a class, whose instances begin with all fields zero, and a function for kernels that returns the structure
+    at an address: a network has thousands of tables.
     """
 
     def type_of(example: Any) -> Any:

@@ -20,9 +20,7 @@ T = TypeVar("T")
 
 
 def in_threads(task: Callable[[T], object], parts: Sequence[T], things: float = inf) -> None:
-    """Run task on every part, the first one on this thread, all of them if there are few things to do; returns when
-    all are done.
-    """
+    """Run the task on every part and wait. This thread takes the first part, or all if there are few things to do."""
     mine = len(parts) if things <= _WORTH_IT else 1
     others = [_POOL.submit(task, part) for part in parts[mine:]]
     for part in parts[:mine]:

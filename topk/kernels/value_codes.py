@@ -1,14 +1,14 @@
 """Positions made uniform: a monotone map from values to integer codes, learned from a sample of the endpoints.
 
 Cells of equal width in codes then hold about equal shares of the endpoints, however skewed those are. Half
-of the codes stay uniform in value: sparse regions keep some resolution, where an event may fall although
+of the codes stay uniform in value, so that sparse regions keep some resolution: events may fall there although
 few endpoints do.
 
 The map is piecewise linear over 4096 equal buckets of the value range, 256 for few endpoints and few codes. A
 bucket that holds far more than its share is cut into 256 of its own, and so on, so that a cluster of a millionth
-of the range is resolved like any other; a bucket without one costs nothing for that. One (rows, 2) table: row i
-is (code at its start, codes across it), or (row of its own table, −1); a table starts with the rows (low,
-buckets per unit) and (buckets, 0).
+of the range is resolved like any other; other buckets pay nothing for that. All tables lie in one (rows, 2) array.
+The row of a bucket is (code at its start, codes across it), or (first row of its own table, −1); a table starts
+with the rows (low, buckets per unit) and (buckets, 0).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def position_map(lo: Floats, hi: Floats, bits: int) -> Floats:
 def _table(
     rows: list[Floats], sample: Floats, low: float, high: float, codes: tuple[float, float], buckets: int, depth: int
 ) -> None:
-    """Append the table of [low, high], which spans `codes`, and behind it the tables of its heavy buckets."""
+    """Append the table of [low, high], which spans `codes`, and after it the tables of its heavy buckets."""
     share = np.arange(buckets + 1) / buckets
     edges = low * (1 - share) + high * share  # not low + share·(high − low), which may overflow
     below = np.searchsorted(sample, edges)

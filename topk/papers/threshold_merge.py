@@ -5,9 +5,9 @@ the event has, over what contains its value or meets its interval.
 
 Exact: iterators run in the order of the subscription's score. A subscription matches once it has come out
 of as many iterators as it mentions attributes. Everything up to the *horizon*, the least advanced
-iterator's last result, is then final. So one always advances the iterator that holds the horizon back, in
-blocks that double. Subscriptions that mention nothing match everything and wait in a sorted list; an
-attribute that all mention ends the search with its iterator.
+iterator's last result, is then final. So the iterator that holds the horizon back is advanced next, in
+blocks that double. Subscriptions that mention nothing match everything and are kept in a sorted list. An
+attribute that all subscriptions mention ends the search with its iterator.
 
 Relaxed: iterators run in the order of that attribute's weight. Fagin's Threshold Algorithm takes them
 round-robin, looks up the whole score of each subscription it meets, and stops when the k-th best exceeds
@@ -33,7 +33,7 @@ from topk.papers.interval.contract import COUNTERS, Entries, IntervalIndex
 from topk.papers.threshold_rounds import absorb, threshold_rounds, within
 from topk.store import Store
 
-_FIRST_BLOCK = 16  # results asked of an iterator at first (k and one, by which it is known, where that is more)
+_FIRST_BLOCK = 16  # results asked of an iterator at first; k (relaxed: k + 1) where that is more
 _LARGEST_BLOCK = 1 << 16
 _COMBINATIONS = ("sum", "max")
 
@@ -151,7 +151,7 @@ class StreamIndex(TopKIndex):
             if len(block) < width[j]:
                 del cursors[j]
                 if j in mandatory and all(last[a] >= last[j] for a in cursors):
-                    break  # all others have passed the end of one that is in every match
+                    break  # every match is in this iterator, and the others have passed its end
             else:
                 width[j] = min(2 * width[j], _LARGEST_BLOCK)
             if cursors and size >= k:

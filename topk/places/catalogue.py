@@ -28,7 +28,7 @@ from topk.sparse.catalogue import Floats, Ints, SparseCatalogue, from_predicates
 from topk.sparse.event import Event
 
 NOWHERE = (np.inf, np.inf)  # ψ_s of an event there is 0 for all
-_SUM_SLACK = 1e-9  # weights that were normalised in floating point
+_SUM_SLACK = 1e-9  # for weights that were normalised in floating point
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class PlacedEvent:
 
     @staticmethod
     def checked(event: Any, dimensions: int) -> None:
-        """CoverlayError unless it is an event with a place that kernels for `dimensions` attributes can take."""
+        """CoverlayError unless `event` is a PlacedEvent that kernels for `dimensions` attributes can take."""
         if not isinstance(event, PlacedEvent):
             raise CoverlayError(f"events of a batch must be PlacedEvents, not {quoted(event)}")
         PlacedEvent.of(event.event, None if event.place == NOWHERE else event.place, dimensions)

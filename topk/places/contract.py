@@ -20,7 +20,7 @@ from topk.sparse.contract import columns_of
 from topk.sparse.rows import Rows, exceptions_on
 from topk.sparse.upkeep import COUNTED, StoredIndex
 
-# Which subscriptions an event may reach at all; the paper ranks every one of them.
+# Which subscriptions an event may reach; the paper ranks all of them, whatever holds.
 SEMANTICS = ("similar", "relaxed", "exact")
 NOTHING, ANY, ALL = range(3)  # predicates that must hold, by semantics
 NOT_ELIGIBLE = -1.0  # in place of a ψ, which is never negative
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What an event asks beyond its attributes; kernels get it whole."""
+    """What kernels receive of an event beyond its attributes."""
 
     x: float
     y: float
@@ -70,9 +70,9 @@ def similarity(
     placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
     row: int, event: Any, ask: Ask,
 ) -> Any:  # fmt: skip
-    """ψ (Eq. 1 to 3), or NOT_ELIGIBLE: the weights of the predicates that hold in attribute order, and nearness.
+    """ψ (Eq. 1 to 3), or NOT_ELIGIBLE: nearness, and the weights of the predicates that hold, in attribute order.
 
-    Arrays by name, as from `arrays_of`: handing over a tuple counts references.
+    Takes the arrays of `arrays_of` one by one: handing over a tuple counts references.
     """
     total, held = 0.0, 0
     for p in range(start[row], start[row] + length[row]):
@@ -152,7 +152,7 @@ class PlacedIndex(StoredIndex[Scratch]):
         return super().nbytes + int(self._place.nbytes)
 
     def top(self, event: Any, place: Sequence[float] | None, k: int | None) -> list[Match]:
-        """The k most similar (all for None) as (id, ψ), best first, ties by ascending id; no place is near to none."""
+        """The k (None: all) most similar as (id, ψ), best first, ties by ascending id; without a place none is near."""
         self._store.refresh()
         found = self._answer(PlacedEvent.of(event, place, self.dimensions), self._count(k), self._scratch[0])
         self._account(1)
@@ -179,7 +179,7 @@ class PlacedIndex(StoredIndex[Scratch]):
 
     def add_one(self, one: PlacedCatalogue) -> None:
         """Add the only row of a catalogue, as `located` makes it."""
-        assert one.metric == self.metric, f"a place for {one.metric} comes to an index of {self.metric}"
+        assert one.metric == self.metric, f"a place for {one.metric} does not suit an index of {self.metric}"
         where = rows_of(one)[0]
         row = self._store.add(one.expressions)
         if row >= len(self._place):

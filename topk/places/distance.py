@@ -65,7 +65,7 @@ def furthest(low: Floats, high: Floats, metric: str) -> float:
         with np.errstate(over="ignore"):
             return float(np.hypot(*(high - low)))
     across = math.cos(math.radians(min(float(high[1] - low[1]), 180.0)))
-    # Furthest apart are places at opposite edges, at latitudes that end the area, are 0, or are furthest from an end.
+    # The furthest places are at opposite edges, at latitudes that end the area, are 0, or are furthest from an end.
     ends = np.radians([low[0], high[0]])
     with np.errstate(divide="ignore"):
         opposite = np.arctan(np.tan(ends) / across)

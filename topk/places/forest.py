@@ -105,7 +105,7 @@ def _augment(f: Forest, begin: int, end: int) -> None:
     """Largest high end and weight below each position of the implicit tree over [begin, end), children first."""
     parts, found = np.empty((end - begin, 2), np.int64), 1
     parts[0, 0], parts[0, 1] = begin, end
-    for i in range(len(parts)):  # every position is the middle of one part; halves come behind what they are halves of
+    for i in range(len(parts)):  # every position is the middle of one part; halves come after the whole
         left, right = parts[i]
         middle = (left + right) >> 1
         for low, high in ((left, middle), (middle + 1, right)):
@@ -136,7 +136,7 @@ def _summarise(f: Forest, g: int) -> None:
 
 @kernel(inner=True)
 def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: float, weight: float) -> int:
-    """The interval of a child on an attribute, new or changed; returns the group."""
+    """Set a child's interval on an attribute, new or changed; returns the group."""
     g = find_group(f, node, attribute)
     if g < 0:
         g = _new_group(f, node, attribute)
@@ -169,13 +169,13 @@ def set_child(f: Forest, node: int, attribute: int, child: int, lo: float, hi: f
 
 @kernel(inner=True)
 def _take_room(f: Forest, size: int) -> int:
-    """The start of 2 ** size entries that nobody uses."""
+    """The start of 2 ** size unused entries."""
     return take(f.meta, FREE_ROOM + size, ENTRIES, f.child, 1 << size)
 
 
 @kernel(inner=True)
 def fill_groups(f: Forest, node: int, attribute: Any, child: Any, bounds: Any) -> None:
-    """The groups of a node that has none: interval i is child[i]'s on attribute[i], bounds[i] = (lo, hi, weight)."""
+    """Make the groups of a node without any: interval i is child[i]'s on attribute[i]; bounds[i] = (lo, hi, weight)."""
     place = np.empty(len(attribute))
     for i in range(len(place)):
         place[i] = bounds[i, LO]
@@ -214,7 +214,7 @@ def _widen(f: Forest, g: int) -> None:
 
 @kernel(inner=True)
 def drop_child(f: Forest, node: int, attribute: int, child: int) -> int:
-    """Forget a child's interval; returns the group, −1 when it was the last."""
+    """Delete a child's interval; returns the group, −1 if it is empty now and freed."""
     g = find_group(f, node, attribute)
     begin = f.group[g, START]
     end = begin + f.group[g, COUNT]

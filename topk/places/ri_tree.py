@@ -7,7 +7,7 @@ k-th similarity exceeds the best bound that waits.
 Ours changes how often bounds are computed. The parent's groups already say, child by child, which weights can hold:
 one pass over them bounds all children at once, with the children's hulls instead of their interval trees. A node is
 refined by its own forest only when it comes to the top. In a leaf the same pass gives the exact ψ_t of its
-subscriptions up to rounding, so only those that can enter the answer are compared. And ours is packed in layers of α.
+subscriptions up to rounding, so only those that can enter the answer are compared. Ours is also packed by layers of α.
 
 `ri-tree-paper` computes UB of every node that is pushed, compares all subscriptions of a leaf, and grows a tree of the
 places by insertion. With token sets instead of forests this is the search of the R^t-tree (`rt_tree`).
@@ -33,7 +33,7 @@ from topk.sparse.rows import clear, spread
 from topk.sparse.scores import raised
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
-# Where a node's UB_t comes from: its parent's groups; they, and its own forest when it comes to the top; its own
+# Where a node's UB_t comes from: its parent's groups; those, then its own forest when it comes to the top; its own
 # forest; its own token set, which is a hull and the largest weight per attribute.
 FROM_PARENT, AT_THE_TOP, OWN_FOREST, OWN_TOKENS = range(4)
 
@@ -55,6 +55,7 @@ def upper_bound(r: Any, text: float, ask: Ask, tight: bool) -> float:
 def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: Any, stack: Any, counts: Any) -> float:
     """UB_t (Eq. 5)."""
     total = 0.0
+    counts[COMPARISONS] += len(columns[0])  # look-ups
     for i in range(len(columns[0])):
         g = lookup(keys, values, n, columns[0][i])
         if g >= 0:
@@ -67,6 +68,7 @@ def text_bound(keys: Any, values: Any, group: Any, entry: Any, n: int, columns: 
 def token_bound(keys: Any, values: Any, summary: Any, n: int, columns: Any, counts: Any) -> float:
     """UB_t of the R^t-tree: the largest weights of the attributes whose ranges hold the event."""
     total = 0.0
+    counts[COMPARISONS] += len(columns[0])  # look-ups
     for i in range(len(columns[0])):
         g = lookup(keys, values, n, columns[0][i])
         if g >= 0:

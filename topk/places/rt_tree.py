@@ -5,11 +5,11 @@ to the leaves. UB_t is the sum of the largest weights whose ranges hold the even
 interval tree, which is what the R^I-tree adds. Ours reads the token sets of all children at once, in their parent's
 groups; `rt-tree-paper` looks them up child by child.
 
-The paper does not say in which order, nor by which bound. Best first with Eq. 8 is its own Algorithm 1 without interval
-trees; depth first, or a bound that takes text and place for independent, are options. That bound is the one that
-matters: with it the tree compares eleven times as many subscriptions (200,000, uniform, 16,834 instead of 1,476 per
-event, where TAS compares 2,024), depth first a seventh more. It is probably the paper's: only with it is TAS between
-the R^I-tree and the R^t-tree where α is close to .5, as in Figure 11 (docs/reproduction.md).
+The paper says neither in which order nodes are visited nor by which bound. Best first with Eq. 8 is its own Algorithm 1
+without interval trees; depth first, and a bound that takes text and place for independent, are options. That bound is
+what matters: with it the tree compares eleven times as many subscriptions (200,000, uniform: 16,834 instead of 1,476
+per event, where TAS compares 2,024); depth first compares a seventh more. It is probably the paper's bound: only with
+it is TAS between the R^I-tree and the R^t-tree where α is close to .5, as in Figure 11 (docs/reproduction.md).
 """
 
 from __future__ import annotations

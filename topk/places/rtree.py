@@ -2,7 +2,7 @@
 
 Nodes have up to 50 children, as in the paper. Leaves repeat place and α of their subscriptions, so that looking at a
 leaf does not touch fifty rows. With `token` the nodes also keep a forest (see `forest`). A catalogue is loaded by
-packing (`rtree_packing`) or grown by insertion, later subscriptions are inserted one by one (`rtree_updates`).
+packing (`rtree_packing`) or grown by insertion; later subscriptions are inserted one by one (`rtree_updates`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI, Z_LO, Z_HI = range(8)
 AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI), (Z_LO, Z_HI))  # as the columns of Placed.place
 ALPHA = 2  # the axis of α
 # Entries of RTree.meta
-ROOT, USED, FREE, DIVIDED = range(4)  # divided: by how many of AXES insertion and splits go, all or all but α
+ROOT, USED, FREE, DIVIDED = range(4)  # DIVIDED: how many of AXES insertion and splits use, all or all but α
 
 
 class RTree(NamedTuple):
@@ -42,7 +42,7 @@ class RTree(NamedTuple):
 
 @kernel(inline="always")
 def box_nearness(r: Any, ask: Ask) -> Any:
-    """UB_s (Eq. 6): nobody in the box is nearer to the event than this."""
+    """UB_s (Eq. 6): no place in the box is nearer to the event than this."""
     dx = max(0.0, max(r[X_LO] - ask.x, ask.x - r[X_HI]))
     dy = max(0.0, max(r[Y_LO] - ask.y, ask.y - r[Y_HI]))
     dz = max(0.0, max(r[Z_LO] - ask.z, ask.z - r[Z_HI]))
@@ -116,7 +116,7 @@ def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
 
 @kernel(inner=True)
 def lift(t: RTree, n: int, attribute: int) -> None:
-    """Show a node's summary of an attribute to its ancestors, as far as that changes anything."""
+    """Pass a node's summary of an attribute on to its ancestors, as far as that changes theirs."""
     f = t.forest
     while t.node[n, PARENT] >= 0:
         up = t.node[n, PARENT]

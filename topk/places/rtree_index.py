@@ -40,8 +40,8 @@ def allocated(nodes: int, rows: int, divided: int) -> RTree:
 
 
 def grown_levels(places: Floats) -> list[tuple[Ints, Ints]]:
-    """The levels, as `packed_levels` has them, of a tree of places that takes one after the other."""
-    # Of all nodes but the root at least LEAST children are used.
+    """The levels, as `packed_levels` returns them, of a tree of places built by insertion."""
+    # Every node but the root has at least LEAST children.
     t = allocated(2 * len(places) // LEAST + 16, len(places), PLACE_AXES)
     t.node[0], t.meta[USED] = (-1, 0, 1), 1
     insert_all(t, Placed(Store(SparseCatalogue.empty(1)).rows, places), len(places))
@@ -84,14 +84,14 @@ class RTreeIndex(PlacedIndex):
 
     @classmethod
     def beside(cls, other: RTreeIndex) -> Self:
-        """This method on the tree of another, without a copy; neither can be updated from then on."""
+        """This method on another index's tree, without a copy; from then on neither may be updated."""
         assert cls.token == other.token, "the trees hold the same"
         twin = cls.__new__(cls)
         vars(twin).update(vars(other), stats=Stats(), _scratch=[Scratch(other.dimensions)])
         return twin
 
     def _build(self, levels: list[tuple[Ints, Ints]]) -> None:
-        """Pack what there is; then the forests, children first."""
+        """Make the nodes level by level, then their forests, children first."""
         total = sum(len(ends) for _, ends in levels)
         self._tree = allocated(2 * total + 16, len(self._store.rows.ids), self._divided)
         t, placed = self._tree, self.placed
@@ -106,7 +106,7 @@ class RTreeIndex(PlacedIndex):
         if not self.token:
             return
         done, listed = 0, np.concatenate(order)
-        # As a rule leaves know most attributes once: room for the bulk of it at once.
+        # Most attributes occur once in a leaf: make room for most of the forests at once.
         predicates = self._store.filled
         forest = grown_forest(self._tree.forest, len(self._tree.node), predicates, 3 * predicates // 2)
         self._tree = self._tree._replace(forest=forest)
@@ -144,7 +144,7 @@ class RTreeIndex(PlacedIndex):
         again = np.empty(FAN + 1, np.int64)
         count = remove(self._tree, self.placed, row, self.token or None, again)
         for other in again[:count].tolist():
-            RTreeIndex._insert(self, other)  # only into the tree: for subclasses it is not new
+            RTreeIndex._insert(self, other)  # only into the tree: subclasses have it already
 
     @property
     def overhead(self) -> int:

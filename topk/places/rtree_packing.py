@@ -1,9 +1,9 @@
 """Loading the R-tree of places at once: layers of similar α, each packed by sort-tile-recursion over its places.
 
 α weighs text against place, so a node that mixes all α can be ruled out by neither: for its smallest α text decides,
-for its largest nearness. Where text decides, nodes know the predicates below them, and one predicate has most of a
-subscription's weight (attributes of very different frequency), the leaves of one parent do not divide its place
-further but its subscriptions by their heaviest predicate: most leaves then lack what the event has, and the
+for its largest nearness. Leaves of one parent are divided by the heaviest predicates of its subscriptions, not by
+place, under three conditions: text decides, nodes know the predicates below them, and one predicate has most of a
+subscription's weight (attributes of very different frequency). Most leaves then lack what the event has, and the
 parent's groups say so. O(n log n); the forests are filled level by level, children before parents.
 """
 

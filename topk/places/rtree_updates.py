@@ -1,10 +1,10 @@
 """Insertion into and deletion from the R-tree of places (Guttman, SIGMOD 1984).
 
-Insertion goes where the extents grow least, an overflowing node is split along the axis and at the rank where the
-halves overlap least (as R*-trees do), each getting at least 40 %. α counts as a dimension of its own unless the tree is
-one of places only, as published (`rtree.DIVIDED`). A leaf that falls below that is dissolved and its subscriptions
-inserted again; inner nodes may run low but not empty. An update costs O(fan · height), and with `token` what it changes
-in the forests on the way up. `token` is True or None: for a tree without forests nothing is compiled that changes them.
+Insertion goes where the extents grow least; an overflowing node is split along the axis and at the rank where the
+halves overlap least (as R*-trees do), each getting at least 40 %. A leaf that falls below that is dissolved and its
+subscriptions inserted again; inner nodes may run low but not empty. α counts as a dimension of its own unless the tree
+is one of places only, as published (`rtree.DIVIDED`). An update costs O(fan · height), and with `token` what it changes
+in the forests on the way up. `token` is True or None: for None, nothing that changes forests is compiled.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from topk.places.rtree import (
 
 @kernel(inner=True)
 def spans(t: RTree) -> Any:
-    """Extents of everything stored along each axis, to make them comparable; 1 where there is none."""
+    """The extent of everything stored along each axis, to make axes comparable; 1 where it is 0 or infinite."""
     r, unit = t.rect[t.meta[ROOT]], np.ones(len(AXES))
     for axis, (low, high) in enumerate(AXES):
         if 0.0 < r[high] - r[low] < np.inf:
@@ -106,7 +106,7 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
     for i in range(size):
         best_order[i] = i
     unit = spans(t)
-    centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: where what is at place i or later begins
+    centre, begin = np.empty(size), np.empty(size + 1)  # begin[i]: the least low end at place i or later
     for axis, (low, high) in enumerate(AXES):
         if axis == ALPHA and t.meta[DIVIDED] < len(AXES):
             continue
@@ -124,7 +124,7 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
             end = max(end, rects[order[cut - 1], high])
             if cut < LEAST:
                 continue
-            # Along the sorted axis: how far the left part reaches into the right one, both ways of measuring it.
+            # Along the sorted axis: how far the left part reaches into the right one, less the gap at the cut.
             reach = end - begin[cut]
             gap = rects[order[cut], low] - rects[order[cut - 1], high]
             cost = (max(reach, 0.0) - max(gap, 0.0)) / unit[axis]

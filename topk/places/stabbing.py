@@ -19,7 +19,7 @@ from topk.sparse.upkeep import COMPARISONS
 @kernel(inner=True)
 def stabbing_max(entry: Any, begin: int, end: int, low: float, high: float, stack: Any, counts: Any) -> float:
     """The largest weight of an interval of the group at [begin, end) that meets [low, high]; `stack` is scratch."""
-    if end - begin <= 4:  # no tree to speak of
+    if end - begin <= 4:  # too few for a tree
         counts[COMPARISONS] += end - begin
         best = 0.0
         for i in range(begin, end):
@@ -53,14 +53,17 @@ def spread_weights(
     keys: Any, values: Any, group: Any, entry: Any, child: Any, n: int, columns: Any, total: Any, counts: Any
 ) -> None:
     """Add to each child of the node the weights of its intervals that the event meets."""
+    counts[COMPARISONS] += len(columns[0])  # look-ups
     for i in range(len(columns[0])):
         g = lookup(keys, values, n, columns[0][i])
         if g < 0:
             continue
         low, high = columns[1][i], columns[2][i]
-        counts[COMPARISONS] += group[g, COUNT]
-        for e in range(group[g, START], group[g, START] + group[g, COUNT]):
-            if entry[e, LO] > high:
-                break
+        first = group[g, START]
+        end = first + group[g, COUNT]
+        e = first
+        while e < end and entry[e, LO] <= high:
             if entry[e, HI] >= low:
                 total[child[e]] += entry[e, WEIGHT]
+            e += 1
+        counts[COMPARISONS] += min(e + 1, end) - first

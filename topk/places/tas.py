@@ -2,12 +2,12 @@
 
 Per attribute a segment tree over value cells; a subscription's interval is stored at the O(log) nodes that cover it,
 each node's list sorted by weight · (1 − α). An event merges the lists on the path of its value: a stream of
-subscriptions by descending contribution. The R-tree, with α_max per node, gives the same by α · ψ_s. TA (Fagin et al.)
+subscriptions by descending contribution. The R-tree, with α_max per node, gives one by α · ψ_s. TA (Fagin et al.)
 takes one from each stream in turn, computes the whole ψ, and ends when the k-th similarity exceeds the sum of
 the streams' last contributions.
 
 Ours: cells are cut at quantiles of the bounds (at most 128 per attribute) instead of every end point, so later
-subscriptions fit in; an interval that covers a cell only partly is listed all the same, its ψ decides.
+subscriptions fit in; an interval that covers a cell only partly is listed all the same: its ψ decides.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from topk.sparse.scores import as_bound, raised
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
 
 _MOST_CELLS = 128
-_bounds = as_bound.py_func  # of whole arrays: contributions are float32, ψ is not
+_bounds = as_bound.py_func  # for whole arrays: contributions are float32, ψ is not
 
 
 class Cells(NamedTuple):
-    """Segment trees of the attributes: leaf c of attribute a is node count[a] + c, its parent half of that."""
+    """Segment trees of the attributes: leaf c of attribute a is node number[a] + c, its parent half of that."""
 
     number: Ints  # (d,) cells, a power of two
     base: Ints  # (d,) list of node 1
@@ -70,7 +70,7 @@ def count_all(rows: Rows, live: Any, cells: Cells, count: Any) -> None:
 
 @kernel
 def list_all(rows: Rows, order: Any, row_of: Any, gain: Any, cells: Cells, at: Any, bound: Any, block: Any) -> None:
-    """Put predicates, which come by descending gain, at the end of their lists; at[l] is where that is."""
+    """Append predicates, by descending gain, to their lists; at[l] is the end of list l."""
     nodes = np.empty(MOST, np.int64)
     for p in order:
         for i in range(cover(cells, rows.attribute[p], rows.lo[p], rows.hi[p], nodes)):
@@ -107,7 +107,7 @@ def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
 
 @kernel(inner=True)
 def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: Any) -> Any:
-    """Advance the spatial stream to its next row, which is then on top of the heap. Returns the heap, grown."""
+    """Advance the spatial stream to its next row, which is then on top of the heap. Returns the (grown) heap."""
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     while waiting and items[0] < 0:
         n = -items[0] - 1
@@ -136,6 +136,7 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
     spread(event, *columns)
     ids, scores, size = np.empty(k, np.int64), np.empty(k), 0
     at, end, begins = open_streams(cells, postings.lists, columns)
+    counts[NODES] += begins[-1]
     listed_bound, listed_row, numbers = postings.entries.bound, postings.entries.block, placed.rows.ids
     odd, attribute, lo, hi, weight, start, length, place = arrays_of(placed)
     keys, items, waiting = np.empty(256), np.empty(256, np.int64), 1
@@ -153,7 +154,7 @@ def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: i
                     counts[QUEUED] += 1
             else:
                 best = -1
-                counts[QUEUED] += begins[s + 1] - begins[s]  # heads of lists, of which the first is taken
+                counts[QUEUED] += begins[s + 1] - begins[s]  # heads of lists, of which the best is taken
                 for c in range(begins[s], begins[s + 1]):
                     if at[c] < end[c] and (best < 0 or listed_bound[at[c]] > listed_bound[at[best]]):
                         best = c
@@ -251,7 +252,7 @@ def cut(rows: Rows, dimensions: int) -> Cells:
     next_list, next_cut = 0, 0
     for a in range(dimensions):
         own = order[begins[a] : begins[a + 1]]
-        with np.errstate(over="ignore"):  # behind the largest float is infinity
+        with np.errstate(over="ignore"):  # the largest float is followed by infinity
             bounds = np.unique(np.concatenate([rows.lo[own], np.nextafter(rows.hi[own], np.inf)]))
         bounds = bounds[np.isfinite(bounds)]
         while count[a] < _MOST_CELLS and count[a] <= len(bounds):

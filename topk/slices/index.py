@@ -5,18 +5,17 @@ the slice of a cell has bit r set iff the interval of rank r touches the cell. P
 set in the slices of all its event's cells, so a word that is 0 after AND rules out 64 subscriptions, and
 the bits that are left, in order, are the only candidates, best first.
 
-An event that is an interval ORs the slices of all its cells in an attribute first.
+An event that is an interval first ORs the slices of all its cells in an attribute.
 
 Exact: AND the slices of the event's cells, most selective first, verify the bits that remain, stop after k.
-Reading everything costs d·n/8 bytes, 1/128 of a scan; usually k results come long before.
+Reading everything costs d·n/8 bytes, 1/128 of a scan; usually k results are found long before.
 
 Relaxed: ranks go by the total weight, the best a subscription can reach. A first pass looks for k
 subscriptions that hold in everything; the worst of them is a floor. The second pass visits blocks while
-their best total reaches the floor, and in a block keeps only bits that can still reach it: where the other
-attributes' largest weights do not suffice, holding in this one is required; where a subscription's total
-without its smallest weight here does not, missing it is forbidden. What is left is summed up from weights
-rounded up to one byte, which lie in rank order; only those that still reach the floor are evaluated
-exactly.
+their best total reaches the floor, and in a block keeps only bits that can still reach it. Where the other
+attributes' largest weights do not suffice, an attribute must hold; where the block's largest total less the
+attribute's smallest weight does not, it must hold for all that mention it. The rest are summed from weights
+rounded up to one byte, which lie in rank order; only those whose sum reaches the floor are evaluated exactly.
 
 Space: G/8 bytes per subscription and attribute; G shrinks with the number of attributes (128 up to four, 16
 from 32 on), so hundreds of attributes cost 2 bytes each. Build: one sort and d·G/64 word writes per
@@ -39,9 +38,9 @@ from topk.kernels.value_codes import encode, position_map
 from topk.ranked import RankedIndex, ranked_order
 from topk.slices import query
 
-_BYTES = 64  # slices of one subscription, all attributes together, while G ≥ _MIN_CELLS
+_BYTES = 64  # of slices per subscription, all attributes together, while G ≥ _MIN_CELLS
 _MIN_CELLS, _MAX_CELLS = 16, 128
-_LEAST_WEIGHT = 1e-300  # below, a part of it would have few bits left
+_LEAST_WEIGHT = 1e-300  # below, a 255th of it would have few bits left
 _GROUP = 8  # blocks built together: one cache line of a slice
 
 
@@ -119,7 +118,7 @@ class Slices(RankedIndex):
         in_threads(attribute, list(range(d)), n * d)
         limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
         units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), _LEAST_WEIGHT) / 255
-        # At least 1 for a weight above 0, also where the quotient of a small and a huge one is 0.
+        # At least 1 for a weight above 0, even where the quotient of a small and a huge one is 0.
         parts = np.maximum(np.ceil(bounds[:, :, 2] / units), bounds[:, :, 2] > 0.0)
         codes = np.minimum(parts, 255).astype(np.uint8)
         self.layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
@@ -184,7 +183,7 @@ def _encode_all(table: Any, lo: Any, hi: Any) -> Any:
 
 
 def _limits(weights: Floats, mentioned: Any, totals: Floats, blocks: int) -> Floats:
-    """Per block: largest and smallest mentioned weight of each attribute, largest total (the first's)."""
+    """Per block: largest and smallest mentioned weight of each attribute, largest total (that of the first rank)."""
     d = weights.shape[1]
     limits = np.empty((blocks, 2 * d + 1))
     if blocks:

@@ -1,4 +1,4 @@
-"""Kernels of the slices index that answer: exact and relaxed matching over words of 64 subscriptions."""
+"""Query kernels of the slices index: exact and relaxed matching over words of 64 subscriptions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Layout(NamedTuple):
     units: Floats  # (d,): what one such part is worth
 
 
-# What a search notes of an event, in rows of d whole numbers each: its first and last cell in every attribute, how many
-# bits are set in these, and the attributes by that number. A caller with many events makes one for all of them.
+# What a search notes about an event, in rows of d integers each: its first and last cell in every attribute, how many
+# bits are set in these, and the attributes by that number. A caller with many events allocates it once.
 _FIRST, _LAST, _BITS, _ORDER = range(4)
 NOTES = 4  # rows
 
@@ -71,7 +71,7 @@ def _note_order(filled: Any, notes: Any) -> None:
 
 @kernel(inner=True)
 def _inside(bounds: Any, event: Any, r: int) -> Any:
-    """Does rank r hold wherever it mentions an attribute the event has? (Missing ones: the slices decided.)"""
+    """Does rank r hold wherever it mentions an attribute the event has? (For missing ones the slices decide.)"""
     for j in range(event.shape[1]):
         low, high = event[0, j], event[1, j]
         if not (np.isnan(low) or (bounds[r, j, 0] <= high and low <= bounds[r, j, 1])):
@@ -81,7 +81,7 @@ def _inside(bounds: Any, event: Any, r: int) -> Any:
 
 @kernel
 def exact(layout: Any, event: Any, k: int, out: Any, work: Any, notes: Any) -> int:
-    """Ranks of the k best into out; returns how many."""
+    """Write the ranks of the k best to `out`; returns how many."""
     bounds, slices = layout.bounds, layout.slices
     d = event.shape[1]
     _note_cells(layout, event, notes)
@@ -168,7 +168,7 @@ def _possible(held: Any, named: Any, limits: Any, b: int, floor: float) -> Any:
 
 @kernel
 def relaxed(layout: Any, ids: Any, event: Any, out_ids: Any, out_scores: Any, work: Any) -> int:
-    """The k best into a heap, unsorted; returns how many."""
+    """Write the k best as a heap, unsorted; returns how many."""
     slices, limits, codes, units = layout.slices, layout.limits, layout.codes, layout.units
     d, k = event.shape[1], len(out_ids)
     notes, held = np.empty((NOTES, d), np.int64), np.empty(d, np.uint64)

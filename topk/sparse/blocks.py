@@ -1,6 +1,6 @@
 """Packed copies of expressions: 16 bytes per predicate in one run of memory per expression.
 
-A value becomes a 32-bit code by one monotone map per attribute (its range in the data onto 0 … 2³²−1, cut at the
+A value becomes a 32-bit code by one monotone map per attribute (its range in the data onto 0 … 2³²−1, clamped at the
 ends), so lo ≤ v ≤ hi implies code(lo) ≤ code(v) ≤ code(hi): a filter on codes loses nothing. Weights are
 rounded up to multiples of a common step, so a (monotone) score from codes is an upper bound.
 """
@@ -20,7 +20,7 @@ from topk.sparse.rows import Rows, Store
 from topk.sparse.scores import Scoring, combine, raised
 
 _TOP = 2.0**32 - 1.0
-_LEAST_STEP, _NARROWEST = 1e-300, 1e-290  # of weights, and of a range: scales beyond are not finite
+_LEAST_STEP, _NARROWEST = 1e-300, 1e-290  # of weights, and of a range: below, scales are not finite
 MAY_MATCH, TOO_LOW = 0, -1  # what `compare` finds
 
 
@@ -130,7 +130,7 @@ class Codes:
         return at
 
     def _keep_weights(self, row: int) -> None:
-        """A weight beyond the largest code: a coarser step, and the blocks written anew."""
+        """For a weight beyond the largest code, take a coarser step and write all blocks again."""
         rows = self._store.rows
         begin = int(rows.start[row])
         heaviest = float(rows.weight[begin : begin + int(rows.length[row])].max(initial=0.0))
@@ -158,7 +158,7 @@ class Codes:
 
 
 def _step(heaviest: float) -> float:
-    """What a unit of a weight code is worth: room for twice the heaviest, and a number with all its bits."""
+    """The weight of one code unit: twice the heaviest weight still has a code, and the step has all its bits."""
     return max(heaviest / _TOP * 2.0, _LEAST_STEP)
 
 

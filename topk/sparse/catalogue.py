@@ -6,8 +6,8 @@ smallest to its largest value; `> inf` and `< -inf` are `∈` nothing. What the 
 *exception* of its row and verified exactly, after the intervals have matched.
 
 An expression matches an event iff every one of its predicates meets the event's interval on the same attribute
-("stabbing subscription", §III-C); an attribute that the event lacks fails the predicate. Its score is the sum over
-its predicates of its weight times the event's.
+("stabbing subscription", §III-C); an attribute that the event lacks fails the predicate. Its score is the sum, over
+its predicates, of the predicate's weight times the event's.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def from_predicates(
     dimensions: int | None = None,
     ids: ArrayLike | None = None,
 ) -> SparseCatalogue:
-    """One sequence of predicates per subscription; `dimensions` defaults to the attributes mentioned."""
+    """One sequence of predicates per subscription; `dimensions` defaults to the largest attribute plus 1."""
     columns: tuple[list[Any], ...] = ([], [], [], [])
     offsets, exceptions = [0], {}
     for row, expression in enumerate(expressions):
@@ -151,7 +151,7 @@ def from_csr(
     ids: ArrayLike | None = None,
     exceptions: Mapping[int, Exceptions] | None = None,
 ) -> SparseCatalogue:
-    """The same from arrays; within a row attributes must ascend."""
+    """A sparse catalogue from arrays; within a row attributes must ascend."""
     where = np.array(offsets, dtype=np.int64)
     named = np.array(attributes)
     if named.size and named.dtype.kind not in "iu":
@@ -179,7 +179,7 @@ def _check_attributes(named: Ints, where: Ints, dimensions: int) -> None:
     rises[starts[(starts > 0) & (starts < len(named))] - 1] = True  # a new row may begin anywhere
     if not rises.all():
         attribute = named[1:][~rises][0]
-        raise CoverlayError(f"a row's attributes must ascend, one predicate each; attribute {attribute} does not")
+        raise CoverlayError(f"a row's attributes must ascend, one predicate each; attribute {attribute} does not fit")
 
 
 def _check_values(lo: Floats, hi: Floats, weights: Floats) -> None:

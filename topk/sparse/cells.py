@@ -1,7 +1,7 @@
-"""Value cells per attribute, for filing predicates: a hierarchy of up to two levels below the whole domain, 16-ary.
+"""Value cells per attribute, for filing predicates: a 16-ary hierarchy of up to two levels below the whole domain.
 
-Cuts are at quantiles of the predicates' low bounds. cell(v), the number of cuts ≤ v, is monotone: a predicate that
-contains v lies in a cell on v's path at every level at which it lies in one cell. Rare attributes get one cell.
+Cuts are at quantiles of the predicates' low bounds. cell(v), the number of cuts ≤ v, is monotone: at every level where
+a predicate that contains v lies in a single cell, that cell is on v's path. Rare attributes get one cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from topk.sparse.scores import LARGEST_USUAL
 
 FAN_BITS = 4  # 16 children per cell: three lists to look at for 256 cells
 MAX_LEVELS = 2
-_SPLIT_AT = 64  # predicates on an attribute that are worth 16 cells, and times 16 per further level
+_SPLIT_AT = 64  # predicates on an attribute that are worth 16 cells; 16 times as many for the next level
 _SAMPLE = 4096  # bounds that are enough for 256 quantiles
 
 ATTRIBUTE = np.dtype([
@@ -40,11 +40,11 @@ class Grid(NamedTuple):
 
 @kernel(inner=True)
 def cell_of(attribute: Any, cuts: Any, a: int, value: float, low: int) -> int:
-    """Number of cuts ≤ value, so equal values get equal cells and the order is kept; `low` are known to be."""
+    """The number of cuts ≤ value, known to be `low` or more. Equal values get equal cells, and order is kept."""
     first = attribute[a].first_cut
     high = (1 << (FAN_BITS * attribute[a].levels)) - 1
     if low < high and not cuts[first + low] <= value:
-        return low  # as a rule for the end of a range, when its begin is known
+        return low  # usual for the end of a range, where `low` is the cell of its begin
     return cuts_below(cuts, first, low, high, value)
 
 
@@ -74,7 +74,7 @@ def number_of_lists(grid: Grid) -> int:
 
 
 def cut_cells(rows: Rows, used: int, dimensions: int) -> Grid:
-    """Cells at quantiles of the bounds; list 0 is nobody's."""
+    """Cells at quantiles of the bounds; list 0 belongs to no attribute."""
     frequency, weights = np.zeros(dimensions, np.int64), np.zeros(dimensions)
     tally(rows, used, frequency, weights)
     grid = np.zeros(dimensions, ATTRIBUTE).view(np.recarray)

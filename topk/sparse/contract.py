@@ -54,7 +54,7 @@ class SparseIndex(StoredIndex[Scratch]):
         self._scoring = self.score.scoring
 
     def _extra(self, event: Event | None = None) -> Extra | None:
-        """≠, ∉ and ∈ of an event, for kernels; None if no expression has any either."""
+        """The event's ≠, ∉ and ∈, for kernels; None if neither it nor an expression has any."""
         if event is not None and event.extra is not None:
             return event.extra
         return _NOTHING if self._store.exceptions else None

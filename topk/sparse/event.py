@@ -18,10 +18,11 @@ from topk.sparse.catalogue import Floats, Int32s, Ints, in_columns
 
 Extra = tuple[Ints, Floats]  # what intervals cannot say: (attribute, excluded?, first value, number of values), values
 
-_FINE, _NEGATIVE, _TWICE, _INVERTED, _WEIGHT = range(5)
+_FINE, _NEGATIVE, _TWICE, _MISSING, _INVERTED, _WEIGHT = range(6)
 _COMPLAINTS = {
-    _NEGATIVE: "attribute {attribute} of the event is not one of 0 and more",
-    _TWICE: "an event has at most one interval per attribute, and they ascend; attribute {attribute} does not",
+    _NEGATIVE: "attribute {attribute} of the event is negative; attributes are numbered from 0",
+    _TWICE: "an event's attributes must ascend, one interval each; attribute {attribute} does not fit",
+    _MISSING: "attribute {attribute} of the event is not a number; leave out what the event does not have",
     _INVERTED: "an event's low must not exceed its high: {lo} and {hi}",
     _WEIGHT: "event weights must be finite and not negative, not {weight}",
 }
@@ -29,14 +30,16 @@ _COMPLAINTS = {
 
 @kernel
 def _first_flaw(offsets: Any, attributes: Any, lo: Any, hi: Any, weights: Any) -> Any:
-    """What is wrong with one of these events, and with which of its intervals."""
+    """What is wrong with these events first, and with which interval."""
     for e in range(len(offsets) - 1):
         for i in range(offsets[e], offsets[e + 1]):
             if attributes[i] < 0:
                 return _NEGATIVE, i
             if i > offsets[e] and attributes[i] <= attributes[i - 1]:
                 return _TWICE, i
-            if not lo[i] <= hi[i]:
+            if np.isnan(lo[i]) or np.isnan(hi[i]):
+                return _MISSING, i
+            if lo[i] > hi[i]:
                 return _INVERTED, i
             if not 0.0 <= weights[i] < np.inf:
                 return _WEIGHT, i
@@ -44,7 +47,7 @@ def _first_flaw(offsets: Any, attributes: Any, lo: Any, hi: Any, weights: Any) -
 
 
 def _checked(offsets: Ints, attributes: Any, *columns: Any) -> tuple[Any, ...]:
-    """The columns as kernels take them; CoverlayError if they could not be the intervals of these events."""
+    """The columns as kernels take them; CoverlayError if they are not valid intervals of these events."""
     named = np.asarray(attributes)
     if named.size and (named.dtype.kind not in "iu" or (named != named.astype(np.int32)).any()):
         raise CoverlayError(f"an event's attributes must be whole numbers of 32 bits, not {quoted(attributes)}")

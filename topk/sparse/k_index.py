@@ -1,20 +1,20 @@
 """k-index: conjunctions grouped by size, posting lists per value (Whang et al., "Indexing Boolean expressions", 2009).
 
 Expressions of size K are in partition K. There, every (attribute, value) that a predicate accepts has a posting list
-of rows; a range is enumerated value by value. An event walks, for each K up to its own size, the lists of its
-values at once: with the lists in the order of their current rows, the K-th decides which row can be the next that
-is in K lists, all before it skip there. A row in K lists has all its predicates accepted.
+of rows; a range is enumerated value by value. For each K up to its own size, an event walks the lists of its values
+together. With the lists in the order of their current rows, the row of the K-th is the next that can be in K lists,
+and all lists before it skip to that row. A row in K lists has all its predicates accepted.
 
 Top-k (their §5, as ICDE 2012 compares it): every list knows its largest weight; a partition whose K largest products
-cannot reach the k-th score is skipped, and so is a row whose K lists cannot. A flat structure: bounds are
-computed once at the top and never refined, which is what BE*-Tree criticises.
+cannot reach the k-th score is skipped, and so is a row whose K lists cannot. The structure is flat: bounds are
+computed once at the top and never refined, which is what the BE*-Tree paper criticises.
 
 Posting lists are in `k_lists`; every candidate is verified, so answers are exact for all predicates. `k-index` files a
 range of more than 16 values in the attribute's list for any value; `k-index-paper` enumerates it, as published.
 
-Theirs is static. Ours keeps runs, each a static k-index: rows added later are scanned while few, then become a run,
-which swallows runs that are not twice as large; a row is rebuilt O(log n) times. Removed rows are marked, and a run
-is built anew when half of it is.
+Theirs is static. Ours keeps runs, each a static k-index. Rows added later are scanned while there are few, then become
+a run, which absorbs runs that are not twice as large; so a row is rebuilt O(log n) times. Removed rows are marked, and
+a run is rebuilt when more than half of it is removed.
 """
 
 from __future__ import annotations
@@ -65,15 +65,21 @@ def conjunctions(
     point = True
     for i in range(len(columns[0])):
         point = point and columns[1][i] == columns[2][i]
+    lookups = (2 if point else 4) * len(columns[0])
     for want in range(1, min(largest, len(columns[0])) + 1):
+        counts[COMPARISONS] += lookups
         posted = lists.row
         if point:
             count = open_lists(lists, want, columns, at, end, weight, event_weight)
         else:
             count, posted = merge_lists(lists, want, columns, at, end, weight, event_weight)
         counts[NODES] += count
-        if count < want or (size == k and best_possible(weight, event_weight, count, want, score) < scores[0]):
+        if count < want:
             continue
+        if size == k:
+            counts[COMPARISONS] += count  # largest weights
+            if best_possible(weight, event_weight, count, want, score) < scores[0]:
+                continue
         while count >= want:
             # Insertion sort by current row: the order changes little from step to step.
             for i in range(1, count):
@@ -89,7 +95,8 @@ def conjunctions(
             counts[QUEUED] += count  # cursors that are put in order
             if posted[at[0]] == target:
                 hopeless = False
-                if size == k and (score.code == SUM or score.code == MAX):  # the lists are no longer in order
+                if size == k and (score.code == SUM or score.code == MAX):  # others depend on the lists' order
+                    counts[COMPARISONS] += want  # largest weights
                     hopeless = best_possible(weight, event_weight, want, want, score) < scores[0]
                 counts[COMPARISONS] += want
                 if not hopeless and run_of[target] == number and holds(rows, target, event, extra):
@@ -160,7 +167,7 @@ class KIndex(SparseIndex):
         self._add_run(live[rows.length[live] > 0])
 
     def _add_run(self, members: Ints) -> None:
-        """Build a run; it swallows those before it that are not twice as large."""
+        """Build a run, which absorbs those before it that are not twice as large."""
         while self._runs and len(self._runs[-1].members) < 2 * len(members):
             members = np.union1d(self._members(len(self._runs) - 1), members)
             self._runs.pop()

@@ -1,10 +1,10 @@
-"""The posting lists of k-index: per size of the expression, attribute and value the rows that accept the value.
+"""The posting lists of k-index: for each expression size, attribute and value, the rows that accept the value.
 
-Enumeration needs few whole values per range: a posting per value, so memory grows with the width of the ranges.
-Anything else (continuous or wider ranges, ≠, ∉) is filed in the attribute's list for any value. A value between two
-whole ones is looked up at the lower: a range with whole ends that contains it contains that one too. Where the event
-itself is a range, the lists of its values (which lie side by side) are merged into one, so that a row counts once per
-attribute.
+A range of few whole values is enumerated: a posting per value, so memory grows with the width of the ranges. Any other
+predicate (continuous or wider ranges, ≠, ∉) is filed in the attribute's list for any value. A value between two whole
+ones is looked up at the lower: a range with whole ends that contains the value contains the lower one too. Where the
+event itself is a range, the lists of its values (which lie side by side) are merged into one, so that a row counts once
+per attribute.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from coverlay import CoverlayError, kernel
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.rows import Rows
 
-ENUMERABLE = 2**20  # values of one range; unbounded ranges and those of arbitrary numbers cannot be enumerated at all
+ENUMERABLE = 2**20  # values of one range; unbounded ranges and those with fractions cannot be enumerated at all
 _MOST_POSTINGS = 2**28  # beyond, building the lists takes more than 20 GB
-_WHOLE = 2.0**52  # floats below have a fraction
+_WHOLE = 2.0**52  # from here on every float is whole
 _ANY = -(2**62)  # in place of a value in the lists of wide predicates
 
 
@@ -139,7 +139,7 @@ def whole_part(value: float) -> Any:
 
 @kernel(inner=True)
 def merge_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> Any:
-    """The same for an event with ranges: one merged list per attribute; returns how many, and the postings."""
+    """`open_lists` for an event with ranges: one merged list per attribute; returns how many, and the postings."""
     count, used, flat = 0, 0, np.empty(64, np.int32)
     for i in range(len(columns[0])):
         a = columns[0][i]

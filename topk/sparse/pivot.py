@@ -5,24 +5,24 @@ at one *pivot*: the smallest cell that contains one of its predicates, for the p
 be visited (frequency of the attribute × share of the cell). An event visits, per attribute that it has, one cell per
 level.
 
-1. *Completeness.* cell(v) is monotone, so a predicate that holds for v is filed in a cell on v's path: a
-   matching expression has all its predicates hold, the pivot too, so its list is visited.
-2. *Masks.* A list entry carries 64 bits that say which attributes the expression needs (the 64 most frequent
-   attributes have a bit of their own) and 64 each that say which fine and which coarse value cells (hashed; only of
-   predicates inside one cell). `mask & ~event ≠ 0` discards it without a look at its predicates, which is
+1. *Completeness.* cell(v) is monotone, so a predicate that holds for v is filed in a cell on v's path. All
+   predicates of a matching expression hold, the pivot too, so its list is visited.
+2. *Masks.* A list entry carries 64 bits for the attributes that the expression needs (the 64 most frequent
+   attributes have different bits) and 64 bits each for the fine and the coarse value cells that it needs (hashed;
+   only of predicates inside one cell). `mask & ~event ≠ 0` discards it without a look at its predicates, which is
    why an event that matches nothing is as fast as one that matches.
 3. *Bounds.* Lists are sorted by the score that the expression would get from an event with the usual weight of each
-   attribute. For a linear score, times the event's largest weight/usual weight, that bounds the score, and it is nearly
-   exact when events take their weights from the attribute's rarity, as in both papers: lists are left early
-   and, visited best first, the search ends early. A second bound, for an event with weight 1 everywhere, does
-   the same for events whose weights are all alike. For a score that is not linear the bounds hold for events whose
-   weights are at most MARGIN times the usual ones, at most 1 (others are answered without bounds).
+   attribute. A linear score is at most this times the event's largest ratio of weight to usual weight. The bound is
+   nearly exact when events weight attributes by their rarity, as in both papers: lists are left early and, since
+   they are visited best first, the search ends early. A second bound, for an event with weight 1 everywhere, does
+   the same for events whose weights are all alike. For a score that is not linear the first bound holds for events
+   whose weights are at most MARGIN times the usual ones, the second for weights of at most 1; otherwise it is not used.
 4. *Blocks.* What passes is compared with a packed copy of its predicates (`blocks`: attribute, low, high and weight as
-   32-bit codes, rounded outwards) that is one run of memory: one cache miss instead of eight. Codes only ever let too
-   much through and only overestimate the score; what is left is verified and scored on the original values.
+   32-bit codes, rounded outwards) that is one run of memory: one cache miss instead of eight. Codes can only let too
+   much through and overestimate the score; what is left is verified and scored on the original values.
 
-Cost: O(lists visited + entries of them), about n/(attributes · cells) entries per event attribute. Exact, dynamic:
-lists are insertable; cells are recut when the number of expressions has doubled. 40 bytes per expression
+Cost: O(lists visited + their entries), about n/(attributes · cells) entries per event attribute. Exact and dynamic:
+lists take insertions; cells are recut when the number of expressions has doubled. 40 bytes per expression
 and 16 per predicate.
 """
 
@@ -131,7 +131,7 @@ def gather(grid: Grid, lists: Any, entries: Any, columns: Any) -> Any:
 
 @kernel(inner=True)
 def reach_even(weights: Any, score: Scoring) -> float:
-    """`reach` for the scores from weight 1 everywhere."""
+    """`reach` for scores computed with weight 1 everywhere."""
     top = 0.0
     for weight in weights:
         top = max(top, weight)
@@ -202,7 +202,7 @@ def search(filed: Any, columns: Any, extra: Any, space: Workspace, k: int, score
 def search_many(
     filed: Any, offsets: Any, columns: Any, extra: Any, share: Any, space: Workspace, score: Scoring, answers: Any
 ) -> None:
-    """Every step-th event from the first, share = (first, step): what a thread does of a batch, in one call."""
+    """A thread's share of a batch in one call: every step-th event from the first, share = (first, step)."""
     ids, scores, found = answers
     for i in range(share[0], len(found), share[1]):
         begin, end = offsets[i], offsets[i + 1]

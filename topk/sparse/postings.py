@@ -1,4 +1,4 @@
-"""Many short lists in one arena, each sorted by a descending bound, insertable and deletable.
+"""Many short lists in one arena, each sorted by a descending bound, with insertion and deletion.
 
 An entry is a record with at least the fields `bound` (the order) and `block` (what it refers to): what a search reads
 of an entry lies together. A list that is full moves to the end of the arena with twice the room, so an insertion costs

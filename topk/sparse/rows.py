@@ -1,7 +1,7 @@
 """Growable CSR rows of expressions that kernels read, and the kernels that compare one row with one event.
 
 Rows keep their number until removed; gaps are reused. Predicates of removed rows stay behind as waste until more
-than half is waste, then everything is moved together. An event is spread over dense scratch columns (its low, high
+than half is waste, then the others are moved together. An event is spread over dense scratch columns (its low, high
 and weight per attribute, NaN where it lacks one), so a predicate costs one gather and two comparisons, and a
 missing attribute fails every comparison by itself.
 
@@ -64,9 +64,9 @@ def holds(rows: Rows, row: int, event: Any, extra: Any) -> bool:
 
 @kernel(inline="always")
 def exactly(rows: Rows, row: int, event: Any, extra: Any) -> bool:
-    """What the intervals, which meet, cannot say: ≠, ∉ and ∈ on either side.
+    """Whether ≠, ∉ and ∈ on either side hold too, where all intervals meet.
 
-    `extra`: those of the event; None where no row has any either, which compiles nothing for them.
+    `extra` are those of the event; None if no row has any either, for which nothing is compiled.
     """
     if extra is None:
         return True
@@ -84,8 +84,8 @@ def all_exact(rows: Rows, row: int, event: Any, table: Any, values: Any) -> bool
 
 @kernel(inner=True)
 def exact_on(rows: Rows, row: int, p: int, event: Any, table: Any, values: Any) -> bool:
-    """For one predicate: whether the row's ≠, ∉ and ∈ leave a value of the event's interval, and the event's one that
-    the row accepts.
+    """For one predicate: whether the row's ≠, ∉ and ∈ leave a value of the event's interval, and those of the event a
+    value that the row accepts.
     """
     if rows.odd[row] >= 0 and not exceptions_on(rows, row, rows.attribute[p], event):
         return False
@@ -100,7 +100,7 @@ def exact_on(rows: Rows, row: int, p: int, event: Any, table: Any, values: Any) 
 
 @kernel(inner=True)
 def exceptions_on(rows: Rows, row: int, attribute: int, event: Any) -> bool:
-    """Whether what the row says beyond intervals about one attribute holds."""
+    """Whether the row's exceptions on one attribute hold."""
     low, high, at = event[0, attribute], event[1, attribute], rows.odd[row]
     while True:
         a, excluded, first, count, more = rows.exceptions[at]
@@ -134,7 +134,7 @@ def common_value(
 ) -> bool:
     """Whether the predicate [lo, hi], with the row's exception on a if any, shares a value with the event's.
 
-    `own` are the event's values: excluded from [low, high], or the only ones. The intervals meet.
+    `own` are the event's values: excluded from [low, high], or the only allowed ones. The intervals meet.
     """
     theirs, without = own[:0], True  # the row's exception
     at = rows.odd[row]
@@ -153,7 +153,7 @@ def common_value(
             if lo <= v <= hi and not listed(theirs, v):
                 return True
         return False
-    # Two intervals without finitely many values: only a single point can be used up.
+    # Two intervals less finitely many values: nothing is left only if they meet in a single, excluded point.
     return max(lo, low) < min(hi, high) or not (listed(own, max(lo, low)) or listed(theirs, max(lo, low)))
 
 
@@ -235,7 +235,7 @@ class Store:
 
     @property
     def row_of(self) -> dict[int, int]:
-        """id → row; made when first asked for: most builds never are."""
+        """id → row; made on first use: most indexes never need it."""
         if self._row_of is None:
             self._row_of = dict(zip(self.rows.ids[: self.used].tolist(), range(self.used), strict=True))
         return self._row_of
@@ -269,11 +269,11 @@ class Store:
         return row
 
     def remove(self, id: int) -> int:
-        """Forget a subscription; returns the row it had."""
+        """Remove a subscription; returns the row it had."""
         row = self.row_of.pop(id)
         self.wasted += int(self.rows.length[row])
         self.rows.length[row], self.rows.ids[row], self.rows.odd[row] = -1, -1, -1
-        self.exceptions.pop(row, None)  # its encoding is waste until the next time
+        self.exceptions.pop(row, None)  # its encoding is waste until the next `refresh`
         self._gaps.append(row)
         return row
 
@@ -302,7 +302,7 @@ class Store:
         self.rows = Rows._make([*self.rows[:4], *(fitted(c, capacity) for c in columns), *self.rows[8:]])
 
     def refresh(self) -> None:
-        """Encode the exceptions for the kernels; to be called before rows are compared with events."""
+        """Encode the exceptions for the kernels; call it before rows are compared with events."""
         if not self._stale:
             return
         self._stale = False

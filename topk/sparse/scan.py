@@ -1,6 +1,6 @@
 """SCAN: compare the event with every expression, leaving each at its first predicate that fails.
 
-Relaxed, an expression matches if one predicate holds, and those that hold make its score; none is left early.
+Relaxed: an expression matches if one predicate holds, those that hold make its score, and all are compared.
 
 The yardstick of both papers. Rows lie in one CSR arena, so a scan reads the attributes as one stream; most rows
 fail at their first attribute. O(n) per event whatever k is; nothing to maintain.

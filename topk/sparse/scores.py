@@ -31,10 +31,10 @@ from numba.extending import intrinsic
 from coverlay import CoverlayError, kernel, unknown_name
 
 SUM, MAX, MIN, PRODUCT, NOISY_OR = range(5)  # codes; anything larger is the address of a function
-_SLACK = 1e-9  # relative: the same fold with other operands may round otherwise
-_TINY = 1e-300  # absolute: below, numbers have few bits left and no relative slack is enough
-_UP, _LEAST = 3e-7, 1.5e-45  # what float32 may round away: of a number, and of one that it hardly holds
-LARGEST_USUAL = 1e300  # usual weights are cut here, so that no weight of 0 meets an infinite one
+_SLACK = 1e-9  # relative: the same fold with other operands may round differently
+_TINY = 1e-300  # absolute: smaller numbers have few bits left and no relative slack is enough
+_UP, _LEAST = 3e-7, 1.5e-45  # what float32 may round away: relative, and absolute for the smallest numbers
+LARGEST_USUAL = 1e300  # usual weights are capped here, so that 0 is never multiplied by infinity
 MARGIN = 1.25  # event weights up to this times the usual ones have bounds when the score is not linear
 
 
@@ -103,15 +103,15 @@ def lowered(total: float) -> Any:
 
 @kernel(inline="always")
 def as_bound(total: float) -> Any:
-    """As float32, and above `total` also where float32 has lost its digits (below 1e-38) or ends (below 1e-45)."""
+    """As float32, and above `total` even where float32 loses digits (below 1e-38) or underflows (below 1e-45)."""
     return np.float32(total + abs(total) * _UP + _LEAST)
 
 
 @kernel(inner=True)
 def reach(columns: Any, usual: Any, score: Scoring) -> Any:
-    """How far the event's weights exceed the usual ones: what to multiply a usual score by to bound the score.
+    """By how much to multiply a usual score to bound the score, for how far the event's weights exceed the usual ones.
 
-    NaN if usual scores do not bound: no comparison with it is true. `usual` are the weights per attribute.
+    NaN if usual scores are no bound: no comparison with it is true. `usual` are the weights per attribute.
     """
     ratio = 0.0
     for i in range(len(columns[0])):

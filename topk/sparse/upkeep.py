@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, unknown_name
 from topk.contract import NONE_FOUND, Batch, Found, Stats, how_many, stored_id
 from topk.kernels.threads import WORKERS, in_threads
+from topk.options import check_type, default_of
 from topk.sparse.catalogue import SparseCatalogue
 from topk.sparse.rows import Store
 
-COUNTED = ("entries", "nodes", "comparisons", "queued")  # of Stats; what kernels count
+# Of Stats; what kernels count. Looking up an attribute in a directory and reading a weight for a bound are comparisons.
+COUNTED = ("entries", "nodes", "comparisons", "queued")
 ENTRIES, NODES, COMPARISONS, QUEUED = range(len(COUNTED))
 
 
@@ -110,8 +112,9 @@ def create(methods: Mapping[str, type[Made]], what: str, name: str, catalogue: A
     if name not in methods:
         raise unknown_name(f"{what} matching method", name, methods)
     cls: Any = methods[name]
-    for option in options:
+    for option, value in options.items():
         if option not in cls.options:
             raise CoverlayError(f"{name} has no option {option!r}; it has: {', '.join(sorted(cls.options))}")
+        check_type(option, value, default_of(option, (cls,)))
     made: Made = cls(catalogue, **options)
     return made

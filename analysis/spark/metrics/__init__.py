@@ -1,7 +1,7 @@
 """The catalogue of metrics: every number of a report, with its definition and formula.
 
-To add one, compute it in a job of a module here from what is counted, and describe it with a `Metric`: the aggregation,
-the summary and the report take it from there. If nothing counted tells it, add a key or an amount to a `Count`.
+To add one, compute it from the counts in a job of a module here, and describe it with a `Metric`: the aggregation, the
+summary and the report then include it. If the counts are not enough for it, add a key or an amount to a `Count`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Metric] = {metric.name: metric for job in JOBS for metric i
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name, or an error that lists the names there are."""
+    """The metric of that name, or an error that lists all names."""
     if name not in CATALOGUE:
         raise unknown_name("metric", name, CATALOGUE)
     return CATALOGUE[name]

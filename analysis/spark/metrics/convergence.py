@@ -1,7 +1,7 @@
-"""Convergence: how long a client request keeps the network busy, and a failure keeps it broken.
+"""Convergence: how long a client request keeps the network busy, and how long a failure keeps it broken.
 
 An operation is finished when its last message, exposures included, has been processed; until then an event
-may miss the subscription. One that needs no message at all took no time.
+may miss the subscription. An operation that needs no message takes no time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _operations(rows: Rows) -> pa.Table:
 
 
 def _faults(rows: Rows) -> pa.Table:
-    """Of lost copies, which may be many, only the number."""
+    """Lost copies may be many, so only their number is kept, without times."""
     lost = pc.is_in(rows["kind"].cast(pa.string()), pa.array(LOST))
     time = pc.if_else(lost, None, rows["time"])
     return pa.table({"kind": rows["kind"], "time": time, "count": each(rows)})
@@ -46,7 +46,7 @@ COUNTS = (OPERATIONS, FAULTS)
 def convergence(run: Counted) -> Values:
     rows = run[OPERATIONS]
     subscribe, unsubscribe = rows["kind"] == "subscribe", rows["kind"] == "unsubscribe"
-    joined = subscribe | (rows["kind"] == "preload")  # before time 0, and so without a duration
+    joined = subscribe | (rows["kind"] == "preload")  # preloads happen before time 0 and have no duration
 
     def mean(chosen: Any) -> float | None:
         return ratio(rows["lasted"][chosen].sum() * TIME_UNIT, rows["count"][chosen].sum())
@@ -61,7 +61,7 @@ def convergence(run: Counted) -> Values:
 
 
 def repair(run: Counted) -> Values:
-    """From each failure, and from each repair's start, to the moment when everything is whole again."""
+    """The time from each failure, and from the start of each repair, until everything is whole again."""
     rows = run[FAULTS]
     whole = np.sort(rows["time"][rows["kind"] == CONVERGED])
     failed, repaired = np.isin(rows["kind"], FAILURES), np.isin(rows["kind"], REPAIRS)
@@ -78,7 +78,7 @@ def repair(run: Counted) -> Values:
 
 JOB = Job(convergence, (
     Amount("subscribe_requests", "subscriptions that came", "subscriptions",
-           "Subscribe requests of clients; subscriptions that were there before time 0 are not among them.",
+           "Subscribe requests of clients; subscriptions that exist before time 0 are not counted.",
            "count of subscribe operations"),
     Metric("convergence_mean", "convergence of a subscription, mean", "ms",
            "Time from a client's subscribe until its last message has been processed.",

@@ -1,7 +1,7 @@
-"""The counts that several metrics share, and what tables of counts and metrics are computed with.
+"""Counts that several metrics share, and helpers that compute counts and metrics.
 
-Durations and shares are added up in whole units, see broker/trace/buckets.py: in whatever order parts of a table are
-added, on however many machines, the sum has the same last digit.
+Durations and shares are added up in whole units (broker/trace/buckets.py), so the sum has the same last digit in
+whatever order parts of a table are added, on however many machines.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from broker.trace import buckets
 from broker.trace.buckets import TIME_UNIT, WORK_UNIT
 from broker.trace.schema import CLIENT
 
-RUNS_AT_ONCE = 16  # a process caches the publication period and the number of preloads of as many runs
+RUNS_AT_ONCE = 16  # whose publication period and number of preloads a process caches
 
 
 def parameter(run: Run, section: str, name: str) -> Any:
-    """A setting of a run's experiment; None where it has none."""
+    """A setting of a run's experiment; None if it is not set."""
     return (run.parameters.get(section) or {}).get(name)
 
 
@@ -34,18 +34,18 @@ def parameter(run: Run, section: str, name: str) -> Any:
 
 
 def each(rows: Rows) -> pa.Array:
-    """How many a row counts for: one, or what sampling added up in it."""
+    """How many rows a row counts for: one, or as many as sampling added up in it."""
     return rows["count"] if rows.table.endswith("_rest") else pa.array(np.ones(len(rows), np.int64))
 
 
 def in_units(column: pa.Array, unit: float) -> pa.Array:
-    """Whole numbers of units; what an earlier version did not write is 0."""
+    """Whole numbers of units; values that an earlier version did not write are 0."""
     known = column.fill_null(0) if column.null_count else column
     return pa.array(buckets.in_units(known.to_numpy(zero_copy_only=False), unit))
 
 
 def from_broker(rows: Rows) -> pa.Array:
-    """Which messages came over a link, and not from a client of the broker."""
+    """Which messages came over a link, not from a client of the broker."""
     return pc.not_equal(rows["source"], CLIENT)
 
 
@@ -62,7 +62,7 @@ def _control(rows: Rows) -> pa.Table:
 
 
 def processed(rows: Rows) -> pa.Array:
-    """Which control messages a broker served: what clients asked before time 0 is in the trace, and was no message."""
+    """Which control messages a broker served: requests before time 0 are in the trace but were never messages."""
     before = 0
     if parameter(rows.run, "arrivals", "kind") == "preloaded":
         before = _preloaded(rows.run.folder, rows.run.record["trace_hash"])
@@ -71,14 +71,14 @@ def processed(rows: Rows) -> pa.Array:
 
 @lru_cache(RUNS_AT_ONCE)
 def _preloaded(folder: Path, trace_hash: str) -> int:
-    """How many subscriptions were there before time 0; theirs are the first operations."""
+    """How many subscriptions existed before time 0; their operations are the first ones."""
     with pq.ParquetFile(folder / "operations.parquet", page_checksum_verification=True) as file:
         kinds = (batch.column(0).cast(pa.string()) for batch in file.iter_batches(columns=["kind"], use_threads=False))
         return sum(pc.sum(pc.equal(kind, "preload")).as_py() or 0 for kind in kinds)
 
 
 def _meanwhile(rows: Rows, service: pa.Array) -> pa.Array:
-    """The service of control messages that were sent while events were published."""
+    """The service time of control messages sent while events were published, 0 for others."""
     if not pc.max(service).as_py():
         return service
     first, last = _period(rows.run.folder, rows.run.record["trace_hash"])
@@ -88,7 +88,7 @@ def _meanwhile(rows: Rows, service: pa.Array) -> pa.Array:
 
 @lru_cache(RUNS_AT_ONCE)
 def _period(folder: Path, trace_hash: str) -> tuple[float, float]:
-    """When the first and the last event of this very trace were published; (∞, −∞) where none was."""
+    """When the first and the last event of this trace were published; (∞, −∞) if there were none."""
     first, last = np.inf, -np.inf
     with pq.ParquetFile(folder / "publications.parquet", page_checksum_verification=True) as file:
         for batch in file.iter_batches(columns=["published"], use_threads=False):
@@ -110,7 +110,7 @@ def _publications(rows: Rows) -> pa.Table:
 
 
 def without_event(rows: Rows) -> pa.Array:
-    """Which ranked messages are answers and awards alone: those that bring the event are publications too."""
+    """Which ranked messages are answers and awards without the event: those with it are publications too."""
     return pc.invert(rows["carries"])
 
 
@@ -138,7 +138,7 @@ PUBLICATIONS = Count(
     least=("first",),
     most=("last",),
 )
-# Messages about events that do not bring them, where the k best of the whole network are served.
+# Messages about an event that do not carry it, where the k best of the whole network are served.
 REPLIES = Count("replies", ("target",), ("count", "waited", "service"), {"ranked": _replies})
 BROKERS = Count(
     "brokers",
@@ -152,14 +152,14 @@ BROKERS = Count(
 
 
 def ratio(part: Any, whole: Any) -> float | None:
-    """part ÷ whole; None where one of them is unknown or the whole is 0."""
+    """part ÷ whole; None if either is unknown or the whole is 0."""
     if part is None or whole is None or not whole:
         return None
     return float(part / whole)
 
 
 def totals(of: NDArray[Any], *rows: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[Any]:
-    """For each of the rising numbers `of`: the sum of the amounts, of all (numbers, amounts), that have this number."""
+    """For each number in `of` (ascending), the sum of its amounts over all (numbers, amounts)."""
     found = np.zeros(len(of), np.result_type(np.int64, *(amounts for _, amounts in rows)))
     for numbers, amounts in rows:
         place = np.minimum(np.searchsorted(of, numbers), len(of) - 1)
@@ -169,9 +169,9 @@ def totals(of: NDArray[Any], *rows: tuple[NDArray[Any], NDArray[Any]]) -> NDArra
 
 
 def percentile(numbers: NDArray[Any], counts: NDArray[Any], percent: int) -> float | None:
-    """The middle of the smallest bucket that at least `percent` % of the values do not exceed.
+    """The middle of the first bucket at which `percent` % of the values are reached.
 
-    It is within buckets.RELATIVE_ERROR of the value of that rank.
+    It is within buckets.RELATIVE_ERROR of the value at that rank.
     """
     if not counts.sum():
         return None

@@ -1,12 +1,12 @@
 """Covering: how often brokers asked, what the search cost, and how many covers it found.
 
 A *check* is one decision whether to send a subscription over a link (forwarded, exposed or suppressed). The
-other outcomes answer no question of covering: a retraction follows from such a decision, a merger invents a
-cover, and a dormant subscription waits for an advertisement. They count neither as checks nor in the recall,
-only their search cost does. Decisions that sampling left out count through `decisions_rest`.
+other outcomes are no checks: a retraction follows from such a decision, a merger invents a cover, and a dormant
+subscription waits for an advertisement. They count neither as checks nor in the recall; only their search cost
+counts. Decisions that sampling left out are counted through `decisions_rest`.
 
-A search that found a cover knows that there is one, whether or not anybody asked what an exact one would say
-(`covering.recall`). So missed covers are known only where every check says whether there was one.
+A search that found a cover knows that there is one, whether or not an exact search was asked too
+(`covering.recall`). So missed covers are known only if every check says whether there was one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def covering_work(run: Counted) -> Values:
         return ratio(rows[name][check].sum() * unit, count(check))
 
     def covers(chosen: Any) -> tuple[int | None, int | None]:
-        """Of these checks: in how many a cover was found, in how many there was one."""
+        """Of these checks: how many found a cover, and how many had one."""
         if np.isnan(rows["exact"][chosen]).any():
             return None, None
         coverable = chosen & (rows["exact"] == 1)
@@ -92,7 +92,7 @@ JOB = Job(covering_work, (
            "Pages of 4 KB that an average covering check would touch, were the index on disk.",
            "Σ pages over checks ÷ checks"),
     Metric("round_trips_per_check", "round trips per check", "round trips",
-           "Times that an average covering check would ask, were the index on another machine.",
+           "Round trips that an average covering check would take, were the index on another machine.",
            "Σ round_trips over checks ÷ checks"),
     Amount("cubes", "standard cubes", "cubes",
            "Standard cubes searched by curve methods; other methods have none.",
@@ -110,10 +110,10 @@ JOB = Job(covering_work, (
            "Part of the checks with a cover in which this search found one; unknown if covering.recall = false.",
            "suppressed checks with a cover ÷ checks with a cover"),
     Metric("missed_covers", "missed covers", "checks",
-           "Subscriptions sent although a cover was there: each is one needless entry at the neighbour.",
+           "Subscriptions sent although there was a cover: each is one needless entry at the neighbour.",
            "checks with a cover − suppressed checks with a cover"),
     Metric("recall_first_hop", "recall at the first hop", "share",
-           "Recall of covering among the checks at the subscriber's own broker: later hops repeat the question about "
-           "what the first let through.",
+           "Recall of covering among the checks at the subscriber's own broker: later hops search again for what the "
+           "first hop missed.",
            "suppressed checks with a cover ÷ checks with a cover, where the broker is the subscriber's"),
 ))  # fmt: skip

@@ -1,9 +1,9 @@
 """What is counted, and what a metric is.
 
-One pass over a trace table yields its rows, counted by every key that some metric distinguishes. A `Count` says which
-keys and which amounts a row has. Rows with the same keys are folded into one, first within each part of a table, on
-whatever machine reads it, then across the parts of a run. Folding is the same both times, so it does not matter how a
-table is divided. The result is a few thousand rows per run; all metrics are computed from these.
+One pass over a trace table counts its rows by every key that some metric distinguishes. A `Count` says which keys and
+which amounts a row has. Rows with the same keys are folded into one, first within each part of a table, on whatever
+machine reads it, then across the parts of a run. Folding is the same both times, so it does not matter how a table is
+divided. The result is a few thousand rows per run; all metrics are computed from these.
 
 Several tables may feed one count: rows that sampling left out come from the `_rest` tables, already added up.
 
@@ -37,7 +37,7 @@ class Rows:
     """The rows of a row group of one table of a run; a column is read when it is first asked for."""
 
     run: Run
-    drawn: bool  # its brokers, links and misses are shown too
+    drawn: bool  # the report shows the run's brokers, links and misses too
     table: str
     file: pq.ParquetFile
     group: int
@@ -64,25 +64,25 @@ class Rows:
 
 @dataclass(frozen=True)
 class Count:
-    """Rows by `keys`, with what is added up about them."""
+    """Rows counted by `keys`, and the amounts that are added up."""
 
     name: str
     keys: tuple[str, ...]
     amounts: tuple[str, ...]
-    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # per table; None: this run does not need it
-    least: tuple[str, ...] = ()  # columns of which the smallest value is kept,
-    most: tuple[str, ...] = ()  # and the largest
+    of: Mapping[str, Callable[[Rows], pa.Table | None]]  # by table; None: not needed for this run
+    least: tuple[str, ...] = ()  # columns whose smallest value is kept,
+    most: tuple[str, ...] = ()  # and whose largest
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.keys, *self.amounts, *self.least, *self.most)
 
     def fold(self, rows: pa.Table) -> pa.Table:
-        """One row for all rows of the same keys; a sum of unknown values is unknown."""
+        """One row per combination of keys; a sum is unknown only if all its values are."""
         words = {}
         for name in self.keys:
             column = rows.column(name)
-            if pa.types.is_dictionary(column.type):  # grouping by the numbers of words is several times as fast
+            if pa.types.is_dictionary(column.type):  # grouping by the words' codes is several times as fast
                 coded = _whole(column)
                 words[name] = coded.dictionary
                 rows = rows.set_column(rows.schema.get_field_index(name), name, coded.indices)
@@ -97,7 +97,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Counted:
-    """A whole run, counted. `counted[COUNT]` has its columns as arrays; truth is 1 or 0, unknown is NaN."""
+    """A whole run, counted. `counted[COUNT]` has the count's columns as arrays: Booleans as 1, 0 or NaN (unknown)."""
 
     run: Run
     tables: Mapping[str, pa.Table]  # by the name of the count
@@ -128,8 +128,8 @@ class Metric:
     unit: str
     definition: str
     formula: str
-    signed: bool = False  # it can be below 0, and so can its interval
-    empty: float | None = None  # its value in a run without such rows: an average is unknown
+    signed: bool = False  # it can be below 0
+    empty: float | None = None  # its value in a run without such rows; None: unknown, as of an average
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Deliveries: how many, over how many hops, how fast; and how long a link's messages waited.
+"""Deliveries: how many, over how many hops, how fast; and how long event messages waited at each hop.
 
-Percentiles come from counts of buckets (broker/trace/buckets.py): within 0.4 % of the value at that rank. Rows are
+Percentiles come from counts per bucket (broker/trace/buckets.py), within 0.4 % of the value at that rank. Rows are
 neither sorted nor collected on one machine.
 """
 
@@ -60,14 +60,14 @@ def deliveries(run: Counted) -> Values:
 
 
 def top_k(run: Counted) -> Values:
-    """How much of what the brokers' own top k delivered belongs to the k best of the whole network."""
+    """The share of the deliveries by the brokers' own top k that a network-wide top k would make too."""
     k, delivered = parameter(run.run, "matching", "k"), run[SERVED]["served"]
     overlap = None if k is None else ratio(np.minimum(delivered, k).sum(), delivered.sum())
     return {"topk_overlap": overlap}
 
 
 def waiting(run: Counted) -> Values:
-    """Time an event message spends per hop beyond the latency of the link."""
+    """Time that an event message spends per hop beyond the latency of the link."""
     rows, waits = run[PUBLICATIONS], run[WAITS]
     over_links = rows["source"] != CLIENT
     return {
@@ -88,7 +88,7 @@ DELIVERY_JOB = Job(deliveries, (
            "mean of latency over deliveries"),
     *(
         Metric(f"latency_p{percent}", f"latency, {'median' if percent == 50 else f'{percent}th percentile'}", "ms",
-               f"Time from publication to delivery that {percent} % of the deliveries stay within.",
+               f"Time from publication to delivery that {percent} % of the deliveries do not exceed.",
                f"{percent}th percentile of latency over deliveries{WITHIN}")
         for percent in PERCENTS
     ),
@@ -99,7 +99,7 @@ WAITING_JOB = Job(waiting, (
            "Time an event message spends per hop beyond the link's latency: queue, service, transmission.",
            "mean of waited over publications whose source is a broker"),
     Metric("waiting_p95", "waiting per hop, 95th percentile", "ms",
-           "Time per hop beyond the link's latency that 95 % of the event messages stay within.",
+           "Time per hop beyond the link's latency that 95 % of the event messages do not exceed.",
            f"95th percentile of waited over publications whose source is a broker{WITHIN}"),
 ))  # fmt: skip
 

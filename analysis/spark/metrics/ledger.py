@@ -1,11 +1,10 @@
 """The ledger of missed covers: what each one cost downstream.
 
-A cover is missed where an approximate search sent a subscription over a link although exact covering would have
-held it back. The neighbour then keeps an entry that it did not need, and searches in turn: what it sends on is
-covered there too, so every later hop of the subscription is such a needless message itself. A subscription's
-misses are therefore the messages, and at their neighbours the entries, that the first one caused; an
-unsubscription over the same link costs one more message and frees the entry. Where decisions were sampled, these are
-the costliest of the sample.
+A cover is missed if an approximate search sends a subscription over a link although exact covering would have held it
+back. The neighbour then keeps a needless entry and searches in turn. If it sends the subscription on, that message is
+needless too, because the subscription is covered there as well. So the misses of a subscription are the messages that
+the first miss caused, each with an entry at the neighbour. An unsubscription over the same link costs one more message
+and frees the entry. If decisions were sampled, these are the costliest misses of the sample.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _left(rows: Rows) -> pa.Table | None:
 LINKS = Count(
     "missed_covers",
     ("subscription", "broker", "neighbour"),
-    ("sent", "left"),  # needless messages over a link, and unsubscriptions over it, whether needless or not
+    ("sent", "left"),  # needless messages over a link, and all unsubscriptions over it
     {"decisions": _sent, "control": _left},
     least=("time",),
 )

@@ -1,7 +1,7 @@
 """Load: how evenly the messages are spread over the brokers.
 
-The Gini coefficient of n loads x₁ ≤ … ≤ xₙ is 2 Σ i·xᵢ ÷ (n Σ xᵢ) − (n+1)/n: 0 when all are equal, towards
-1 when one broker does everything. Brokers that processed nothing count as 0.
+The Gini coefficient of n loads x₁ ≤ … ≤ xₙ is 2 Σ i·xᵢ ÷ (n Σ xᵢ) − (n+1)/n: 0 if all are equal, near
+1 if one broker does everything. Brokers that processed nothing count as 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from analysis.spark.metrics.definition import Columns, Counted, Job, Metric, Val
 
 
 def per_broker(run: Counted) -> Columns:
-    """Messages that each broker processed, its clients' included: broker, processed."""
+    """broker, processed: the messages that each broker processed, those of its clients included."""
     brokers = np.sort(run[BROKERS]["broker"])
     messages = ((rows["target"], rows["count"]) for rows in (run[CONTROL], run[PUBLICATIONS], run[REPLIES]))
     return {"broker": brokers, "processed": totals(brokers, *messages)}

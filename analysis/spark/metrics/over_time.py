@@ -1,9 +1,9 @@
 """Load over time: what each broker did in each part of a run, for the runs that the report draws.
 
-Per broker and bin of BINS equal ones: messages whose service began there and how long they had waited; how long the
-broker was busy in this bin, and the time that messages spent waiting in it. From these follow the mean wait, the share
-of the time that a broker was busy, and the mean number of messages waiting. A wait or a service may last for many
-bins. Each has what lies within it: a queue that is worked off falls, though the last of it has waited longest.
+A run is cut into BINS bins of equal width. Per broker and bin: the messages whose service began in it and how long they
+had waited, how long the broker was busy, and the time that messages spent waiting. From these follow the mean wait, the
+share of the time that a broker was busy, and the mean number of messages waiting. A wait or a service may last for many
+bins; each bin gets the part within it. So a queue that is worked off falls, though its last message waited longest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def takes_time(run: Run) -> bool:
-    """Is there a message in this run that takes time or waits?"""
+    """Can messages of this run take time or wait?"""
     service = parameter(run, "broker", "service") or {}
     limited = parameter(run, "links", "bandwidth") is not None
     return (service.get("kind", "none") != "none" or limited) and run.record["finished"] > 0
@@ -63,12 +63,12 @@ def _bin(time: Floats, width: float) -> NDArray[np.int64]:
 
 
 def _total(cell: NDArray[np.int64], times: Floats, cells: int) -> Floats:
-    return np.bincount(cell, in_units(times, TIME_UNIT), cells).astype(np.float64)  # of nothing it makes whole numbers
+    return np.bincount(cell, in_units(times, TIME_UNIT), cells).astype(np.float64)  # integers if there are no rows
 
 
 def _within(name: str, broker: NDArray[Any], start: Floats, end: Floats, width: float, cells: int) -> dict[str, Any]:
-    """How much of these times lies in each bin: in the first and the last of each, and how many begin or end to fill
-    all of the bins between them."""
+    """How much of these times lies in each bin: the parts in their first and last bins, and the change in the number of
+    times that fill a whole bin in between."""
     first, last = _bin(start, width), _bin(end, width)
     same = first == last
     head = np.where(same, end - start, (first + 1) * width - start)
@@ -92,8 +92,8 @@ TIMES = Count(
 
 
 def per_broker(run: Counted) -> Columns:
-    """broker, start, width (ms), messages, events (those among them that are events), and in ms: how long these
-    messages had waited, all that messages waited in this bin, and how long the broker was busy in it."""
+    """broker, start, width (ms), messages, events (of these messages), and in ms: waited (by these messages, before
+    their service), queued (by all messages within the bin) and busy (the broker, within the bin)."""
     rows, width = run[TIMES], _width(run.run)
     order = np.lexsort([rows["bin"], rows["broker"]])
     rows = {name: values[order] for name, values in rows.items()}

@@ -49,7 +49,7 @@ JOB = Job(ranked, (
            "The size of these messages.",
            "Σ bytes over ranked messages whose source is a broker ÷ events published"),
     Metric("brokers_visited", "brokers visited", "brokers",
-           "Brokers that an event comes to, the publisher's own included.",
+           "Brokers that an event reaches, the publisher's own included.",
            "count of ranked messages that carry the event ÷ events published"),
     Metric("first_winner_mean", "time to the first winner", "ms",
            "From the publication of an event until the first of its k best is served.",

@@ -1,12 +1,12 @@
 """Service: how busy brokers are, how long messages wait for them, and what they spend their time on.
 
-Only where `broker.service` takes time. The shares are known where it is `work` (see broker/work.py): searching covers,
-holding events against neighbours' tables, matching a broker's own subscriptions; what is left is messages and bytes.
+Only where `broker.service` takes time. The shares are known if it is `work` (see broker/work.py): searching for covers,
+comparing events with neighbours' tables, matching a broker's own subscriptions; the rest is messages and bytes.
 
-The load is what events ask of a broker, whenever it gets to it: the time it served them and the answers and awards
-about them, and what control messages were sent meanwhile, against the time in which they were published. From 1 on it
-has more work than time, and its queue grows for as long as events come at that rate. sim/capacity/load.py computes the
-same for a search that cannot wait for Spark.
+The load compares the work that events bring to a broker with the time in which they are published. The work is the
+service of events, of answers and awards about them, and of control messages sent meanwhile, whenever the broker does
+it. From 1 on there is more work than time, and the queue grows for as long as events come at that rate.
+sim/capacity/load.py computes the same for a search that cannot wait for Spark.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def service(run: Counted) -> Values:
 
 
 def _share(name: str, what: str) -> Metric:
-    told = f"Part of the brokers' time that goes into {what}."
+    told = f"Part of the brokers' time spent on {what}."
     return Metric(f"share_{name}", f"time on {name}", "share", told, f"Σ on_{name} ÷ Σ service over all messages")
 
 
@@ -59,18 +59,18 @@ JOB = Job(service, (
            "Part of the run that an average broker spent serving messages.",
            "Σ service ÷ (brokers · duration of the run)"),
     Metric("event_rate_held", "event rate held", "events/s",
-           "Events per second, published where they are in this run, that leave the busiest broker no time: at a "
-           "higher rate its queue grows without bound. It follows from the work that was counted.",
+           "Events per second, published at the same brokers as in this run, that leave the busiest broker no time: at "
+           "a higher rate its queue grows without bound. Computed from the counted work.",
            "events published ÷ max over brokers of Σ service of publications and ranked messages without the event"),
     Metric("event_load", "load while events are published", "ratio",
-           "What the busiest broker has to do for the events against the time in which they are published; from 1 on "
-           "its queue grows for as long as they come.",
+           "Work of the busiest broker for the events, divided by the time in which they are published; from 1 on its "
+           "queue grows for as long as they come.",
            "max over brokers of Σ service of events, and of control messages sent meanwhile, ÷ time from the first "
            "publication to the last"),
     Metric("queueing_delay", "queueing delay", "ms",
            "Time that an average message waits before its service begins, transmission included.",
            "mean of waited over control messages, publications and ranked messages without the event"),
-    _share("covering", "searching covers"),
-    _share("tables", "holding events against the tables of neighbours"),
+    _share("covering", "searching for covers"),
+    _share("tables", "comparing events with the tables of neighbours"),
     _share("matching", "finding the best of a broker's own subscriptions"),
 ))  # fmt: skip

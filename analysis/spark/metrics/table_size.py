@@ -1,8 +1,8 @@
-"""Routing tables: how many entries brokers keep once nothing is under way any more.
+"""Routing tables: how many entries brokers keep when nothing is under way any more.
 
-An entry is *remote* when it belongs to a neighbour: it says which events to send over that link. Entries of a
-broker's own clients are needed under any strategy and are not counted. What simple routing would keep is in the run
-record: in one spanning tree every active subscription at every broker but its own, in a tree per source every one at
+An entry is *remote* if it belongs to a neighbour: it says which events to send over that link. Entries of a broker's
+own clients are needed under any strategy and are not counted. The run record has what simple routing would keep: in one
+spanning tree, every active subscription at every broker but its own; in a tree per source, every active subscription at
 each broker on its way to each source.
 """
 
@@ -22,7 +22,7 @@ BYTES_PER_ID = 8
 def _sizes(rows: Rows) -> pa.Table:
     entries, pruned = rows["entries"], rows["pruned"].fill_null(0)  # older traces have none
     remote = pc.if_else(pc.not_equal(rows["neighbour"], CLIENT), entries, 0)
-    # Local entries take memory too, though no strategy can save them, and pruned ones are still known.
+    # Memory: local entries take it too, though no strategy saves them, and so do pruned ones, which are still known.
     amounts = {"remote": remote, "stored": pc.add(entries, pruned), "pruned": pruned}
     return pa.table({"broker": rows["broker"], **amounts}).filter(rows["final"])
 
@@ -55,14 +55,14 @@ JOB = Job(table_size, (
            "Routing-table entries of an average broker.",
            "entries ÷ brokers"),
     Amount("entries_max", "largest table", "entries",
-           "Routing-table entries of the broker that has most.",
+           "Routing-table entries of the broker that has the most.",
            "max over brokers of Σ entries over its neighbours"),
     Metric("reduction", "reduction against simple routing", "share",
            "The part saved of the entries that simple routing would keep in the same trees: in one spanning tree "
            "every active subscription at every other broker, in a tree per source at each broker on its way there.",
            "1 − entries ÷ entries of simple routing", signed=True),
     Amount("pruned", "pruned entries", "entries",
-           "Entries of neighbours that brokers know and hold no event against, because another entry of the same "
+           "Entries of neighbours that brokers know but compare with no event, because another entry of the same "
            "neighbour covers them.",
            "Σ pruned over brokers and neighbours, final sample"),
     Metric("memory_per_broker", "memory per broker", "bytes",

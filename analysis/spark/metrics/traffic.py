@@ -1,4 +1,4 @@
-"""Traffic: messages over links, apart for control and events, and how many event messages were for nothing.
+"""Traffic: control messages and event messages over links, and how many event messages were needless.
 
 Messages between a client and its own broker do not cross a link and are not counted.
 """
@@ -13,7 +13,7 @@ from analysis.spark.metrics.counts import CONTROL, PUBLICATIONS, ratio, totals
 from analysis.spark.metrics.definition import Amount, Columns, Counted, Job, Metric, Values
 from broker.trace.schema import CLIENT
 
-_BEFORE = " + Σ messages over preload operations"  # in formulas: what spread before time 0
+_BEFORE = " + Σ messages over preload operations"  # in formulas: messages before time 0
 # The control messages by what they are for; the kinds are those of the trace.
 KINDS = {
     "subscribe_messages": ("subscribe", "rerank"),
@@ -26,7 +26,7 @@ KINDS = {
 def control_traffic(run: Counted) -> Values:
     rows, asked = run[CONTROL], run[OPERATIONS]
     over_links = rows["source"] != CLIENT
-    # What spread before time 0 is counted per request.
+    # Of messages before time 0 the trace has only the number per request.
     before = int(asked["messages"][asked["kind"] == "preload"].sum())
     found = {name: int(rows["count"][over_links & np.isin(rows["kind"], of)].sum()) for name, of in KINDS.items()}
     found["subscribe_messages"] += before
@@ -41,7 +41,7 @@ def event_traffic(run: Counted) -> Values:
 
 
 def per_link(run: Counted) -> Columns:
-    """Messages over each link, both directions: broker, neighbour, control, events, needless."""
+    """broker, neighbour, control, events, needless: the messages over each link, both directions together."""
     control, events = run[CONTROL], run[PUBLICATIONS]
     of_control, of_events = _links(control), _links(events)
     links = np.unique(np.concatenate([of_control, of_events]))
@@ -86,6 +86,6 @@ EVENT_JOB = Job(event_traffic, (
            "Event messages towards brokers behind which nothing matched.",
            "count of publications whose source is a broker and that are not useful"),
     Metric("false_positive_share", "false-positive share", "share",
-           "The part of the event messages that was for nothing.",
+           "The part of the event messages that was needless.",
            "false-positive forwards ÷ event messages"),
 ))  # fmt: skip

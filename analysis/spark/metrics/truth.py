@@ -1,7 +1,7 @@
 """Truth: what the oracle outside the brokers found, taken from the run's record; and what was dropped.
 
-MUST_BE_ZERO must be 0 in every run. Losses while a subscription was still on its way, because a bounded queue was full,
-or because something had failed are expected in such a scenario and are counted apart.
+The counts in MUST_BE_ZERO must be 0 in every run. Deliveries lost while a subscription was still on its way, to a full
+queue or during a failure are expected in such scenarios and are counted apart.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ TRUTH_JOB = Job(truth, (
     _from_record("duplicates", "duplicate deliveries", "Deliveries that happened more than once; must be 0."),
     _from_record("spurious", "spurious deliveries", "Deliveries of events that do not match; must be 0."),
     _from_record("strays", "stray events",
-                 "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown where "
-                 "subscriptions were there before the trace began.", "messages"),
+                 "Events sent over a link although nothing in the routing table matched them; must be 0. Unknown if "
+                 "subscriptions existed before time 0.", "messages"),
     _from_record("wrong_times", "wrong times",
                  "Hops and deliveries whose recorded time is not the sum of the links and waits on their way, and "
                  "messages served while their broker served another; must be 0.", "records"),
@@ -56,13 +56,13 @@ TRUTH_JOB = Job(truth, (
     _from_record("missed_fault", "missed during a failure",
                  "Deliveries missed while something was down or being repaired."),
     _from_record("judged_share", "judged events",
-                 "Events whose deliveries the oracle judged; what it counted is of these.", "share"),
+                 "Share of the events whose deliveries the oracle judged; its counts are of these.", "share"),
     Metric("delivery_ratio", "delivery ratio", "share",
-           "Deliveries made, of those made or lost for whatever reason.",
+           "Deliveries made, as a share of those made or lost for whatever reason.",
            "deliveries ÷ (deliveries + lost); lost = (missed + missed while converging, after a drop, during a "
            "failure) ÷ judged share"),
     Metric("control_per_event", "control messages per event", "messages",
-           "What keeping the routing tables up to date costs for each event of the workload.",
+           "What it costs per event of the workload to keep the routing tables up to date.",
            "control messages over links ÷ events"),
     Metric("simulated_time", "simulated time", "ms",
            "Simulated time when nothing was under way any more.",

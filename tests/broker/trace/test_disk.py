@@ -15,7 +15,7 @@ from broker.trace.disk import CURE, CannotWrite, writing
         (errno.ENOSPC, "No space left on device; make room and repeat it"),
         (errno.EACCES, "Permission denied; allow writing there and repeat it"),
         (errno.ENOENT, "No such file or directory; give a path that can be made and repeat it"),
-        (errno.EIO, "Input/output error; mend this and repeat it"),
+        (errno.EIO, "Input/output error; fix this and repeat it"),
     ],
 )
 def test_the_advice_fits_the_error(number, cure):

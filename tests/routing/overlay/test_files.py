@@ -119,7 +119,7 @@ def test_topology_zoo_style_gml(load):
 def test_labels_that_repeat_are_told_apart_and_the_others_kept(load):
     overlay = load(GML.replace("London", "Paris"), "zoo.gml")
     assert names(overlay) == ["Paris", "Paris (2)", "Relay", "Rome"]
-    assert any("labels that several brokers share: Paris (2)" in note for note in overlay.warnings)
+    assert any("labels that several brokers share; renamed: Paris (2)" in note for note in overlay.warnings)
     overlay.check()
 
 
@@ -170,7 +170,7 @@ def test_plane_coordinates_give_distances(load):
 
 def test_what_a_unit_of_the_plane_takes_is_said(load):
     (note,) = load(pair("x 3 y 0", "x 0 y 4"), "plane.gml").warnings
-    assert note.endswith("no latencies: links take 1 ms per unit of length; overlay.latency says otherwise")
+    assert note.endswith("no latencies: links take 1 ms per unit of length; set overlay.latency to change that")
 
 
 def test_degrees_count_where_a_program_wrote_too_where_it_drew_the_brokers(load):

@@ -112,7 +112,7 @@ def test_events_that_are_over_at_once_are_noted() -> None:
 def test_a_percentile_of_few_deliveries_is_noted() -> None:
     """Three events of one's own hold half a million events per second, says a search that says no more."""
     search = searched(lambda rate, _: load(load=rate / 1000, deliveries=3))
-    assert "delivers only 3 times" in few({"{}": search})[0]
+    assert "has only 3 deliveries" in few({"{}": search})[0]
     assert not few({"{}": searched(lambda rate, _: load(load=rate / 1000))})
 
 

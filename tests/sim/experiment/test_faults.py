@@ -52,7 +52,7 @@ def run_with(tmp_path, text, **sections):
         ("time,kind,broker\n1,crash,x\n", "'x'"),
         ("time,kind,broker\n1,crash,9\n", "broker '9'"),
         ("time,kind,broker,neighbour\n1,cut,0,3\n", "line 2: there is no link b0–b3; b0 has links to: b1$"),
-        ("time,kind,broker,neighbour\n1,crash,0,3\n", "a crash is of one broker"),
+        ("time,kind,broker,neighbour\n1,crash,0,3\n", "a crash affects one broker"),
         ("time,kind,broker\n1,cut,0\n", "neighbour"),
         ("time,kind,broker,until\n5,crash,0,4\n", "after"),
         ("time,kind,broker,until,state\n5,crash,0,9,frozen\n", "frozen"),

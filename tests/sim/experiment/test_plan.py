@@ -146,7 +146,7 @@ def test_a_folder_that_another_experiment_left_without_runs_is_taken_over_and_th
     shutil.rmtree(tmp_path / "runs")
     (told,) = run_sweep(plan({**TINY, "overlay": {"kind": "star", "brokers": 3}}), tmp_path).warnings
     assert "was the folder of another experiment" in told
-    assert told.endswith("which has no runs there: it is this one's now")
+    assert told.endswith("which has no runs there: it is now the folder of this one")
 
 
 @pytest.mark.parametrize("what", ["topologies", "strategies", "covering", "matchers", "workloads", "experiments"])

@@ -305,8 +305,8 @@ def test_what_is_odd_in_files_is_noted(mine):
     (mine.parent / "f.csv").write_text("time,kind,broker\n1,crash,0\n99999,crash,0\n".replace("1,crash,0\n", "", 1))
     mine.write_text(MINE + '[faults]\nfile = "f.csv"\n')
     _, notes = simulate(load(str(mine)).runs[0])
-    assert any("s.csv has column names and no rows: nobody subscribes" in note for note in notes)
-    assert any("1 of 1 faults in" in note and "begin after the last thing" in note for note in notes)
+    assert any("s.csv has column names but no rows: nobody subscribes" in note for note in notes)
+    assert any("1 of 1 faults in" in note and "begin after the last action" in note for note in notes)
 
 
 def test_defaults_are_not_given():

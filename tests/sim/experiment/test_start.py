@@ -82,9 +82,9 @@ def test_a_file_that_is_there_stays_unless_forced(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--overlay", "starr"], "--overlay 'starr' is no file and none of the kinds "),
+        (["--overlay", "starr"], "--overlay 'starr' is not a file or one of the kinds "),
         (["--brokers", "five"], "--brokers is 'five'; it must be a whole number"),
-        (["--events", "none.csv"], "--events 'none.csv' is no file and no whole number"),
+        (["--events", "none.csv"], "--events 'none.csv' is not a file or a whole number"),
         (["--strategy", "covring"], "unknown routing strategy 'covring'"),
         (["--epsilon", "2"], "covering.epsilon"),
     ],

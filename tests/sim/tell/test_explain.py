@@ -61,7 +61,7 @@ def test_who_did_not_get_an_event_is_named_with_the_reason(tmp_path):
     matching, served = int(counted.split()[0]), int(counted.split()[-1])
     deliveries = trace.read("deliveries")
     assert served == int((deliveries["event"] == event).sum())
-    missed = [line.split() for line in words if "did not get it, the event did not come there" in line]
+    missed = [line.split() for line in words if "did not get it, the event did not reach the broker" in line]
     below = [int(line.split()[0]) for line in words if "rank below the 2 best" in line]
     assert missed
     assert matching - served == sum(int(line[0]) for line in missed) + sum(below)

@@ -107,18 +107,18 @@ MISTAKES = [
     (BOUNDS.replace(",3,s1", ",,s1"), None, "line 2, column broker: the cell is empty"),
     (BOUNDS.replace("s2", "s1"), None, "line 3, column id: 's1' is the id of line 2 already"),
     (BOUNDS.replace("s2", ""), None, "line 3, column id: the cell is empty"),
-    (BOUNDS.replace("year_lo", "yeer_lo"), None, "has a column 'yeer_lo'; there may be: price_lo"),
+    (BOUNDS.replace("year_lo", "yeer_lo"), None, "has a column 'yeer_lo'; it may have: price_lo"),
     ("price_lo,price_weight\n1,-2\n", None, "column price_weight: '-2' must not be negative"),
     ("issue_lo\nSUN\n", None, "line 2, column issue_lo: issue has no category 'SUN'"),
     ("price_lo,price_lo\n1,2\n", None, "column 'price_lo' more than once"),
     ("price_lo,price_hi\n1\n", None, "line 2 has 1 cells for 2 columns"),
     ("", None, "is empty; its first line names the columns"),
     ('price_lo\n"1\n', None, "cannot be read"),
-    ("price_lo;price_hi\n1;2\n", None, "subs.csv separates columns by ';'; it must be a comma"),
+    ("price_lo;price_hi\n1;2\n", None, "subs.csv separates columns by ';'; use commas"),
     ("text\nprice <\n", None, "line 2, column text: column 8: expected a number"),
     ("text\nprice < 1 and price > 2\n", None, "line 2, column text: subscription 0 can never match"),
-    ("text,price_lo\ntrue,1\n", None, "has a column 'price_lo'; there may be: text, score"),
-    (BOUNDS, "price,colour\n1,red\n", "events.csv has a column 'colour'; there may be: price, year, issue"),
+    ("text,price_lo\ntrue,1\n", None, "has a column 'price_lo'; it may have: text, score"),
+    (BOUNDS, "price,colour\n1,red\n", "events.csv has a column 'colour'; it may have: price, year, issue"),
     (BOUNDS, "price\n1\n500\n", "events.csv, line 3, column price: price is 500.0, outside its bounds 0 to 100"),
     (BOUNDS, "year\n1990.5\n", "line 2, column year: year is integer; 1990.5 is not a whole number"),
     (BOUNDS, "issue\nSUN\n", "line 2, column issue: issue has no category 'SUN'"),
@@ -161,7 +161,8 @@ def test_one_nanosecond_timestamp_is_a_range(load):
 def test_what_files_do_not_say_is_said(load):
     (drawn,) = load("price_lo\n1\n", "price,year,issue\n5,2000,IBM\n").warnings
     assert drawn.endswith(
-        "drawn at random: brokers of subscriptions, times of subscriptions, brokers of events, times of events"
+        "not in your files, so [arrivals] decides: "
+        "brokers of subscriptions, times of subscriptions, brokers of events, times of events"
     )
     whole = "price_lo,broker,time\n1,0,0\n"
     assert load(whole, "price,year,issue,broker,time\n5,2000,IBM,0,1\n6,,,0,2\n").warnings == ()

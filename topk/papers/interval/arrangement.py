@@ -2,9 +2,9 @@
 
 Endpoints become integers ("slots": the distinct endpoints and the gaps between them alternate), so a
 visible block is a range of slots and blocks never share a point, whatever ends the intervals have in
-common. Going down the intervals in score order, the blocks are what one sees from below: interval i has an
-edge from the owner of every block it meets; then its own range becomes one block. At most three blocks per
-interval are ever made, each edge uses one up, hence at most 3n edges (Lemma 3.4).
+common. Stack the intervals downwards in score order: the blocks are what is visible from below. Interval i
+gets an edge from the owner of every block it meets; then its own range becomes one block. At most three
+blocks per interval are ever made, and each edge uses one up, hence at most 3n edges (Lemma 3.4).
 
 Block starts are a set of integers with predecessor search: a 64-ary bitmap tree, four levels for 16 million
 slots.
@@ -103,7 +103,7 @@ def constraint_graph(first: Any, last: Any, slots: int) -> Any:
             rest, keeper = following[block], owner[block]
             if block > begin:
                 _clear(words, starts, block)
-            if rest > end:  # the last block sticks out: it goes on behind us
+            if rest > end:  # the last block sticks out: its rest stays a block
                 _set(words, starts, end)
                 owner[end], following[end], rest = keeper, rest, end
             block = rest

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError
 from topk.catalogue import Floats, Ints
 
-# What every index counts, as far as it does it: places in `IntervalIndex.work`.
+# What an index counts, where it applies: places in `IntervalIndex.work`.
 NODES = 0  # nodes, or lists of predicates, that were opened
 COMPARED = 1  # intervals and extents compared with the event
 # Keys on the way through queues: ⌈log2(m + 1)⌉ per push, pop or replacement in a heap of m, m per linear search

@@ -35,7 +35,7 @@ from topk.papers.interval.score_forest import ABSENT, MAX_DEPTH
 from topk.papers.interval.slot_pool import NOTHING
 
 _LANES = 96  # the longest path we let the skeleton have; see _too_deep
-_SPLITTABLE = 4  # least b whose nodes are split; of 2 or 3, halves are full again at once and trees as deep as entries
+_SPLITTABLE = 4  # least b whose nodes are split; with 2 or 3, halves are soon full again and trees as deep as entries
 _SLACK = 16  # levels above 2·log2(n) before a rebuild: sorted insertions then pay O(b) rebuilt entries each
 
 
@@ -81,7 +81,7 @@ def _next(f: Any, low: float, high: float, nodes: Any, slots: Any, depth: int, w
 
 @kernel
 def _open_lanes(f: Any, tree: Any, roots: Any, low: float, high: float, work: Any) -> Any:
-    """(node path, slot path, depth) of a traversal per R-tree that [low, high] reaches, and how many they are."""
+    """(node path, slot path, depth) of a traversal per R-tree that [low, high] reaches, and their number."""
     nodes, slots = np.empty((_LANES, MAX_DEPTH), np.int32), np.empty((_LANES, MAX_DEPTH), np.int32)
     depths, lane = np.empty(_LANES, np.int32), 0
     stack, waiting = skeleton.start(tree)
@@ -268,7 +268,7 @@ class IRTree(IntervalIndex):
 
     @property
     def space(self) -> Space:
-        """Inner slots of the R-trees are extents; that every slot also has score and id is what updates cost."""
+        """Inner slots of the R-trees are extents; the score and id of every slot, which updates need, do not count."""
         f, extents, waiting = self._forest, 0, [int(root) for root in self._tree[3] if root != NOTHING]
         while waiting:
             node = waiting.pop()

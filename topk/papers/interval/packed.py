@@ -5,7 +5,7 @@ intervals. Only extents are stored, so the tree adds at most 1/(b−1) of the in
 level.
 
 The traversal needs no stack. Its whole state is (level, position): a node whose extent misses the value is
-skipped, one that contains it is entered at its first child, and behind the last child of a node one climbs.
+skipped, one that contains it is entered at its first child, and the last child of a node is followed by a climb.
 Every getnext() resumes where the last one stopped.
 """
 
@@ -31,7 +31,7 @@ class Packed(NamedTuple):
 
 
 def fill_levels(values: NDArray[Any], starts: Ints, b: int, of_children: np.ufunc) -> None:
-    """Work out the values of all nodes from those of their children, level by level; level 0 is given."""
+    """Compute the values of all nodes from those of their children, level by level; level 0 is given."""
     for level in range(1, len(starts) - 1):
         below = values[starts[level - 1] : starts[level]]
         values[starts[level] : starts[level + 1]] = of_children.reduceat(below, np.arange(0, len(below), b))
@@ -74,7 +74,7 @@ def traverse(tree: Any, low: float, high: float, state: Any, out: Any, work: Any
             out[found] = i
             found += 1
         i += 1
-        # Behind the last child of its parent, or behind the last node of the level: climb.
+        # After the last child of its parent, or after the last node of the level: climb.
         while level <= top and (i % tree.b == 0 or i == tree.starts[level + 1] - tree.starts[level]):
             if level == top:
                 level += 1
@@ -92,7 +92,7 @@ def meeting(tree: Packed, low: float, high: float, work: Ints, explored: Ints) -
 
 
 def first(tree: Packed) -> Ints:
-    """The state before the first interval: at the root, or behind it where there is none."""
+    """The state before the first interval: at the root, or at the end of an empty tree."""
     root = len(tree.starts) - 2
     return np.array([root if tree.starts[-1] else root + 1, 0], dtype=np.int64)
 

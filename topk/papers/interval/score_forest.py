@@ -1,13 +1,12 @@
-"""A forest of dynamic R-trees in score order: the R-trees inside the nodes of an IR-tree (VLDB 2008, section
-3.1).
+"""A forest of dynamic R-trees in score order: the R-trees inside the nodes of an IR-tree (VLDB 2008, section 3.1).
 
 Each tree is a b-way B+-tree ordered by (score descending, id ascending) whose slots also carry the extent
 of what lies below. Property: a slot's extent is the union of its child's extents and its key is the last
-key of its child. Left-first traversal that skips extents without the value is getnext(); under an interval-
-tree node all intervals share a point, so no extent has holes and each result costs O(b log_b n).
+key of its child. getnext() is a left-first traversal that skips extents without the value. All intervals of an
+interval-tree node share a point, so no extent has holes and each result costs O(b log_b n).
 
 The paper says only that its R-trees are incrementally updatable. Ours splits full nodes on the way down, so
-an insertion is one pass, and frees a node when its last slot goes. All trees share flat arrays (`slot_pool.py`),
+an insertion is one pass, and frees a node with its last slot. All trees share flat arrays (`slot_pool.py`),
 because an interval tree has many nodes with two or three intervals.
 """
 
@@ -21,7 +20,7 @@ from coverlay import kernel
 from topk.papers.interval.slot_pool import NOTHING, Forest, free_chunk, free_node, new_chunk, new_node
 
 MAX_DEPTH = 32  # 2³¹ entries at b = 2
-ABSENT = -2  # instead of a root, where there is nothing to delete
+ABSENT = -2  # instead of a root: there is nothing to delete
 
 
 @kernel(inner=True)

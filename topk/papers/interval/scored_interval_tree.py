@@ -2,8 +2,8 @@
 
 Each node keeps one list in score order, with the smallest and largest endpoint of its intervals. A query
 opens every node on its path whose range contains the value and merges the lists with a heap of the next
-stabbed interval of each. Finding the next stabbed interval of a node is a linear scan of its list: O(Σ not-
-stabbed + (log n + k) log log n) for k results.
+stabbed interval of each. Finding the next stabbed interval of a node is a linear scan of its list:
+O(Σ not stabbed + (log n + k) log log n) for k results.
 """
 
 from __future__ import annotations

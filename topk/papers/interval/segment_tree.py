@@ -62,7 +62,7 @@ def _open_nodes(offsets: Any, members: Any, first: int, last: int, work: Any) ->
 
 @kernel
 def _merge(members: Any, rows: Any, lanes: Any, size: Any, last: Any, out: Any, work: Any) -> int:
-    """Copies of an interval in several lanes come out one after the other: last[0] is the rank before."""
+    """Merge the lanes. Copies of an interval come out one after the other; last[0], the previous rank, reveals them."""
     ranks, which, at, _ = lanes
     found = 0
     while found < len(out) and size[0] > 0:

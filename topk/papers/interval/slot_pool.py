@@ -91,7 +91,7 @@ def new_chunk(f: Any, node: int, capacity: int) -> None:
 @kernel(inner=True)
 def free_chunk(f: Any, start: int, capacity: int) -> None:
     c = _class_for(f, capacity)
-    if _size_of(f, c) > capacity:  # of a packed build: it loses what does not fill a class, once
+    if _size_of(f, c) > capacity:  # from a packed build: slots beyond the class below are lost, once
         c -= 1
     give(f.meta, c, f.ref, start)
 

@@ -45,7 +45,7 @@ def _set_at(s: Any, bitmaps: Any, c: int) -> Any:
 
 @kernel
 def _locate(s: Any, bitmaps: Any, where: float, work: Any) -> Any:
-    """The coordinates of the active construct intervals that cover a position, or the gap behind it."""
+    """The coordinates of the active construct intervals that cover a position, or the gap after it."""
     words, j = bitmaps.words, np.int64(np.floor(where))
     between = where != j
     found, size = np.empty(64, np.int64), 0

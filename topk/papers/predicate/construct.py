@@ -35,6 +35,7 @@ def shape(logarithmic: bool, longest: int) -> Shape:
     if longest < 1 or (logarithmic and longest & (longest - 1)):
         kind = "a power of two" if logarithmic else "at least 1"
         raise CoverlayError(f"the longest construct interval L must be {kind}, not {longest}")
+    longest = int(longest)
     return Shape(logarithmic, longest, longest.bit_length() if logarithmic else longest)
 
 
@@ -64,13 +65,13 @@ def piece(s: Any, x: int, y: int) -> int:
 
 @kernel
 def covering_segment(s: Any, j: int, between: bool) -> Any:
-    """(C_min, C_max) of position j, or of the gap behind it; C_min may be negative for j < L."""
+    """(C_min, C_max) of position j, or of the gap after it; C_min may be negative for j < L."""
     back = s.longest - 1 if between else s.longest
     return (j - back) * s.per_start + s.per_start - 1, j * s.per_start + s.per_start - 1
 
 
 def distance_table(s: Shape, between: bool = False) -> Ints:
-    """Distances from C_min of all coordinates that do cover a position (or the gap behind it)."""
+    """Distances from C_min of all coordinates that do cover a position (or the gap after it)."""
     j = s.longest  # any j ≥ L gives the same table
     low, high = covering_segment(s, j, between)
     reach = j + 1 if between else j

@@ -137,7 +137,7 @@ class Unranked(IntervalIndex):
         return self._live
 
     def _learn(self, row: int, lo: float, hi: float, score: float, id: int) -> None:
-        """Note what is known of a new row."""
+        """Note the bounds and the ranking of a new row."""
         if self._holds(row):
             raise CoverlayError(f"{self.name} holds row {row} already")
         if row >= len(self._known.lo):
@@ -159,11 +159,11 @@ class Unranked(IntervalIndex):
 
     @abstractmethod
     def _take_out(self, row: int, lo: float, hi: float) -> None:
-        """Remove a row that is there from the structure; it is no longer among the live ones."""
+        """Remove a row from the structure; it no longer counts as live."""
 
     @property
     def known_bytes(self) -> int:
-        """Of true bounds and rankings, which only our generalisation to floats needs."""
+        """Bytes of true bounds and rankings, which only our generalisation to floats needs."""
         return array_bytes(*self._known)
 
     def _live_rows(self) -> list[int]:
@@ -179,7 +179,7 @@ class Unranked(IntervalIndex):
 
     @abstractmethod
     def locate(self, value: float) -> Ints:
-        """Only which lists hold them: what the paper times, O(1) in n. Reading the lists is not included."""
+        """Which lists hold the stabbed rows, without reading the lists: what the paper times, O(1) in n."""
 
     def _open(self, low: float, high: float) -> Any:
         rows = self.stabbed(low) if low == high else self.meeting(low, high)
@@ -219,7 +219,7 @@ class PredicateIndex(Unranked):
         self.cells = int(cells)
         self._allocate(len(entries.rows))
         x, y = self._spans(entries)
-        # Whether all bounds are positions: then whatever a list holds matches a value that is one, as in the paper.
+        # Whether all bounds are positions: then all that a list holds matches a value that is one, as in the paper.
         self._exact = self.step == 1.0 and self._on_grid(entries.lo, entries.hi, x, y)
         self._known.left[entries.rows] = x
         self._lists = with_cells(self._lists, int(self._most_cells(y - x).sum()))
@@ -254,7 +254,7 @@ class PredicateIndex(Unranked):
         return min(max((float(value) - self.low) / self.step, 0.0), self.cells - 1.0)
 
     def span(self, lo: float, hi: float) -> tuple[int, int]:
-        """Expanded positions x < y of an interval; a point takes a neighbour in."""
+        """Expanded positions x < y of an interval; a point is widened by one position."""
         x, y = math.floor(self.position(lo)), math.ceil(self.position(hi))
         if x == y:
             x, y = (x, y + 1) if y + 1 < self.cells else (x - 1, y)
@@ -264,7 +264,7 @@ class PredicateIndex(Unranked):
         return bool(np.all((lo == self.low + x) & (hi == self.low + y)))
 
     def _listed_match(self, value: float) -> bool:
-        """Whether rows need not be held against their true bounds."""
+        """Whether listed rows match the value without a look at their true bounds."""
         where = self.position(value)
         return self._exact and where == math.floor(where) and value == self.low + where
 

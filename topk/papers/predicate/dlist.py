@@ -30,9 +30,9 @@ def _unlink(lists: Any, row: int, x: int, y: int) -> None:
 
 @kernel
 def _meeting(lists: Any, known: Any, event: Any, first: int, last: int, exact: bool, work: Any) -> Any:
-    """Rows that meet the event (low, high): those of the first position, and of the others what starts there.
+    """Rows that meet the event (low, high): those listed at the first position, and those that start at a later one.
 
-    With `exact`, whatever is listed at the first position does.
+    With `exact`, all rows listed at the first position meet it.
     """
     (low, high), found, size = event, np.empty(64, np.int64), 0
     for z in range(first, last + 1):
@@ -66,7 +66,7 @@ class DirectList(PredicateIndex):
         _unlink(self._lists, row, x, y)
 
     def stabbed(self, value: float) -> Ints:
-        return self.meeting(value, value)  # an interval with a value behind j, before j+1, covers j
+        return self.meeting(value, value)  # an interval with a value between j and j+1 covers j
 
     def meeting(self, low: float, high: float) -> Ints:
         first, last = int(self.position(low)), int(self.position(high))

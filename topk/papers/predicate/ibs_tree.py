@@ -10,7 +10,7 @@ with a key inside is marked at its key and to its right, and on the way to hi at
 
 Hanson et al. keep the tree balanced by rotations that move marks. Ours adds new keys as leaves, which changes no mark,
 and builds the tree again when it has become deeper than a balanced one by a constant factor, or when half of its keys
-are no endpoint of anything any more.
+are no longer endpoints of anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_DEPTH = 160  # of the stack of an in-order walk: 2·log2(2³¹) + slack, t
 
 
 class Tree(NamedTuple):
-    """Node 0 is the root; of a tree without keys there is none."""
+    """Node 0 is the root; a tree without keys has none."""
 
     key: Floats
     child: NDArray[np.int32]  # (nodes, 2)
@@ -145,7 +145,7 @@ def _balance(t: Any, keys: Any) -> None:
 
 @kernel
 def _search(t: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
-    """Rows that hold, or with `heads` only the lists that have them."""
+    """The rows that contain the value, or with `heads` only the lists that hold them."""
     found, size = np.empty(64, np.int64), 0
     node = 0 if t.meta[0] > 0 else NIL
     while node != NIL:
@@ -220,7 +220,7 @@ class IntervalBinarySearchTree(Unranked):
         return _search(self._tree, self._marks, value, True, self.work)
 
     def meeting(self, low: float, high: float) -> Ints:
-        """What contains `low`, and what starts behind it up to `high`."""
+        """What contains `low`, and what starts after it, up to `high`."""
         starting = _starting(self._tree, self._marks, self._known.lo, low, high, self.work)
         return np.concatenate((self.stabbed(low), starting))
 

@@ -6,8 +6,8 @@ path. Property: a value is inside an interval iff its search path meets exactly 
 markers, so a search collects the markers of the edges it passes under, O(log n) edges, and those of the
 node it ends on.
 
-Hanson & Johnson repair markers locally when a node comes or goes. Ours takes the intervals whose path used
-a broken edge (or the leaving node), removes their markers, changes the list, and lays them again: the same
+Hanson & Johnson repair markers locally when a node is added or removed. Ours takes the intervals whose path
+used a broken edge (or the removed node), lifts their markers, changes the list, and lays them again: the same
 result, for the same set of intervals, without the case analysis that makes the original hard to implement
 reliably.
 """
@@ -54,7 +54,7 @@ class IntervalSkipList(Unranked):
         return skip_list.search(self._list, self._marks, value, True, self.work)
 
     def meeting(self, low: float, high: float) -> Ints:
-        """What contains `low`, and what starts behind it up to `high`."""
+        """What contains `low`, and what starts after it, up to `high`."""
         starting = skip_list.starting(self._list, self._marks, self._ends, low, high, self.work)
         return np.concatenate((self.stabbed(low), starting))
 
@@ -68,9 +68,9 @@ class IntervalSkipList(Unranked):
         skip_list.insert(self._list, self._marks, self._ends, row, lo, hi)
 
     def _make_room(self, ends: list[float]) -> None:
-        """Cells for one more path, and for intervals that are lifted and laid again where a node comes or goes.
+        """Cells for one more path, and for intervals that are lifted and laid again when a node is added or removed.
 
-        Those take cells back before they take new ones, but their paths may get longer.
+        These return their cells before they take new ones, but their paths may get longer.
         """
         self._marks = with_cells(self._marks, 8 * TALL * (1 + sum(len(self.stabbed(end)) for end in ends)))
 
@@ -98,7 +98,7 @@ class IntervalSkipList(Unranked):
 
     @property
     def allocated_bytes(self) -> int:
-        """Every node has TALL links and marker lists, however high it is, where the original has as many as it uses."""
+        """Every node has TALL links and marker lists, whatever its height; the original has only those it uses."""
         return array_bytes(*self._list, *self._marks, self._ends) + self.known_bytes
 
     def check(self) -> None:

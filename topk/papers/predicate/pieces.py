@@ -74,7 +74,7 @@ def _unlink(s: Any, bitmaps: Any, lists: Any, row: int, x: int, y: int) -> None:
 def read_lists(s: Any, lists: Any, known: Any, located: Any, value: float, where: float, exact: bool, work: Any) -> Any:
     """The rows in the lists of these coordinates whose true bounds hold, each once.
 
-    Neighbouring pieces of a predicate share a position: there the right piece is silent. With `exact`, bounds hold.
+    Neighbouring pieces of a predicate share a position: there only the left piece counts. With `exact`, bounds hold.
     """
     head, row_at, following = lists.head, lists.row, lists.next
     lo, hi, left = known.lo, known.hi, known.left

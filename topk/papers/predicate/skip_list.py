@@ -92,7 +92,7 @@ def _new_node(s: Any, key: float) -> int:
 
 @kernel(inner=True)
 def _break_edges(s: Any, marks: Any, ends: Any, key: float, before: Any) -> Any:
-    """A new node for `key`, linked in; returns it and the intervals whose markers were lifted for it."""
+    """Link in a new node for `key`; returns it and the intervals whose markers were lifted for it."""
     node = _new_node(s, key)
     lifted, size = np.empty(64, np.int64), 0
     for i in range(s.height[node]):
@@ -140,7 +140,7 @@ def delete(s: Any, marks: Any, ends: Any, row: int) -> None:
 
 @kernel
 def load_keys(s: Any, keys: Any) -> None:
-    """All endpoints before any marker: nothing needs to be lifted."""
+    """Load all endpoints before any marker, so that none needs to be lifted."""
     tails = np.zeros(TALL, np.int64)
     for t in range(len(keys)):
         node = _new_node(s, keys[t])
@@ -162,7 +162,7 @@ def load_rows(s: Any, marks: Any, ends: Any, rows: Any, first: Any, last: Any) -
 
 @kernel
 def search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
-    """Rows that hold, or with `heads` only the marker lists that have them."""
+    """The rows that contain the value, or with `heads` only the marker lists that hold them."""
     found, size, x = np.empty(64, np.int64), 0, HEADER
     for i in range(TALL - 1, -1, -1):
         while s.link[x, i] != NIL and s.key[s.link[x, i]] < value:
@@ -170,7 +170,7 @@ def search(s: Any, marks: Any, value: float, heads: bool, work: Any) -> Any:
             work[NODES] += 1
         following = s.link[x, i]
         if following != NIL and s.key[following] == value:
-            # Intervals that hold here either pass over this node on a higher edge or have a marker on it.
+            # Intervals that contain its key either pass over this node on a higher edge or have a marker on it.
             which = LISTS * following + TALL
         elif x != HEADER and following != NIL:
             which = LISTS * x + i

@@ -1,5 +1,5 @@
 """SCI and LCI with bitmap virtualization, without and with the distance table: SCI-BV, LCI-BV, SCI-BV(DT), LCI-BV(DT)
-(IBM 2004, section 4; its simulations have the logarithmic ones).
+(IBM 2004, section 4; its simulations use the logarithmic ones).
 
 No bitmap: a construct interval is active where its list is not empty. A search looks at the list headers of
 the whole covering segment and decodes the end of each active one with a division (BV), or, because covering
@@ -23,7 +23,7 @@ from topk.papers.predicate.pieces import ConstructIndex
 
 @kernel
 def _locate(s: Any, head: Any, where: float, work: Any) -> Any:
-    """Active coordinates of the covering segment that do cover the position, or the gap behind it."""
+    """Active coordinates of the covering segment that do cover the position, or the gap after it."""
     j = np.int64(np.floor(where))
     between = where != j
     low, high = covering_segment(s, j, between)

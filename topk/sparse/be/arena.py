@@ -35,8 +35,8 @@ NODE = np.dtype([
 ])  # fmt: skip
 # The rest of a bucket.
 BUCKET = np.dtype([("up", "i4"), ("pnode", "i4"), ("level", "i4"), ("split", "i4"), ("room", "i4"), ("cap", "i4")])
-# loss and seen: evaluations that were discarded in its c-directory, and the events that visited it. rank: as `ranks`
-# had it when the last window closed, and what came below since.
+# loss and seen: evaluations that were discarded in its c-directory, and the events that visited it. rank: that of
+# `ranks` when the last window closed, plus what was added below since.
 PNODE = np.dtype([
     ("attr", "i4"), ("root", "i4"), ("next", "i4"), ("owner", "i4"), ("count", "i4"), ("score", "f4"), ("loss", "f4"),
     ("seen", "f4"), ("rank", "f4"),
@@ -96,7 +96,7 @@ TreeInHand, _ = structure("TreeInHand", **_EXAMPLE._asdict())
 
 @kernel(inner=True)
 def has_room(t: Any, buckets: int, pnodes: int, entries: int) -> bool:
-    """Whether there is room for these more, without counting what could be reused."""
+    """Whether there is room for this many more, without counting what could be reused."""
     return (
         t.meta[BUCKETS] + buckets <= len(t.bucket)
         and t.meta[PNODES] + pnodes <= len(t.pnode)
@@ -107,7 +107,7 @@ def has_room(t: Any, buckets: int, pnodes: int, entries: int) -> bool:
 
 
 def grown(t: Tree, buckets: int, pnodes: int, entries: int) -> Tree:
-    """The same tree with room for these more, at least half as much again."""
+    """The same tree with room for this many more; what grows, grows by at least half."""
     wider = {
         name: with_room(getattr(t, name), int(t.meta[used]), more)
         for used, more, names in (

@@ -1,5 +1,5 @@
 """Boxes and weight bounds of BE-Tree and BE*-Tree (ICDE 2012, Algorithm 3 and §VI): raised by an insertion on the way
-from the l-node to the root, computed anew where something left.
+from the l-node to the root, recomputed where something was removed.
 """
 
 from __future__ import annotations

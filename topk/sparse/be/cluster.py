@@ -3,7 +3,7 @@
 An overflowing bucket that can be split is split before it is partitioned (§IV-C). Overflowing buckets wait in a work
 list, so nothing recurses and the arrays can grow between two of them.
 
-How a tree is cut is said by three arguments, each True or None; for None nothing is compiled: `rigid` (cells of the
+Three arguments say how a tree is cut. Each is True or None; for None nothing is compiled: `rigid` (cells of the
 domain, BE-Tree), `roughly` (approximate splits of BE*-Tree), `histogram` (the rank of a new p-node).
 """
 
@@ -186,7 +186,7 @@ def most_popular(t: Any, rows: Any, members: Any, histogram: Any) -> int:
 
 @kernel(inner=True)
 def most_selective(t: Any, rows: Any, members: Any) -> int:
-    """The same less a loss: the average size of the buckets in a histogram of the attribute's predicates."""
+    """`most_popular` less a loss: the average size of the buckets in a histogram of the attribute's predicates."""
     low, high, sizes = floats(len(t.tally)), floats(len(t.tally)), ints(_CELLS * len(t.tally))
     fill(low, np.inf)
     fill(high, -np.inf)

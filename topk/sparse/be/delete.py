@@ -1,5 +1,5 @@
 """Deletion from BE-Tree and BE*-Tree (ICDE 2012, §IV-B and IV-C): boxes shrink on the way up, an underflowing leaf
-bucket returns to its parent only if that has no p-directory, empty p-nodes go.
+bucket is merged into its parent only if the parent has no p-directory, empty p-nodes are deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def delete_row(t: Any, rows: Any, tree: Tree, columns: Rows, row: int) -> None:
 
 @kernel(inner=True)
 def merge(t: Any, rows: Any, b: int) -> None:
-    """Merge rule: descendants that are leaves return to b if b is open, one underflows and all fit."""
+    """Merge rule: leaf descendants are merged into b if b has no p-directory, one underflows and all rows fit."""
     left, right = t.node[b].left, t.node[b].right
     if t.node[b].first >= 0:
         return

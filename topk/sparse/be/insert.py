@@ -37,8 +37,8 @@ from topk.sparse.rows import Rows
 def insert_rows(
     t: Any, rows: Any, tree: Tree, columns: Rows, which: Any, begin: int, rigid: Any, roughly: Any, histogram: Any
 ) -> Any:
-    """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and for
-    what: the size of a bucket that is to be cut, −1 for further rows. `rigid`, `roughly`, `histogram`: see `cluster`.
+    """Cut what overflows, then insert rows which[begin:]. Returns how far it came before the arrays must grow, and what
+    for: the size of a bucket to be cut, or −1 for further rows. `rigid`, `roughly`, `histogram`: see `cluster`.
     """
     put_fields(t, tree)
     put_fields(rows, columns)

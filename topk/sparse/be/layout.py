@@ -1,8 +1,8 @@
 """The nodes of BE-Tree and BE*-Tree in the order in which a search meets them.
 
 A tree built by insertions has its nodes in order of creation, and every step of a search is a cache miss. Renumbered,
-a c-directory lies in the order in which `match` walks it (right before left), the p-nodes of a directory side by
-side, the l-nodes' entries and the packed expressions likewise. Nothing but numbers changes; later insertions
+a c-directory lies in the order in which `match` walks it (right before left), and the p-nodes of a directory lie side
+by side, as do the l-nodes' entries and the packed expressions. Nothing but numbers changes; later insertions
 append, and the order is restored when the packed copies are rewritten (`BETree._lay_out`).
 """
 

@@ -1,16 +1,16 @@
 """Top-k matching on BE-Tree and BE*-Tree (ICDE 2012, §VI, Algorithms 6 and 7).
 
 p-nodes wait in one max-heap by an upper bound of their scores; the best is searched next. Two prunings: an l-node
-whose bound is below the k-th score is not scanned, and when the best p-node is, the whole search ends. Ours adds a
-third in between: a bucket whose largest usual score (see `scores.reach`) is below is left with all its descendants.
+whose bound is below the k-th score is not scanned, and when the best p-node's is, the whole search ends. Ours adds a
+third: a bucket whose largest usual score (see `scores.reach`) is too low is skipped with all its descendants.
 Without `prune` (BE-Tree has no top-k of its own) everything relevant is visited and the k best are kept. Without usual
 scores (`arena.USUAL`) it is the paper's search.
 
-The usual score is one number per node, the bound by weights (`upper_score`) takes a look per attribute of the event: a
-p-node waits by the first and gets the second when its turn comes, an l-node only if it is long. Both descendants of
-a bucket are judged when the bucket is: their cache lines (`arena.NODE`) are fetched at once, and what is ruled out
-is never stacked. The expressions of an l-node are compared in packed copies (`blocks`) that lie in the order of the
-l-nodes; most need an attribute that the event lacks, which 64 bits per entry (`Tree.needs`) tell without a look.
+The usual score is one number per node; the bound by weights (`upper_score`) takes a look per attribute of the event. A
+p-node is queued by the first and tested by the second when its turn comes; an l-node is tested by the second only if
+it is long. Both descendants of a bucket are judged when the bucket is: their cache lines (`arena.NODE`) are fetched at
+once, and what is ruled out is never stacked. The expressions of an l-node are compared in packed copies (`blocks`) that
+lie in the order of the l-nodes; most need an attribute that the event lacks, as 64 bits per entry (`Tree.needs`) tell.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def upper_score(top: Any, columns: Any, score: Scoring) -> float:
 
 @kernel(inline="always")
 def worth(here: Any, low: float, high: float, rigid: bool, least_usual: float) -> Any:
-    """Whether a bucket of a c-directory, or what is below it, can hold what is looked for; 0 or 1."""
+    """Whether a bucket of a c-directory, or what is below it, can hold a result; 0 or 1."""
     meets = here.own_lo <= high and low <= here.own_hi if rigid else here.all_lo <= high and low <= here.all_hi
     return 1 if meets and not here.all_score < least_usual else 0
 
@@ -72,8 +72,9 @@ def match(
     keys, items, waiting = floats(64), ints(64), 0  # keys are negated bounds
     stack, depth = ints(256), 1
     size, nodes, ranges, discarded, evaluations, queued = 0, 0, 0, 0, 0, 0
+    lookups, weights = 0, 0  # p-nodes sought in directories, and weights read for bounds
     rigid, recursive = t.knobs[RIGID] != 0.0, t.knobs[RECURSIVE] != 0.0
-    # As published: NaN, with which no usual score is ever compared, and the bound by weights of every l-node.
+    # As published: NaN, so that no usual score ever prunes, and the bound by weights of every l-node.
     usual, few = (reach(columns, t.reference, score), _FEW) if t.knobs[USUAL] else (np.nan, 0)
     least, least_usual = -np.inf, -np.inf  # the k-th score, and the usual score that can reach it
     stack[0], p, low, high = 0, -1, 0.0, 0.0
@@ -84,7 +85,7 @@ def match(
             here = node[b]
             nodes += 1
             if p >= 0:
-                if here.all_score < least_usual:  # it has risen since
+                if here.all_score < least_usual:  # which has risen since
                     continue
                 if here.left >= 0:
                     if depth + 2 > len(stack):
@@ -102,6 +103,7 @@ def match(
                     continue
             hopeless = here.leaf_score < least_usual
             if here.count > few and not hopeless and least > -np.inf:
+                weights += len(attributes)
                 hopeless = upper_score(bucket_top[b], columns, score) < least
             if here.count and not hopeless:
                 wasted = 0
@@ -134,6 +136,7 @@ def match(
             # A short directory is walked, a long one is looked up.
             walked = here.pcount <= len(attributes)
             following = here.first
+            lookups += here.pcount if walked else len(attributes)
             for i in range(here.pcount if walked else len(attributes)):
                 q = following if walked else lookup(keys_of, pnode_of, b, attributes[i])
                 if walked:
@@ -141,9 +144,11 @@ def match(
                 if q < 0 or np.isnan(low_event[pnode[q].attr]) or pnode[q].score < least_usual:
                     continue
                 bound = 0.0
-                if prune:  # NaN: usual scores do not bound
-                    unknown = np.isnan(usual)
-                    bound = upper_score(pnode_top[q], columns, score) if unknown else raised(pnode[q].score * usual)
+                if prune:  # NaN: usual scores are no bound
+                    bound = raised(pnode[q].score * usual)
+                    if np.isnan(usual):
+                        weights += len(attributes)
+                        bound = upper_score(pnode_top[q], columns, score)
                 if not bound < least:
                     queued += 1
                     waiting = push(keys, items, waiting, -bound, q)
@@ -156,13 +161,15 @@ def match(
         waiting, queued = pop(keys, items, waiting), queued + 1
         if learn:
             pnode[p].seen += np.float32(1.0)
-        # Where usual scores do not bound, it has waited by this bound already.
-        if prune and least > -np.inf and not np.isnan(usual) and upper_score(pnode_top[p], columns, score) < least:
-            continue
+        # Where usual scores are no bound, it was queued by this one already.
+        if prune and least > -np.inf and not np.isnan(usual):
+            weights += len(attributes)
+            if upper_score(pnode_top[p], columns, score) < least:
+                continue
         low, high = low_event[pnode[p].attr], high_event[pnode[p].attr]
         stack[0], depth = pnode[p].root, 1
     clear(event, columns[0])
     counts[NODES] += nodes
-    counts[COMPARISONS] += ranges + evaluations
+    counts[COMPARISONS] += ranges + evaluations + lookups + weights
     counts[QUEUED] += queued
     return in_order(scores, found, size)

@@ -5,7 +5,7 @@ bucket is shortest, the smallest coverage among equals. `approximate` fills left
 left or right would get less than α of the expressions; then `halve` cuts the space in the middle.
 Labels: 0 left, 1 overlapping, 2 right.
 
-Both cost O(n log n): the paper judges each of the n cuts by a look at all expressions, here prefixes tell the same.
+Both cost O(n log n): the paper judges each of the n cuts by a look at all expressions, ours by prefixes of their order.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _label(lo: float, hi: float, cut: float) -> Any:
 
 @kernel(inner=True)
 def best_cut(lo: Any, hi: Any, least: int) -> Any:
-    """The best end of an expression to cut at: length of the overlapping bucket (∞ if no cut leaves both sides enough),
-    length covered by the three, the cut. By prefixes of both orders every cut is judged in a step.
+    """The best end of an expression to cut at. Returns the length of the overlapping bucket (∞ if no cut leaves both
+    sides enough), the length covered by all three, and the cut. With prefixes of both orders each cut takes one step.
     """
     n = len(lo)
     by_hi, by_lo = ascending(hi, 1.0), ascending(lo, 1.0)
@@ -85,7 +85,7 @@ def best_cut(lo: Any, hi: Any, least: int) -> Any:
 
 @kernel(inline="always")
 def within(bound: float) -> Any:
-    """A bound as a number that lengths can be computed of."""
+    """A bound as a number from which lengths can be computed."""
     return min(max(bound, -_FAR), _FAR)
 
 

@@ -7,14 +7,14 @@ l-nodes carry upper bounds of weights, which prune (`match`).
 
 `be-star` is built by insertion, as the paper's BE*; `be-star-batch` partitions all expressions at once, as its BE*-B,
 and then takes insertions like the other. What ours changes: the bounds of §VI share 32 slots per node and are
-cut by a bound of the whole score (the largest usual score below the node times the event's largest weight/usual
-weight): a sum over all attributes of the event is far above what a few predicates can reach. Scores need not be sums:
-any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order of a search
-(`layout`). l-nodes hold 20 expressions where the paper's hold 5, and a p-node's rank counts what is below it.
+supplemented by a bound of the whole score (the largest usual score below the node times the event's largest ratio of
+weight to usual weight): a sum over all attributes of the event is far above what a few predicates can reach. Scores
+need not be sums: any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order
+of a search (`layout`). l-nodes hold 20 expressions where the paper's hold 5, and a p-node's rank counts what is below.
 
 `be-star-paper` has none of these changes: the capacities of Table II(a), a bound per attribute in every node (the paper
-compresses, but does not say how), no usual scores, and the rank of §V-B, which adds up over the nodes below it. What is
-left of ours: at most 8 partitionings on a path, and comparing packed expressions, which changes no count.
+compresses, but does not say how), no usual scores, and the rank of §V-B, which adds up over the nodes below it. What
+remains of ours: at most 8 partitionings on a path, and comparing packed expressions, which changes no count.
 """
 
 from __future__ import annotations

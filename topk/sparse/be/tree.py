@@ -1,8 +1,8 @@
 """BE-Tree: two-phase rigid space cutting (Sadoghi & Jacobsen, SIGMOD 2011), the peer of BE*-Tree.
 
-A p-node picks an attribute, its c-directory halves the attribute's domain again and again; an expression lives in the
-smallest cell that contains its predicate. Cells are fixed by the domain, so data in a small part of it costs one
-level per halving and cells without data are kept: what BE*-Tree was made to avoid. Matching visits every relevant
+A p-node picks an attribute; its c-directory halves the attribute's domain again and again. An expression lives in the
+smallest cell that contains its predicate. Cells are fixed by the domain, so data in a small part of it cost one
+level per halving, and cells without data are kept: BE*-Tree was made to avoid this. Matching visits every relevant
 bucket (BE-Tree has no top-k); the k best are kept.
 
 This class also owns what the two trees share: growing arrays, feedback, recycling, invariants.
@@ -11,6 +11,7 @@ This class also owns what the two trees share: growing arrays, feedback, recycli
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -59,18 +60,14 @@ OPTIONS = {
 
 
 def _rows_per_node(capacity: int | str, match_probability: float) -> int:
-    """Table II(a). Ours is 20 for its 5 below 1 %: an l-node's expressions lie side by side, 20 is faster there too."""
+    """Table II(a). Below 1 % it has 5, ours 20: an l-node's expressions lie side by side, so 20 is faster there too."""
     if capacity == TABLE and match_probability < 0.01:
         return 5
     if capacity in (AUTO, TABLE):
         return 20 if match_probability < 0.1 else 160
-    try:
-        size = int(capacity)
-    except (TypeError, ValueError, OverflowError):
-        size = 0
-    if size < 1:
+    if not isinstance(capacity, Integral) or capacity < 1:
         raise CoverlayError(f"capacity must be {AUTO}, {TABLE} or a whole number from 1 on, not {capacity!r}")
-    return size
+    return int(capacity)
 
 
 class BETree(SparseIndex):
@@ -98,6 +95,8 @@ class BETree(SparseIndex):
         ranking: str = RANKINGS[0],
     ) -> None:
         super().__init__(catalogue, score)
+        if not 0.0 < match_probability <= 1.0:
+            raise CoverlayError(f"match_probability must be above 0 and at most 1, not {match_probability}")
         size = _rows_per_node(capacity, match_probability)
         if window < 0:
             raise CoverlayError(f"window must be 0 or more, not {window}")
@@ -106,11 +105,11 @@ class BETree(SparseIndex):
         if ranking not in RANKINGS:
             raise CoverlayError(f"ranking must be one of {', '.join(RANKINGS)}, not {ranking!r}")
         self._window, self._since = int(window), 0
-        self.recycled = 0  # expressions that were inserted again because of what events taught
+        self.recycled = 0  # expressions that `recycle` has reinserted
         ranked = RANKINGS.index(ranking)
         knobs = np.array([size, alpha, beta, self.rigid, usual_bound, ranked > 0], np.float64)
         self._cutting = tuple(asked or None for asked in (self.rigid, not exhaustive, ranked > 1))  # see `cluster`
-        shared = 1 << (max(slots or self.dimensions, 1) - 1).bit_length()
+        shared = 1 << (max(int(slots) or self.dimensions, 1) - 1).bit_length()
         domain = domains(self._store.rows, self.dimensions)
         reference = usual_weights(self._store.rows, self.dimensions)
         self._codes = Codes(self._store, self._live())
@@ -185,11 +184,11 @@ class BETree(SparseIndex):
             self.recycle()
 
     def ranks(self) -> Floats:
-        """rank of every live p-node (gain − loss, §V-B); NaN where there is none.
+        """The rank of every live p-node (gain − loss, §V-B); NaN where there is none.
 
-        Ours counts what is filed below it. Recursive, as published: gain is the predicates that the expressions of an
-        l-node have in common (those of its path), and the ranks of all p-nodes below add up. The l-nodes of a
-        c-directory share a window of events.
+        Our gain is the number of expressions below it. Recursive, as published: gain is the predicates that the
+        expressions of an l-node have in common (those of its path), and the ranks of all p-nodes below are added. The
+        l-nodes of a c-directory share a window of events.
         """
         pnodes = self._tree.pnode[: int(self._tree.meta[PNODES])]
         live, loss = pnodes.owner >= 0, pnodes.loss.astype(np.float64) / np.maximum(pnodes.seen, 1.0)
@@ -207,7 +206,7 @@ class BETree(SparseIndex):
         return np.where(live, rank, np.nan)
 
     def recycle(self) -> int:
-        """Reinsert what is below p-nodes whose loss exceeds their gain; returns how many expressions moved."""
+        """Reinsert the expressions below p-nodes whose loss exceeds their gain; returns how many."""
         ranks = self.ranks()
         bad = np.flatnonzero(ranks < 0.0)
         self._tree.pnode.rank[: len(ranks)] = np.where(np.isnan(ranks), 0.0, ranks)
@@ -226,7 +225,7 @@ class BETree(SparseIndex):
         if not len(pnodes):
             return np.empty(0, np.int64)
         owner = t.pnode.owner[:count]
-        above = np.where(owner >= 0, t.bucket.pnode[owner], -1)  # -1: none, the place behind all others
+        above = np.where(owner >= 0, t.bucket.pnode[owner], -1)  # -1, none, is the last place
         through = np.zeros(count + 1, np.bool_)
         through[pnodes] = True
         before = 0
@@ -250,7 +249,7 @@ class BETree(SparseIndex):
 
 
 def domains(rows: Rows, dimensions: int) -> Floats:
-    """Low, high and resolution per attribute; whole numbers are cut down to single values, unless they are too wide."""
+    """Low, high and resolution per attribute; domains of whole numbers are cut to single values, unless too wide."""
     domain = np.tile([np.inf, -np.inf, 0.0], (max(dimensions, 1), 1))
     whole = np.ones(max(dimensions, 1), np.bool_)
     for bounds in (rows.lo, rows.hi):
