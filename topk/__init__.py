@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
-
 from coverlay import CoverlayError, quoted, unknown_name
 from topk.auto import best_for
 from topk.canopy.index import Canopy

@@ -97,6 +97,7 @@ class RoutingSection(Section):
 class CoveringSection(OpenSection):
     option_effects: ClassVar[dict[str, NoEffect | None]] = {
         "finish": NoEffect(reasons.nothing_to_finish),
+        "node_cap": NoEffect(reasons.node_budget_ends),
         "": NoEffect(reasons.no_method),
     }
     method: Annotated[

@@ -106,6 +106,7 @@ class BrokerSection(Section):
 
 
 class WorkloadSection(OpenSection):
+    option_effects: ClassVar[dict[str, NoEffect | None]] = {"skew": NoEffect(reasons.attributes_alike)}
     kind: Annotated[
         str, NoEffect(reasons.workload_from_files), Key("kind of generated workload; coverlay list workloads shows all")
     ] = "zipf"

@@ -57,7 +57,16 @@ def exact_search(e: Experiment) -> str | None:
     if no_method(e) or covering.METHODS[e.covering.method].takes_epsilon:
         return no_method(e)
     approximate = ", ".join(name for name, method in covering.METHODS.items() if method.takes_epsilon)
-    return f"covering.method = {e.covering.method!r} is exact; ε is for: {approximate}"
+    return f"covering.method = {e.covering.method!r} takes no ε; these do: {approximate}"
+
+
+node_budget_ends = _first(no_method, _if(lambda e: "node_budget" in e.covering.options, "covering.node_budget is set"))
+attributes_alike = _if(
+    lambda e: (
+        e.workload.kind in ("begen", "located") and e.workload.options.get("distribution", "uniform") == "uniform"
+    ),
+    'workload.distribution is "uniform"',
+)
 
 
 _by_level = _if(lambda e: e.covering.epsilon_per_level, "covering.epsilon_per_level sets all links")

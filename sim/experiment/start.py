@@ -17,9 +17,9 @@ from routing.overlay.graph import OVERLAYS
 from sim.experiment.build import check_files
 from sim.experiment.config import Experiment
 from sim.experiment.dotted import MISSING, assign, lookup
-from sim.experiment.effects import NoEffect
+from sim.experiment.effects import NoEffect, file_keys
 from sim.experiment.keys import settings
-from sim.experiment.plan import Plan, changed, file_keys, plan, to_toml, toml_value
+from sim.experiment.plan import Plan, changed, plan, to_toml, toml_value
 from sim.experiment.reference import ABSENT, TOP, Setting, by_section
 from sim.workloads.files import EVENT_EXTRAS, PARTS
 from sim.workloads.tables import Table

@@ -54,7 +54,7 @@ def topical(p: Located, matching: float = 0.01) -> LocatedWorkload:
     """
     placed = located_workload(p)
     parameters = Begen(p.subscriptions, p.events, p.dimensions, p.seed, distribution=p.distribution,
-                       cardinality=p.cardinality, clusters=None, subscription_size=p.subscription_size,
+                       cardinality=p.cardinality, clusters=0, subscription_size=p.subscription_size,
                        event_size=p.event_size, match_probability=matching)  # fmt: skip
     made = begen(parameters)
     expressions, e = made.catalogue, made.events

@@ -32,13 +32,14 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 def tell(plan: Plan, out: Path, count: int) -> Iterator[str]:
     """Lines about `count` events of one run of the plan, preferably with covering, which has most to tell."""
-    run = min((run for run in plan.runs if run_folder(out, run).exists()), key=_most_to_tell, default=None)
-    if run is None:
-        yield "No story: no run has a trace."
-        return
+    there = [run for run in plan.runs if run_folder(out, run).exists()]
+    run = min(there or plan.runs, key=_most_to_tell)
     kept = run.experiment.run
     if min(kept.sample_decisions, kept.sample_deliveries) < 1:
         yield "No story: these runs keep a sample of decisions or deliveries only."
+        return
+    if not there:
+        yield "No story: every run failed."
         return
     yield from story_of(run, RunTrace(out, run.run_id)).lines(count)
 

@@ -131,6 +131,7 @@ def test_linear_service_grows_with_the_table():
         {"kind": "warp"},
         {"kind": "constant"},
         {"kind": "constant", "value": -1},
+        {"kind": "constant", "value": True},
         {"kind": "linear", "base": 1.0},
         {"kind": "constant", "value": float("nan")},
         {"kind": "none", "value": 1.0},

@@ -93,6 +93,16 @@ def test_a_cache_that_was_removed_is_made_again(cache: Path):
     assert len(kept(cache)) == 1
 
 
+def test_a_file_that_was_cut_short_is_written_again(cache: Path):
+    assert new_kernel()(3.0) == 1.5
+    (file,) = kept(cache)
+    whole = file.read_bytes()
+    for size in (0, len(whole) // 2):
+        file.write_bytes(whole[:size])
+        assert new_kernel()(3.0) == 1.5
+        assert len(file.read_bytes()) > size, "the next process need not compile it"
+
+
 def test_a_kernel_that_does_not_compile_ends_its_turn(cache: Path):
     half = new_kernel()
     with pytest.raises(Exception, match="No implementation of function"):

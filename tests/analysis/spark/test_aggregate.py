@@ -10,9 +10,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import covering
 from analysis.report.summary import FILES, Summary, load
 from analysis.spark import aggregate, parts
-from analysis.spark.aggregate import aggregated, analyze, metric_values
+from analysis.spark.aggregate import aggregated, analyze, ends_early, metric_values
 from analysis.spark.traces import find_runs, read
 from coverlay import CoverlayError
 from tests.analysis import handmade
@@ -212,3 +213,20 @@ def test_a_run_is_read_once_and_only_what_somebody_counts(analysed: Summary) -> 
 
     assert "subscription" in columns("decisions", drawn=True)
     assert not {"subscription", "time", "witness", "operation"} & set(columns("decisions", drawn=False))
+
+
+@pytest.mark.parametrize("method", covering.methods())
+def test_a_search_that_may_miss_is_not_called_exact(method: str) -> None:
+    """`analysis` cannot ask `covering`, so it has the rule a second time."""
+    tried: dict[str, tuple[Any, ...]] = {
+        "probe_cap": (5,),
+        "finish": (True, False),
+        "node_budget": (5,),
+        "accept_missing": (0.0, 0.1),
+        "budget": (7,),
+        "node_cap": (9,),
+    }
+    taken = {option: values for option, values in tried.items() if option in covering.options_of(method)}
+    for options in ({}, *({option: value} for option, values in taken.items() for value in values)):
+        covering.create(method, [[0.0, 1.0]], **options)
+        assert ends_early({"method": method, **options}) == covering.may_miss(method, 0.0, options), options

@@ -179,6 +179,9 @@ MISTAKES = [
     ("line", 3, {"latency": {"kind": "uniform", "low": 5, "high": 1}}, "swap them"),
     ("line", 3, {"latency": {"kind": "distance", "per_unit": NAN}}, "latency.per_unit is nan"),
     ("line", 3, {"latency": "fast"}, "latency is 'fast'"),
+    ("line", 3, {"latency": {"kind": ["constant"]}}, "unknown latency kind ['constant']"),
+    ("waxman", 9, {"alpha": 1e-9}, "overlay.alpha is 1e-09"),
+    ("barabasi-albert", 1, {"links": 7}, "overlay.links is 7"),
 ]
 
 

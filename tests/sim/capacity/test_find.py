@@ -196,6 +196,7 @@ def test_the_page_has_the_curve_and_spark_the_same_numbers(tmp_path: Path, spark
         ({}, "inf", "--p99 is inf"),
         ({"arrivals": {"kind": "churn"}}, "100", "arrivals.kind = 'churn' publishes while subscriptions come and go"),
         ({"workload": {**TINY["workload"], "subscriptions": 0}}, "100", "no event was delivered to anybody"),
+        ({"case": [{"sweep": {"arrivals.publish_rate": [1.0]}}]}, "100", "a [[case]] sets arrivals.publish_rate"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(

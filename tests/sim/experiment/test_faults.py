@@ -64,6 +64,12 @@ def test_bad_fault_files_are_refused_in_a_sentence(tmp_path, text, mentions):
         run_with(tmp_path, text)
 
 
+def test_a_broker_may_fail_again_at_the_moment_it_is_back(tmp_path):
+    _, tables = run_with(tmp_path, "time,kind,broker,until\n1200,crash,1,1250\n1250,crash,1,1300\n")
+    faults = tables["faults"].to_pandas()
+    assert faults[faults["kind"].isin(["crash", "restart"])]["time"].tolist() == [1200, 1250, 1250, 1300]
+
+
 def test_a_fault_file_of_a_spreadsheet_is_read(tmp_path):
     text = "\ufefftime, kind ,broker,neighbour,until\r\n1200,crash , b1 ,,1300\r\n"
     record, _ = run_with(tmp_path, text)

@@ -12,7 +12,8 @@ import pytest
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.experiment.plan import Plan, load, plan, shipped, to_toml
+from sim.experiment import oracle, runner
+from sim.experiment.plan import Plan, load, parse_setting, plan, shipped, to_toml
 from sim.experiment.runner import simulate
 from sim.experiment.sweep import SweepOptions, left_of, run_sweep
 
@@ -117,6 +118,21 @@ def test_resume_repeats_only_what_is_missing_and_gives_the_same(tmp_path):
     again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
     assert again.kept == 2
     assert {o.run_id: o.record["trace_hash"] for o in again.outcomes} == {lost: hashes[lost]}
+
+
+def test_a_broken_guarantee_is_not_forgotten_by_resuming(tmp_path, monkeypatch):
+    sweep = plan(TINY)
+    monkeypatch.setattr(runner.oracle, "judge", lambda *given: oracle.Verdict(missed=3))
+    assert [o.broken for o in run_sweep(sweep, tmp_path).wrong] == ["missed 3"]
+    monkeypatch.undo()
+    again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
+    assert (again.kept, [o.broken for o in again.wrong]) == (1, ["missed 3"])
+
+
+@pytest.mark.parametrize("setting", ["overlay.brokers=5", 'sweep."overlay.brokers"=[5]'])
+def test_a_sweep_that_is_no_table_is_refused_whatever_else_is_set(setting):
+    with pytest.raises(CoverlayError, match="sweep"):
+        plan({**TINY, "sweep": 3}, settings=dict([parse_setting(setting)]))
 
 
 def test_two_jobs_give_the_same_runs_as_one(tmp_path):

@@ -91,6 +91,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("workload.attributes", 1, FILES),
     ("workload.subscriptions", 5, FILES),
     ("workload.events", 5, FILES),
+    ("workload.skew", 2.0, {"workload": {"kind": "begen", "attributes": 20, "subscriptions": 5, "events": 5}}),
     ("schema", {"a": {"kind": "continuous"}}, {}),
     ("arrivals.home_skew", 1.0, FILES),
     ("arrivals.publisher_skew", 1.0, FILES),
@@ -122,6 +123,7 @@ WITHOUT_EFFECT: list[tuple[str, Any, dict[str, Any]]] = [
     ("covering.recall", False, {"covering": {"method": "zorder"}}),
     ("covering.finish", False, {"covering": {"method": "zorder", "epsilon": 0.1}}),
     ("covering.finish", False, {"covering": {"method": "hilbert", "epsilon_per_level": [0.1, 0.2]}}),
+    ("covering.node_cap", 9, {"covering": {"method": "kdtree", "node_budget": 5}}),
     ("covering.epsilon_per_level", [0.1], {}),
     ("covering.epsilon_per_link", {"0-1": 0.1}, {}),
     ("covering", {"method": "zorder", "probe_cap": 5}, {"routing": {"strategy": "simple"}}),
@@ -176,7 +178,7 @@ def test_a_setting_that_no_point_uses_is_an_error(key, value, sections, inputs):
 
 def test_it_is_as_wrong_in_the_file_and_in_the_sweep():
     for data in ({"covering": {"epsilon": 0.1}}, {"sweep": {"covering.epsilon": [0.0, 0.1]}}):
-        with pytest.raises(CoverlayError, match=r"covering\.epsilon = 0\.1 has no effect.*'auto' is exact"):
+        with pytest.raises(CoverlayError, match=r"covering\.epsilon = 0\.1 has no effect.*'auto' takes no ε"):
             plan({**TINY, **data})
 
 

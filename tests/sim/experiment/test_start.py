@@ -69,6 +69,12 @@ def test_own_files_are_named_as_seen_from_the_experiment_and_give_a_schema(tmp_p
     assert "# width =" not in text, "nor have options of workloads that are generated"
 
 
+def test_what_was_asked_for_is_written_although_the_first_run_does_not_use_it(tmp_path):
+    swept = 'sweep."routing.strategy"=["simple", "covering"]'
+    assert main(["init", "--epsilon", "0.1", "--set", swept, "--out", str(tmp_path / "mine.toml")]) == 0
+    assert {run.experiment.covering.epsilon for run in load(str(tmp_path / "mine.toml")).runs} == {0.0, 0.1}
+
+
 def test_a_file_that_is_there_stays_unless_forced(tmp_path, capsys):
     file = tmp_path / "mine.toml"
     file.write_text("precious")

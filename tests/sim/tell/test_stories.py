@@ -93,6 +93,13 @@ def test_a_sample_is_not_told_as_if_it_were_everything(tmp_path):
     assert list(tell(small, tmp_path, 3)) == ["No story: these runs keep a sample of decisions or deliveries only."]
 
 
+def test_a_run_that_failed_is_not_told(tmp_path):
+    small = plan({**load("stocks", SMALL).data, "sweep": {}, "seeds": [1, 2]})
+    assert list(tell(small, tmp_path, 3)) == ["No story: every run failed."]
+    run_sweep(plan({**small.data, "seeds": [2]}), tmp_path)
+    assert len(list(tell(small, tmp_path, 3))) > 3
+
+
 @pytest.mark.parametrize("rank", ["none", "cover", "skyband"])
 def test_of_a_ranked_network_it_is_told_who_was_skipped_and_why(tmp_path, rank):
     """The openings that most seekers want; who matched and was not served lives somewhere, and ranks behind."""

@@ -92,6 +92,13 @@ def test_parquet_equals_csv(load, tmp_path):
     assert from_csv.ids == from_parquet.ids
 
 
+def test_a_parquet_file_with_an_index_and_nothing_else_has_no_columns(tmp_path):
+    file = tmp_path / "subs.parquet"
+    pd.DataFrame(index=pd.Index([3, 4], name=None)).to_parquet(file, index=True)
+    with pytest.raises(CoverlayError, match="has no columns"):
+        load_workload(str(file), None, SCHEMA)
+
+
 def test_blank_lines_and_a_byte_order_mark_are_fine(load):
     assert len(load("\ufeffprice_lo\n1\n\n2\n").lo) == 2
 
@@ -101,6 +108,8 @@ MISTAKES = [
     (BOUNDS.replace("2.5", "nan"), None, "line 2, column price_hi: 'nan' is not a number"),
     (BOUNDS.replace("2.5", "0.5"), None, "line 2, column price_lo: [1, 0.5] can never match"),
     ("price_lo\ninf\n", None, "can never match"),
+    ("price_hi\n-inf\n", None, "line 2, column price_hi: [-inf, -inf] can never match"),
+    ("price_lo,near_lat,near_lon,alpha\n1,,,0.5\n", None, "line 2, column alpha: it weighs a place"),
     (BOUNDS.replace("0.5", "inf"), None, "line 2, column score: 'inf' is not a finite number"),
     (BOUNDS.replace(",3,s1", ",-3,s1"), None, "line 2, column broker: '-3' must not be negative"),
     (BOUNDS.replace(",3,s1", ",1.5,s1"), None, "column broker: '1.5' is not the number of a broker"),
