@@ -313,6 +313,8 @@ class Engine:
     def _trace_arrays(self) -> dict[str, Any]:
         samples = int(self._run["samples"][0])
         last = float(self.timeline.time[-1]) if len(self.timeline) else 0.0
+        with np.errstate(over="ignore"):  # a run that ends at infinity is refused
+            due = last * np.arange(1, samples + 1) / max(samples, 1)
         return {
             # A message adds a row to each, an event at most one delivery per local client; only `decisions` grows.
             "control": np.empty(BLOCK + 1 + len(self.timeline.preloaded), r.CONTROL),
@@ -320,7 +322,7 @@ class Engine:
             "publications": np.empty(BLOCK + 1, r.PUBLICATION),
             "deliveries": np.empty(BLOCK + 1 + self._most_local, r.DELIVERY),
             "faults": np.empty(BLOCK + 1, r.FAULT),
-            "sample_due": last * np.arange(1, samples + 1) / max(samples, 1),
+            "sample_due": due,
             "sampled_at": np.zeros(samples + 1),  # and the final one
             "samples": np.zeros((samples + 1, self.overlay.brokers + 2 * len(self.topology.wires)), np.int64),
         }

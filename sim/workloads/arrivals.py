@@ -112,7 +112,8 @@ class Settling:
         if len(leavers):
             left[leavers] = ready + poisson(stream("arrivals.unsubscribe"), len(leavers), self.subscribe_rate)
             ready = _last(left[leavers]) + self.settle
-        return came, left, ready + self.published(stream, workload)
+        with np.errstate(over="ignore"):  # a run that ends at infinity is refused
+            return came, left, ready + self.published(stream, workload)
 
     def published(self, stream: Stream, workload: Workload) -> Floats:
         """When events are published, from 0 on."""

@@ -173,7 +173,7 @@ def test_shipped_profiles_have_every_search_and_the_others_build_on_the_first():
         ("probe = 3.0", "probes = 3.0", "probes"),
         ("[covering.scan]", "[covering.scam]", "did you mean 'scan'"),
         ("[matching.boxes.auto]", "[matching.boxen.auto]", "boxen"),
-        ("[storage]", "[covering]\nauto = 3\n[storage]", "[covering.auto] is 3; it must be a table"),
+        ("[storage]", "[covering]\nposet = 3\n[storage]", "[covering.poset] is 3; it must be a table"),
         ("[matching.boxes.auto]", "[matching]\npredicates = 3\n[matching.boxes.auto]", "[matching.predicates] is 3"),
         ("[matching.boxes.auto]", "[matching.boxes.autos]", "autos"),
         ("[message]", "[massage]", "massage"),

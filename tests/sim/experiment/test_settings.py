@@ -318,7 +318,7 @@ def test_defaults_are_not_given():
 def test_an_empty_file_is_an_experiment_of_defaults_and_says_so(tmp_path):
     (tmp_path / "empty.toml").write_text("# nothing yet\n")
     (note,) = load(str(tmp_path / "empty.toml"), {"overlay.brokers": 3}).notes
-    assert "empty.toml says nothing" in note
+    assert "empty.toml is empty" in note
 
 
 def test_a_file_is_beside_the_experiment_that_names_it_and_where_one_is_if_set(inputs, tmp_path, monkeypatch):
@@ -346,7 +346,7 @@ def test_times_beyond_what_a_double_tells_apart_are_noted_and_beyond_all_numbers
 
     def told(**arrivals):
         data = {**TINY, "arrivals": arrivals, "run": {"engine": engine}}
-        return [note for note in simulate(plan(data).runs[0])[1] if "and so do latencies" in note]
+        return [note for note in simulate(plan(data).runs[0])[1] if "so have latencies" in note]
 
     assert told(settle=1.7e12)
     assert not told(settle=1e9)

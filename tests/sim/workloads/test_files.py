@@ -99,6 +99,12 @@ def test_a_parquet_file_with_an_index_and_nothing_else_has_no_columns(tmp_path):
         load_workload(str(file), None, SCHEMA)
 
 
+def test_a_weight_of_nearness_needs_a_place(load):
+    schema = {"lat": {"kind": "latitude"}, "lon": {"kind": "longitude"}}
+    with pytest.raises(CoverlayError, match="line 3, column alpha: it weighs a place"):
+        load("near_lat,near_lon,alpha\n1,2,\n,,0.5\n", None, schema)
+
+
 def test_blank_lines_and_a_byte_order_mark_are_fine(load):
     assert len(load("\ufeffprice_lo\n1\n\n2\n").lo) == 2
 
@@ -109,7 +115,6 @@ MISTAKES = [
     (BOUNDS.replace("2.5", "0.5"), None, "line 2, column price_lo: [1, 0.5] can never match"),
     ("price_lo\ninf\n", None, "can never match"),
     ("price_hi\n-inf\n", None, "line 2, column price_hi: [-inf, -inf] can never match"),
-    ("price_lo,near_lat,near_lon,alpha\n1,,,0.5\n", None, "line 2, column alpha: it weighs a place"),
     (BOUNDS.replace("0.5", "inf"), None, "line 2, column score: 'inf' is not a finite number"),
     (BOUNDS.replace(",3,s1", ",-3,s1"), None, "line 2, column broker: '-3' must not be negative"),
     (BOUNDS.replace(",3,s1", ",1.5,s1"), None, "column broker: '1.5' is not the number of a broker"),
