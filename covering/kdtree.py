@@ -197,9 +197,9 @@ def _find_covered(state: Any, minima: Floats, built: int, used: int, query: Floa
 
 class KdTreeIndex(StaticWithTail):
     name = "kdtree"
+    gives_up_with = {"node_budget": None}  # noqa: RUF012
     with_epsilon = "kdtree-epsilon"  # names a search that computes shares of the region: its probes cost more
     takes_epsilon = True
-    gives_up_with = {"node_budget": None}  # noqa: RUF012
 
     def __init__(
         self,
