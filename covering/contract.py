@@ -173,11 +173,11 @@ class CoveringIndex:
             raise CoverlayError(f"{len(ids)} ids were given for {len(points)} boxes; give as many ids as boxes")
         if len(points) == 0:
             return
-        first = self._grow(len(points))
+        before, first = self._points, self._grow(len(points))
         try:
             self._ids.put_many(ids, first)
         except CoverlayError:
-            self._used = first
+            self._points, self._used = before, first
             raise
         self._points[first : first + len(points)] = points
         self._insert_many(first, len(points))

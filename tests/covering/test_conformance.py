@@ -178,6 +178,9 @@ def test_mistakes_are_sentences_and_change_nothing(name):
         index.remove(2)
     with pytest.raises(CoverlayError, match="twice"):
         index.add_many([5, 5], np.zeros((2, 2, 2)))
+    with pytest.raises(CoverlayError, match="twice"):  # more than there is room for
+        index.add_many([*range(500, 999), 500], np.zeros((500, 2, 2)))
+    index.check()
     with pytest.raises(CoverlayError, match="as many"):
         index.add_many([5], np.zeros((2, 2, 2)))
     with pytest.raises(CoverlayError, match="lo must not exceed hi"):
