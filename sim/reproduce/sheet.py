@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from analysis.report.claims import FAILS, NOT_RUN, SMALLER, UNTESTABLE, Claim, Reading, numeral
@@ -248,7 +249,7 @@ def _because(verdict: str, cause: Cause | Callable[[], Cause]) -> dict[str, Any]
 
 
 def _shown(told: Told, seeds: Sequence[float]) -> str:
-    middle = sorted(seeds)[len(seeds) // 2]
+    middle = median(seeds)
     if len(set(seeds)) == 1:
         return told.rule.show(middle)
     return f"{told.rule.show(middle)} ({told.rule.show(min(seeds))} to {told.rule.show(max(seeds))})"
