@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from covering.residue import Residue
 from coverlay import kernel
+from topk.kernels.rows import with_room
 from topk.kernels.structures import structure
 
 PLAIN = -1  # in place of a residue: the box says it all
@@ -66,11 +67,10 @@ class Residues:
         return self._numbers[residue]
 
     def _extend(self, column: int, items: Sequence[float]) -> None:
-        used, array = self._used[column], self._columns[column]
-        if used + len(items) > len(array):
-            self._columns[column] = array = np.resize(array, 2 * (used + len(items)))
-        array[used : used + len(items)] = items
-        self._used[column] += len(items)
+        used, end = self._used[column], self._used[column] + len(items)
+        self._columns[column] = with_room(self._columns[column], used, len(items))
+        self._columns[column][used:end] = items
+        self._used[column] = end
 
 
 @kernel(inner=True)

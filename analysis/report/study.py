@@ -38,6 +38,7 @@ from analysis.spark.statistics import quantile
 from coverlay import CoverlayError, quoted
 
 BOUNDS_FILE = "bounds.json"  # written by sim/tell/study_bounds.py, which may import the theory and the profiles
+REWRITE = "delete it and run `coverlay report {out}`, which writes it again"
 LEAST = 5  # ways to approximate; a sweep with fewer is not a study
 HARDLY = 0.01  # of the messages; if exact covering saves less, there is hardly anything to save
 BUSY = 0.95  # of the time; a busier broker cannot keep up, and its waits mean nothing
@@ -46,7 +47,7 @@ CURVE_METHODS = {"zorder", "zorder-emulated", "hilbert"}  # those that the slide
 IN_PROBES = "in probes"  # the unit of costs if nothing takes time
 PAYS, MAYBE, EXACT, NOTHING = "pays", "may pay", "use exact", "hardly any covers"
 ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
-PROFILE = "broker.service.profile"
+SERVICE, PROFILE = "broker.service", "broker.service.profile"
 
 Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
 
@@ -217,8 +218,7 @@ def study(
     thresholds = thresholds or Thresholds()
     theory, prices = read_bounds(summary.out)
     points = [point for points in chosen.values() for point in points]
-    first = next(iter(prices))
-    charged = {point: prices.get(json.loads(point).get(PROFILE, first), prices[first]) for point in points}
+    charged = {point: _charged(point, prices, summary.out) for point in points}
     by_seed = _by_seed(summary, charged, prices if profiles is None else profiles)
     timed = all(map(_in_time, by_seed.values()))
     cases = [
@@ -226,6 +226,17 @@ def study(
         for name, points in chosen.items()
     ]
     return sorted(cases, key=lambda case: case.order)
+
+
+def _charged(point: str, prices: Mapping[str, Price], out: Path) -> Price:
+    """What the runs of a point were charged: by the profile that the point sets, else by the first."""
+    values = json.loads(point)
+    name = values.get(PROFILE) or (values.get(SERVICE) or {}).get("profile") or next(iter(prices))
+    if name not in prices:
+        raise CoverlayError(
+            f"{out / BOUNDS_FILE} has no prices of the profile {quoted(name)}; {REWRITE.format(out=out)}"
+        )
+    return prices[name]
 
 
 def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Price]]:
@@ -239,8 +250,7 @@ def read_bounds(out: Path) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, P
         theory = {entry["family"]: entry for entry in found["families"]}
         return theory, prices or IN_TIME
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        cure = f"delete it and run `coverlay report {out}`, which writes it again"
-        raise CoverlayError(f"{file} cannot be read: {quoted(error)}; {cure}") from None
+        raise CoverlayError(f"{file} cannot be read: {quoted(error)}; {REWRITE.format(out=out)}") from None
 
 
 def _case(

@@ -106,6 +106,7 @@ def find(first: Plan, limit: float, out: Path, options: SweepOptions = ONE_BY_ON
         options = replace(options, begun=ONE_BY_ONE.begun)  # only in the first round
         found.result.outcomes += result.outcomes
         found.result.failures += result.failures
+        found.result.kept_broken = result.kept_broken  # those of earlier rounds are kept by the last one
         found.result.kept = len(found.plan.runs) - len(found.result.outcomes) - len(found.result.failures)
         if result.failures:
             return found

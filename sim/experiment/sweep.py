@@ -75,7 +75,8 @@ class SweepResult:
     @property
     def wrong(self) -> list[Outcome]:
         """Runs in which the oracle counted what must not happen."""
-        return [*self.kept_broken, *(o for o in self.outcomes if o.broken)]
+        broken = [*self.kept_broken, *(o for o in self.outcomes if o.broken)]
+        return list({o.run_id: o for o in broken}.values())  # `coverlay capacity` keeps what its last round ran
 
     @property
     def warnings(self) -> list[str]:

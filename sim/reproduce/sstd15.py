@@ -66,7 +66,6 @@ def _figure(sheet: Sheet, sweep: Sweep, base: Located) -> None:
 class Point:
     """One measurement of a figure."""
 
-    figure: str
     x: float
     workload: Located
     k: int = _K
@@ -90,15 +89,14 @@ class Sweep:
     quick: tuple[float, ...]
 
     def points(self, base: Located, quick: bool) -> Iterator[Point]:
-        name = f"{self.figure}-{base.distribution}"
         for value in self.quick if quick else self.full:
             if self.field == "k":
-                yield Point(name, value, base, int(value))
+                yield Point(value, base, int(value))
                 continue
             share = base.subscriptions if self.field == "subscriptions" else 1
             given = None if self.field == "alpha" and value == UNIFORM_ALPHA else value
             changed: Any = {self.field: given if given is None or self.field == "alpha" else int(share * value)}
-            yield Point(name, value if share == 1 else share * value, replace(base, **changed))
+            yield Point(value if share == 1 else share * value, replace(base, **changed))
 
 
 SWEEPS = (  # those that vary neither subscriptions nor their attributes first: they share indexes

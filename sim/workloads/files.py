@@ -256,19 +256,18 @@ def _near(table: Table) -> Floats | None:
     near = np.column_stack([table.convert(column, finite, math.nan) for column in given])
     if "alpha" not in given:
         near = np.column_stack([near, np.full(len(near), math.nan)])
+    placed = ~np.isnan(near[:, 0])
     for row, (latitude, longitude, alpha) in enumerate(near.tolist()):
         if math.isnan(latitude) != math.isnan(longitude):
             raise table.error(row, "near_lat", "a place has both a latitude and a longitude")
-        if math.isnan(latitude) and not math.isnan(alpha):
+        if not placed[row] and not math.isnan(alpha):
             raise table.error(row, "alpha", "it weighs a place, but near_lat and near_lon are empty")
-    near[np.isnan(near[:, 2]), 2] = DEFAULT_ALPHA
-    for row, (latitude, longitude, alpha) in enumerate(near.tolist()):
         try:
-            if not math.isnan(latitude):
-                Near(latitude, longitude, alpha)
+            if placed[row]:
+                Near(latitude, longitude, DEFAULT_ALPHA if math.isnan(alpha) else alpha)
         except CoverlayError as error:
             raise table.error(row, "near_lat", str(error)) from None
-    near[np.isnan(near[:, 0])] = np.nan
+    near[placed & np.isnan(near[:, 2]), 2] = DEFAULT_ALPHA
     return near
 
 

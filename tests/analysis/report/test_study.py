@@ -208,6 +208,28 @@ def test_costs_under_another_profile_follow_from_the_counts_and_what_was_charged
         study(summary, profiles={"new": Price(0.0, 0.0, {"packed": new})})
 
 
+@pytest.mark.parametrize("swept", ["broker.service.profile", "broker.service"])
+def test_where_profiles_are_swept_each_run_is_charged_by_its_own(tmp_path: Path, swept: str) -> None:
+    """One page per check: on disk its 90 µs are in the time of the run already."""
+    prices = {"xeon": {"page": 0.0, "round_trip": 0.0}, "disk": {"page": 90.0, "round_trip": 0.0}}
+    (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [], "profiles": prices}))
+    points = []
+    for name, time in (("xeon", 1.0), ("disk", 91.0)):
+        own = {swept: name if swept.endswith("profile") else {"kind": "work", "profile": name}}
+        some = [search("packed", time, 90.0, pages=1.0, trips=0.0)]
+        some += [search("budget", time, 95.0, budget=budget, pages=1.0, trips=0.0) for budget in BUDGETS]
+        points += [({**keys, **own}, metrics) for keys, metrics in some]
+    summary = replace(made(points), out=tmp_path)
+    for case in study(summary):
+        assert [case.rows[0].cost[name].mean for name in prices] == pytest.approx([2 * 1.0, 2 * 91.0])
+    (tmp_path / BOUNDS_FILE).write_text(json.dumps({"families": [], "profiles": {"xeon": prices["xeon"]}}))
+    with pytest.raises(CoverlayError, match="no prices of the profile 'disk'"):
+        study(summary)
+    (tmp_path / BOUNDS_FILE).write_text("{")
+    with pytest.raises(CoverlayError, match="cannot be read"):
+        study(summary)
+
+
 def test_sizes_and_verdicts_are_told_in_sentences_and_rows() -> None:
     points = []
     for size, cost in ((1000, 0.6), (20_000, 0.2)):
