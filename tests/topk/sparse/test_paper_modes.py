@@ -160,7 +160,13 @@ def test_the_scan_counts_every_comparison():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"slots": -1}, "slots"), ({"ranking": "best"}, "ranking.*recursive"), ({"capacity": 0}, "capacity")],
+    [
+        ({"slots": -1}, "slots"),
+        ({"ranking": "best"}, "ranking.*recursive"),
+        ({"capacity": 0}, "capacity"),
+        ({"match_probability": 0.0}, "match_probability must be above 0"),
+        ({"capacity": 20, "match_probability": 0.2}, "match_probability has no effect with capacity = 20"),
+    ],
 )
 def test_what_a_be_star_tree_refuses(options, message):
     with pytest.raises(CoverlayError, match=message):

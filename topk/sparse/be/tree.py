@@ -54,19 +54,23 @@ RANKINGS = ("count", "recursive", "histogram")
 OPTIONS = {
     "score": HELP,
     "capacity": "rows of an l-node before it is cut, or auto or table: by match_probability",
-    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160) or table (5 below 1 %)",
+    "match_probability": "expected share of matches (0.001); capacity = auto: 20, from 10 % on 160; table: 5 below 1 %",
     "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
 }
 
 
-def _rows_per_node(capacity: int | str, match_probability: float) -> int:
+def _rows_per_node(capacity: int | str, match_probability: float | None) -> int:
     """Table II(a). Below 1 % it has 5, ours 20: an l-node's expressions lie side by side, so 20 is faster there too."""
-    if capacity == TABLE and match_probability < 0.01:
-        return 5
+    if match_probability is not None and not 0.0 < match_probability <= 1.0:
+        raise CoverlayError(f"match_probability must be above 0 and at most 1, not {match_probability}")
     if capacity in (AUTO, TABLE):
-        return 20 if match_probability < 0.1 else 160
+        expected = 0.001 if match_probability is None else match_probability
+        few = 5 if capacity == TABLE and expected < 0.01 else 20
+        return few if expected < 0.1 else 160
     if not isinstance(capacity, Integral) or capacity < 1:
         raise CoverlayError(f"capacity must be {AUTO}, {TABLE} or a whole number from 1 on, not {capacity!r}")
+    if match_probability is not None:
+        raise CoverlayError(f"match_probability has no effect with capacity = {capacity}; give one of the two")
     return int(capacity)
 
 
@@ -83,7 +87,7 @@ class BETree(SparseIndex):
         catalogue: SparseCatalogue,
         score: str | Score = "sum",
         capacity: int | str = AUTO,
-        match_probability: float = 0.001,
+        match_probability: float | None = None,
         window: int = _WINDOW,
         *,
         alpha: float = 0.1,
@@ -95,8 +99,6 @@ class BETree(SparseIndex):
         ranking: str = RANKINGS[0],
     ) -> None:
         super().__init__(catalogue, score)
-        if not 0.0 < match_probability <= 1.0:
-            raise CoverlayError(f"match_probability must be above 0 and at most 1, not {match_probability}")
         size = _rows_per_node(capacity, match_probability)
         if window < 0:
             raise CoverlayError(f"window must be 0 or more, not {window}")
