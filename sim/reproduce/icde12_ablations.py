@@ -21,7 +21,8 @@ COUNTED = ("entries", "comparisons", "nodes", "queued")
 
 # Ablation → variant → options of the published tree.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "alpha": {f"{alpha:g}": {"alpha": alpha} for alpha in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)},
+    # In an l-node of 5 every α below a sixth is one expression, so α is varied in large ones.
+    "alpha": {f"{alpha:g}": {"alpha": alpha, "capacity": 160} for alpha in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)},
     "beta": {f"{beta:g}": {"beta": beta} for beta in (1.0, 2.0, 4.0, 16.0, 1e300)},
     "splitting": {name: {"splitting": name} for name in SPLITTING},
     "ranking": {name: {"ranking": name} for name in RANKINGS},

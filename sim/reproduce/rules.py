@@ -96,17 +96,18 @@ class Saving(Rule):
 
 
 @dataclass(frozen=True)
-class Saves(Rule):
-    """A cost falls, by no stated share: every seed must show it beyond the noise of the cost that is left."""
+class SavesAtMost(Rule):
+    """A cost falls by no more than this many per cent, if at all. Noise is that of the cost that is left."""
 
+    limit: float
     unit: str = " %"
 
     @property
     def band(self) -> str:
-        return "above 0 %"
+        return f"at most {self.show(self.limit)}"
 
     def judge(self, values: Sequence[float], noise: float) -> str:
-        return HOLDS if 100.0 - (100.0 - min(values)) * (1.0 + noise) > 0.0 else FAILS
+        return HOLDS if 100.0 - (100.0 - max(values)) * (1.0 + noise) <= self.limit else FAILS
 
 
 @dataclass(frozen=True)

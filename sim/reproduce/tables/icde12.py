@@ -1,6 +1,19 @@
 """What "Relevance Matters: Capitalizing on Less" (ICDE 2012) says. Most of it is timed."""
 
-from sim.reproduce.rules import ALLOCATED, COUNTS, TIME, Above, AtLeast, AtMost, Factor, Saves, Saving, Told, table
+from sim.reproduce.rules import (
+    ALLOCATED,
+    COUNTS,
+    TIME,
+    About,
+    Above,
+    AtLeast,
+    AtMost,
+    Factor,
+    SavesAtMost,
+    Saving,
+    Told,
+    table,
+)
 
 _AVERAGES = {("uniform", "k-ind"): 60.0, ("uniform", "be"): 35.0, ("zipf", "k-ind"): 90.0, ("zipf", "be"): 65.0}
 _SLOWS = {"uniform": 1.29, "zipf": 1.36}
@@ -12,7 +25,7 @@ _CONSTRUCTION = {
     "title": (250_000, 2.83),
 }
 _TOP_1 = {"uniform": (23.0, 1.3), "zipf": (77.0, 6.2), "author": (72.0, 3.5), "title": (71.0, 8.5)}
-LITTLE = 30.0  # per cent: what still counts as a minor improvement; the paper quotes up to 11
+LITTLE = 11.0  # per cent: the largest of the improvements that the paper calls minor
 
 CLAIMS = table(
     (Told(f"capacity-{p:g}", f"best l-node capacity at match probability {p:.1%}: its time ÷ the best capacity's", str(best),
@@ -24,7 +37,7 @@ CLAIMS = table(
     (Told(f"cardinality-be-{d}", f"{d}: BE slows down with cardinality", f"{factor}×", Factor(factor), TIME)
      for d, factor in _SLOWS.items()),
     (Told(f"cardinality-star-{d}", f"{d}: BE* is almost unaffected by cardinality: time at the largest ÷ smallest",
-          "about 1×", AtMost(1.15), TIME) for d in _SLOWS),
+          "about 1×", About(1.0, 1.15), TIME) for d in _SLOWS),
     Told("clusters-k-ind", "Zipf: k-index slows down from no clusters to two", "20.84×", Factor(20.84), TIME),
     Told("cluster-size-k-ind", "Zipf: k-index slows down from cluster size 800 to 25", "17.44×", Factor(17.44), TIME),
     Told("clusters-be", "Zipf: BE* saves over BE when data is clustered, at most", "77 %", Saving(77.0), TIME),
@@ -33,10 +46,8 @@ CLAIMS = table(
          "always", AtLeast(1.0), TIME),
     (Told(f"top-1-be-{d}", f"{d}: BE*(1) saves over BE*, at most", f"{star:g} %", Saving(star), TIME)
      for d, (star, _) in _TOP_1.items()),
-    (Told(f"top-1-k-ind-{d}", f"{d}: k-ind(1) saves little over k-ind, at most", f"{kind:g} %", AtMost(LITTLE, " %"), TIME)
+    (Told(f"top-1-k-ind-{d}", f"{d}: k-ind(1) saves little over k-ind, at most", f"{kind:g} %", SavesAtMost(LITTLE), TIME)
      for d, (_, kind) in _TOP_1.items()),
-    (Told(f"top-5-be-{d}", f"{d}: BE*(5) saves over BE*, at most", "a significant gain", Saves(), TIME)
-     for d in _TOP_1),
     (Told(f"top-5-k-ind-{d}", f"{d}: BE*(5) beats k-ind(1) at every size: k-ind(1) ÷ BE*(5), at worst", "always",
           AtLeast(1.0), TIME) for d in _TOP_1),
     (Told(f"fig-9-{d}", f"{d}: BE*(1) beats k-ind(1) at every match probability: k-ind(1) ÷ BE*(1), at worst", "always",

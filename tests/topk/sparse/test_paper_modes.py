@@ -123,6 +123,17 @@ def test_bounds_as_published_save_more_than_shared_ones():
     assert saved["be-star-paper"] > 0.3 > 0.25 > saved["be-star"]
 
 
+def test_bounds_are_not_read_where_all_matches_are_wanted():
+    workload = begen(Begen(subscriptions=2000, events=8, dimensions=60, match_probability=0.01))
+    counted = set()
+    for usual_bound in (False, True):
+        index = topk.create("be-star-paper", workload.catalogue, usual_bound=usual_bound, window=0)
+        for event in workload.events:
+            index.top(event, None)
+        counted.add((index.stats.entries, index.stats.comparisons, index.stats.nodes, index.stats.queued))
+    assert len(counted) == 1, "the two differ in their bounds alone"
+
+
 def test_k_index_as_published_enumerates_ranges():
     expressions = [[(0, "between", (float(i), float(i + width)), 1.0)] for i, width in enumerate((3, 40, 5000))]
     catalogue = topk.Catalogue.from_predicates(expressions)

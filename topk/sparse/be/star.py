@@ -12,9 +12,9 @@ weight to usual weight): a sum over all attributes of the event is far above wha
 need not be sums: any monotone one has both bounds (`scores`). After construction nodes and expressions lie in the order
 of a search (`layout`). l-nodes hold 20 expressions where the paper's hold 5, and a p-node's rank counts what is below.
 
-`be-star-paper` has none of these changes: the capacities of Table II(a), a bound per attribute in every node (the paper
-compresses, but does not say how), no usual scores, and the rank of §V-B, which adds up over the nodes below it. What
-remains of ours: at most 8 partitionings on a path, and comparing packed expressions, which changes no count.
+`be-star-paper` has the capacities of Table II(a), a bound per attribute in every node (the paper compresses, but does
+not say how), no usual scores, and the rank of §V-B, which adds up over the nodes below it. What remains of ours: at
+most 8 partitionings on a path; and what changes no count, packed expressions and the order of nodes in memory.
 """
 
 from __future__ import annotations

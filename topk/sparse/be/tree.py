@@ -177,7 +177,8 @@ class BETree(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         learn = scratch is self._scratch[0] and self._window > 0
         rows, packed, columns = self._store.rows, self._codes.packed, columns_of(event)
-        return match(self._tree, rows, packed, columns, self._extra(event), scratch.workspace, k, self.prunes, learn)
+        prune = self.prunes and k < len(self)  # where all matches are wanted bounds would be read in vain
+        return match(self._tree, rows, packed, columns, self._extra(event), scratch.workspace, k, prune, learn)
 
     def _account(self, queries: int) -> None:
         super()._account(queries)
