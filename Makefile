@@ -58,7 +58,7 @@ test-slow: setup test-bounds
 
 # The suites of the compiled libraries once more, with every array access checked. Compiles everything for itself.
 test-bounds: setup
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -m "not slow" tests/covering tests/topk tests/sparse tests/places
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -m "not slow" tests/covering tests/topk
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache
