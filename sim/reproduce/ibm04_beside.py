@@ -23,7 +23,7 @@ from topk.papers.interval.contract import PROBED
 _UPDATES = 500
 _ROUNDS, _TOGETHER = 15, 10
 CHANGES = ("insert", "delete")
-SEARCHED = ("LCI", "LCI-BC", "LCI-BV(DT)", "SCI-BV(DT)")
+SEARCHED = ("LCI", "LCI-BC", "LCI-BV", "LCI-BV(DT)", "SCI-BV(DT)")
 UPDATED = ("LCI-BC", "LCI-BV(DT)", "Dlist", "IS-lists", "IBS-tree")
 SEGMENT = "LCI, covering segment"
 
@@ -47,6 +47,7 @@ def beside(sheet: Sheet) -> dict[str, float]:
 
     whole = "integers"
     judge("fig6-bc-segment", (whole, "LCI-BC"), (whole, SEGMENT), "both walk as many words, and C_min is added")
+    judge("fig6-bv-segment", (whole, "LCI-BV"), (whole, SEGMENT), "divisions cost less than walking words")
     judge("fig6-bc-words", (whole, "LCI"), (whole, SEGMENT), "a vector has few words")
     judge("footnote-3", ("between", "LCI-BV(DT)"), (whole, "LCI-BV(DT)"), "the tables are as long")
     judge("footnote-3-sci", ("between", "SCI-BV(DT)"), (whole, "SCI-BV(DT)"), "the tables are as long")

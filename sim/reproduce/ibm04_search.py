@@ -60,6 +60,22 @@ def search_claims(
         "a full vector is R·(log2 L+1) bits, walked word by word, a clipped one L·(log2 L+1)+1: words per search",
         measured=words,
     )
+    judge(
+        "fig6-bv",
+        located,
+        lambda s: s["LCI-BV"][last] / s["LCI"][last],
+        "LCI walks all words of a vector, LCI-BV the headers of the covering segment: words or headers per search",
+        measured=words,
+    )
+    beyond = min(n for n in sizes if n > 4000)
+    judge(
+        "fig6-islists-100",
+        listed,
+        lambda s: s["IS-lists"][beyond],
+        "a search returns its matches in less time on this machine",
+        "figurea-stabbed",
+        {f"µs at {n:,.0f}": micros for n, micros in listed.mean(TIME)["IS-lists"].items()},
+    )
     judge("fig6-table", located, lambda s: s["LCI-BV"][last] / s["LCI-BV(DT)"][last], "divisions cost little")
     judge(
         "fig6-dt", located, lambda s: s["LCI"][last] / s["LCI-BV(DT)"][last], "scanning bits is faster than additions"

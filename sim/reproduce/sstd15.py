@@ -214,7 +214,7 @@ def report(sheet: Sheet, d: str, sweep: Sweep, swept: Swept) -> None:
     if figure == "fig-8":
         changes(f"fig-8-slower-{d}", lambda s: min(growth(s, name) for name in s), _ALL)
     if figure == "fig-9":
-        changes(f"fig-9-flat-{d}", lambda s: max(growth(s, name) for name in s), _ALL)
+        changes(f"fig-9-flat-{d}", lambda s: max(_swing(s, name) for name in s), _ALL)
         changes(f"fig-9-slower-{d}", lambda s: min(growth(s, name) for name in (RT, RI)), (RT, RI))
     if figure == "fig-10":
         changes(f"fig-10-k-{d}", lambda s: max(growth(s, name) for name in (RT, RI)), (RT, RI))

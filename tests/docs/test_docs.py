@@ -49,6 +49,12 @@ def test_a_printed_command_is_one_that_the_command_line_knows(command: str) -> N
         load(options.experiment, options.settings)
 
 
+def test_the_makefile_names_tests_that_exist() -> None:
+    paths = re.findall(r"\btests/[\w/.]+", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_paths_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
