@@ -13,6 +13,7 @@ from analysis.report.findings import Answer, Findings, differing, drawn, sentenc
 from analysis.report.numbers import value_text
 from analysis.report.study import Interval
 from analysis.report.study_words import with_half
+from analysis.report.summary import is_exact
 
 METRICS = ("messages_per_event", "last_winner_mean", "entries", "brokers_visited", "control_messages", "reduction")
 WHICH = ("routing.strategy", "routing.rank")
@@ -57,11 +58,11 @@ def _plain(findings: Findings, keys: Mapping[str, Any]) -> str | None:
     """Plain covering with the most exact search and otherwise the same settings, if it was run."""
     alike = {}
     for point in findings.points:
-        other = json.loads(point)
-        if findings.summary.labels(point)["strategy"] == "covering" and other.get("routing.rank", "none") == "none":
+        other, labels = json.loads(point), findings.summary.labels(point)
+        if labels["strategy"] == "covering" and other.get("routing.rank", "none") == "none":
             common = [key for key in other if key in keys and key not in (*HOW, *WHICH, "covering.epsilon")]
             if all(other[key] == keys[key] for key in common):
-                alike[point] = float(other.get("covering.epsilon", 0.0))
+                alike[point] = not is_exact(labels), labels["epsilon"]
     return min(alike, key=lambda point: alike[point]) if alike else None
 
 

@@ -30,8 +30,6 @@ STRATEGY_ORDER = ("flooding", "simple", "identity", "covering", "merging")
 COVERING_STRATEGIES = {"covering", "merging"}  # those that search for covers, so that ε has a meaning
 # Points that differ only in these keys are a family, and are compared with each other.
 ROUTING_KEYS = ("routing.", "covering.")
-# With these a search may miss covers, beside ε.
-MISSING_OPTIONS = ("budget", "node_budget", "accept_missing", "probe_cap", "finish")
 SIMPLE_ENTRIES = "simple_entries"  # in a run's record: what simple routing would keep in the same trees
 
 
@@ -162,11 +160,10 @@ def search_name(summary: Summary, point: str) -> str:
     if labels["epsilon"] > 0:
         name = f"ε = {value_text(labels['epsilon'])}"
         return f"{labels['method']} at {name}" if len(summary.epsilon_methods) > 1 else name
-    for option in MISSING_OPTIONS:
-        if f"covering.{option}" in values:
-            told = "" if option == labels["method"] else f"{labels['method']}, "
-            return f"{told}{option.replace('_', ' ')} {value_text(values[f'covering.{option}'])}"
-    return str(labels["method"])
+    told = {key: value for key, value in values.items() if key not in {*_LABEL_KEYS, "covering.method"}}
+    options = {key.removeprefix("covering."): told[key] for key in told if key.startswith("covering.")}
+    words = [f"{option.replace('_', ' ')} {value_text(value)}" for option, value in options.items()]
+    return ", ".join(words if labels["method"] in options else [str(labels["method"]), *words])
 
 
 def load(out: Path) -> Summary:

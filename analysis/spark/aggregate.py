@@ -14,14 +14,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.report.summary import FILES, LABELS, MISSING_OPTIONS, SIMPLE_ENTRIES, Summary, family
+from analysis.report.summary import FILES, LABELS, SIMPLE_ENTRIES, Summary, family
 from analysis.spark import statistics
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.metrics.counts import parameter
@@ -150,19 +150,14 @@ def _frame(found: list[Found], name: str) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
-def ends_early(covering: Mapping[str, Any]) -> bool:
-    """Whether a search may miss covers although its ε is 0: `covering.may_miss`, which must not be imported here."""
-    method = covering.get("method")
-    if method in ("zorder", "hilbert"):  # past the cap they finish exactly, unless told not to
-        return covering.get("finish") is False
-    return method == "budget" or any(covering.get(option) for option in MISSING_OPTIONS)
-
-
 def labels(run: Run) -> dict[str, Any]:
     """What a run is called in tables: how it routes, and on which overlay."""
     routing, covering, overlay = (run.parameters.get(name, {}) for name in ("routing", "covering", "overlay"))
-    # A search that may end early without an ε is not exact, though its ε is 0.
-    epsilon = None if ends_early(covering) else covering.get("epsilon")
+    epsilon = covering.get("epsilon")
+    # Earlier versions did not record whether a search may miss; then every option counts as a reason.
+    options = (value not in ([], {}) for key, value in covering.items() if key not in {"method", "epsilon", "recall"})
+    if epsilon == 0 and run.record.get("may_miss", covering.get("method") == "budget" or any(options)):
+        epsilon = None  # not exact, though no single ε says so
     return {
         "strategy": str(routing.get("strategy", "")),
         "mode": str(routing.get("mode", "")),

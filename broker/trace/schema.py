@@ -206,6 +206,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         point=pa.string(),  # JSON object: swept key → value of this run
         parameters=pa.string(),  # JSON: the whole resolved experiment
         inputs=pa.string(),  # JSON object: key of an input file → digest of its content
+        may_miss=pa.bool_(),  # the search may overlook covers: because of ε, or of an option that ends it early
         versions=pa.string(),  # JSON: package → version
         engine=pa.string(),
         engine_reason=pa.string(),  # why this one
@@ -261,9 +262,10 @@ ALL = {**SCHEMAS, **SPECIAL}
 # Columns that traces of earlier versions lack.
 _ON_DISK = ("pages", "round_trips", "took")
 _WORK = ("matcher_entries", "matcher_nodes", "tables_asked", "sliced", "compared", "blocks")
+_RECORDED = ("inputs", "may_miss", "geographic", "attributes", "engine_reason", "made", "machine")
 _JUDGED = ("simple_entries", "strays", "wrong_times", "judged_share")
 _LATER = {
-    "run": (digests.COLUMN, "inputs", "geographic", "attributes", *_JUDGED, "engine_reason", "made", "machine"),
+    "run": (digests.COLUMN, *_RECORDED, *_JUDGED),
     "publications": (*_WORK, "service", "on_tables", "on_matching"),
     "decisions": _ON_DISK,
     "decisions_rest": _ON_DISK,

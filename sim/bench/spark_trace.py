@@ -78,7 +78,7 @@ def _record(tables: dict[str, pa.Table], epsilon: float, seed: int) -> pa.Table:
         "engine_reason": "made up",
         "trace_hash": trace.trace_hash(tables), "brokers": BROKERS, "links": BROKERS - 1,
         "subscriptions": tables["operations"].num_rows, "active": tables["operations"].num_rows,
-        "geographic": False, "attributes": 2,
+        "may_miss": epsilon > 0, "geographic": False, "attributes": 2,
         "simple_entries": tables["operations"].num_rows * (BROKERS - 1),
         "events": int(tables["publications"].column("event").to_numpy().max(initial=0)) + 1,
         "control_messages": _over_links(tables["control"]), "event_messages": _over_links(tables["publications"]),

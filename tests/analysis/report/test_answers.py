@@ -96,6 +96,9 @@ def test_where_more_is_swept_the_least_and_the_most_of_the_saving_that_is_kept_a
     few = [point(None, 1, None, 0.8), point("cover", 1, None, 0.6), point("cover", 1, 0.1, 0.4)]
     said = answer(Findings(sweep(*few))).sentences[-1]
     assert "rank cover keeps 50 % (epsilon = 0.1) to 75 % (exact search)" in said, said
+    budget = point(None, 1, float("nan"), 0.4)
+    budget[0]["covering.budget"] = 8
+    assert answer(Findings(sweep(budget, *few))).sentences[-1] == said, "a budget has no ε but is not exact"
 
 
 def test_events_that_met_subscriptions_on_their_way_ask_how_long_settling_takes() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-import covering
 from analysis.report.summary import FILES, Summary, load
 from analysis.spark import aggregate, parts
-from analysis.spark.aggregate import aggregated, analyze, ends_early, metric_values
+from analysis.spark.aggregate import aggregated, analyze, labels, metric_values
 from analysis.spark.traces import find_runs, read
 from coverlay import CoverlayError
+from sim.experiment.plan import plan
+from sim.experiment.runner import execute
 from tests.analysis import handmade
 
 pytestmark = pytest.mark.spark
@@ -215,18 +218,39 @@ def test_a_run_is_read_once_and_only_what_somebody_counts(analysed: Summary) -> 
     assert not {"subscription", "time", "witness", "operation"} & set(columns("decisions", drawn=False))
 
 
-@pytest.mark.parametrize("method", covering.methods())
-def test_a_search_that_may_miss_is_not_called_exact(method: str) -> None:
-    """`analysis` cannot ask `covering`, so it has the rule a second time."""
-    tried: dict[str, tuple[Any, ...]] = {
-        "probe_cap": (5,),
-        "finish": (True, False),
-        "node_budget": (5,),
-        "accept_missing": (0.0, 0.1),
-        "budget": (7,),
-        "node_cap": (9,),
+UNSURE = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("search", "epsilon"),
+    [
+        ({"method": "packed"}, 0.0),
+        ({"method": "zorder", "probe_cap": 5}, 0.0),  # past the cap it finishes exactly,
+        ({"method": "zorder", "finish": False}, UNSURE),  # unless told not to
+        ({"method": "zorder-emulated", "epsilon": 0.1}, 0.1),
+        ({"method": "zorder-emulated", "epsilon": 0.1, "probe_cap": 5}, 0.1),
+        ({"method": "zorder-emulated", "probe_cap": 5}, UNSURE),
+        ({"method": "zorder-emulated", "epsilon_per_level": [0.0, 0.3]}, UNSURE),
+        ({"method": "zorder-emulated", "epsilon_per_link": {"0-1": 0.3}}, UNSURE),
+        ({"method": "budget"}, UNSURE),
+    ],
+)
+def test_a_search_that_may_miss_is_not_called_exact(tmp_path: Path, search: dict[str, Any], epsilon: float) -> None:
+    """Its ε is unknown where it may miss although `covering.epsilon` is 0, and it is no exact baseline."""
+    data = {
+        "name": "who may miss",
+        "overlay": {"kind": "line", "brokers": 3},
+        "workload": {"attributes": 1, "subscriptions": 3, "events": 1},
+        "routing": {"strategy": "covering"},
+        "sweep": {"covering": [search, {"method": "scan"}]},
     }
-    taken = {option: values for option, values in tried.items() if option in covering.options_of(method)}
-    for options in ({}, *({option: value} for option, values in taken.items() for value in values)):
-        covering.create(method, [[0.0, 1.0]], **options)
-        assert ends_early({"method": method, **options}) == covering.may_miss(method, 0.0, options), options
+    for run in plan(data).runs:
+        execute(run, tmp_path)
+    sweep = find_runs(tmp_path)
+    run = next(run for run in sweep.runs if run.parameters["covering"]["method"] == search["method"])
+    assert labels(run)["epsilon"] == pytest.approx(epsilon, nan_ok=True)
+    older = replace(run, record={name: value for name, value in run.record.items() if name != "may_miss"})
+    if epsilon != 0:
+        assert labels(older)["epsilon"] != 0
+        (baseline,) = set(aggregate._baselines(sweep).values())
+        assert json.loads(baseline) == {"covering.method": "scan"}
