@@ -207,10 +207,11 @@ def test_the_oracle_sees_a_wrong_rank() -> None:
 
     rules = rules_of(settings_of(one.experiment, workload))
 
-    def judged(far: float, metric: str) -> oracle.Verdict:
-        return oracle.judge(workload, tables, replace(rules, max_distance=far, metric=metric))
+    def judged(**changed: Any) -> oracle.Verdict:
+        return oracle.judge(workload, tables, replace(rules, **changed))
 
-    assert judged(far, GREAT_CIRCLE).spurious == 0
-    assert judged(far / 20, GREAT_CIRCLE).spurious > 0
-    assert judged(float(np.hypot(24, 57)), DEGREES).spurious > 0
-    assert judged("boxes").spurious > 0
+    assert (rules.max_distance, rules.metric) == (far, GREAT_CIRCLE)
+    assert judged().spurious == 0
+    assert judged(max_distance=far / 20).spurious > 0
+    assert judged(max_distance=float(np.hypot(24, 57)), metric=DEGREES).spurious > 0
+    assert judged(kind="boxes").spurious > 0
