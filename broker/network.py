@@ -239,7 +239,7 @@ class Network:
             self._copies[event] -= 1
 
     def event_processed(self, event: int) -> None:
-        """A message about the event was processed, or never will be and nobody waits for it."""
+        """A message about the event was processed, or was lost and is not awaited."""
         if self.settings.ranked is not None:
             self.event_lost(event)
             self.close_if_over(event)

@@ -41,7 +41,7 @@ class Broker:
         self.parts = {name: TreePart(self, tree) for name, tree in network.trees.items()}
         self._service = service_model(settings.service, self.entries, network.stream(f"service/{number}"))
         self._prices = settings.prices
-        self._searching = 0.0  # time spent on searches for the message in hand
+        self._searching = 0.0  # time spent on searches for the current message
         self._processing = False
         self._outbox: list[tuple[int, Message]] = []
         self._row = 0  # trace row of the event in service
@@ -124,7 +124,7 @@ class Broker:
         return self.server.clear()
 
     def charge(self, search: Search) -> float:
-        """Charge a search for covers to the message in hand; returns how long it takes."""
+        """Charge a search for covers to the current message; returns how long it takes."""
         if self._prices is None:
             return 0.0
         took = self._prices.searching(search)
@@ -133,12 +133,12 @@ class Broker:
 
     @property
     def outgoing_bytes(self) -> int:
-        """Bytes that the message in hand has caused to be sent so far."""
+        """Bytes that the current message has caused to be sent so far."""
         return sum(caused.size for _, caused in self._outbox)
 
     @property
     def outgoing_events(self) -> int:
-        """Copies of events that the message in hand has caused to be sent so far."""
+        """Copies of events that the current message has caused to be sent so far."""
         return sum(isinstance(caused, Publication) for _, caused in self._outbox)
 
     def took(self) -> float:

@@ -91,7 +91,7 @@ class Visits:
         self.open: dict[int, Visit] = {}
         # Who is served when the service ends; for a reply also how many, and how many copies of the event leave.
         self._due: list[tuple[Visit, list[Winner], float, tuple[int, int]]] = []
-        self._work = Work()  # of the message in hand
+        self._work = Work()  # of the current message
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +131,7 @@ class Visits:
         return took
 
     def _took(self, served: int) -> tuple[float, float, float]:
-        """The service time of the message in hand, and its parts spent on tables and on matching."""
+        """The service time of the current message, and its parts spent on tables and on matching."""
         broker, work, prices = self.broker, self._work, self.broker.network.settings.prices
         if prices is None:
             return broker.took(), 0.0, 0.0

@@ -31,7 +31,7 @@ from routing.filter import Filter
 from routing.rank import shares
 from topk.places import located
 from topk.places.contract import ask_for, nearness
-from topk.places.distance import GREAT_CIRCLE, UNITS, checked_metric, coordinates, furthest
+from topk.places.distance import UNITS, checked_metric, coordinates, furthest
 from topk.sparse import Event, from_csr
 
 Floats = NDArray[np.float64]
@@ -66,9 +66,9 @@ class Ranking(ABC):
     method: str
     semantics: str
     options: Mapping[str, Any]
-    place: tuple[int, int] | None = None
-    max_distance: float = 1.0
-    metric: str = GREAT_CIRCLE
+    place: tuple[int, int] | None
+    max_distance: float
+    metric: str
 
     def new_matcher(self, known: FilterRows) -> Matcher:
         """An empty matcher; `known`: what the tables of a network share."""
@@ -213,13 +213,13 @@ def make_ranking(
     kind: str,
     method: str,
     domain: Floats,
-    semantics: str = "exact",
-    options: Mapping[str, Any] | None = None,
-    place: tuple[int, int] | None = None,
-    max_distance: float | None = None,
-    metric: str = GREAT_CIRCLE,
+    semantics: str,
+    options: Mapping[str, Any],
+    place: tuple[int, int] | None,
+    max_distance: float | None,
+    metric: str,
 ) -> Ranking:
-    """The ranking of a network, with its options checked. `max_distance` defaults to the largest on the map."""
+    """The ranking of a network, with its options checked. `max_distance`: None for the largest on the map."""
     if kind not in RANKINGS:
         raise unknown_name("kind of matching", kind, KINDS)
     method = at_work(kind, method, semantics)
@@ -239,7 +239,7 @@ def make_ranking(
     if not (math.isfinite(max_distance) and max_distance > 0):
         unit = UNITS[checked_metric(metric)]
         raise CoverlayError(f"max_distance is {quoted(max_distance)}; it must be a finite number of {unit} above 0")
-    made = RANKINGS[kind](len(domain), method, semantics, dict(options or {}), place, max_distance, metric)
+    made = RANKINGS[kind](len(domain), method, semantics, dict(options), place, max_distance, metric)
     made.new_index({})
     return made
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import topk
 from broker.ranked_visit import RankedRouting
 from broker.ranking import Ranking, make_ranking
-from broker.transport import WORK, LinkModel
+from broker.transport import OVERFLOW, WORK, LinkModel, Overflow
 from broker.work import EQUAL, PARTNER, Prices, load_profile
 from covering.auto import AutoIndex
 from covering.kdtree import KdTreeIndex
@@ -44,7 +44,7 @@ class Settings:
     ranked: RankedRouting | None = None  # the k best of the whole network are served; None: of each broker
     service: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     queue_capacity: int | None = None
-    overflow: Literal["drop", "shed", "hold"] = "drop"  # what a full queue does to events
+    overflow: Overflow = OVERFLOW  # what a full queue does to events
     links: LinkModel = field(default_factory=LinkModel)
     trees: Literal["spanning", "per-source"] = "spanning"
     root: int | None = None  # of the hierarchy and of levels; None: the middle of the tree

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 import simpy
@@ -31,7 +31,8 @@ class Sized(Protocol):
 M = TypeVar("M", bound=Sized)
 
 
-OVERFLOWS = ("drop", "shed", "hold")
+Overflow = Literal["drop", "shed", "hold"]
+OVERFLOW: Overflow = "drop"  # the default
 
 
 class Signal:
@@ -180,11 +181,11 @@ class Server(Generic[M]):
         capacity: int | None = None,
         droppable: Callable[[M], bool] = lambda message: False,
         drop: Callable[[M], None] = lambda message: None,
-        overflow: str = "drop",
+        overflow: Overflow = OVERFLOW,
         worth: Callable[[M], float] = lambda message: 0.0,
     ) -> None:
-        if overflow not in OVERFLOWS:
-            raise unknown_name("overflow rule", overflow, OVERFLOWS)
+        if overflow not in get_args(Overflow):
+            raise unknown_name("overflow rule", overflow, get_args(Overflow))
         self._overflow = overflow
         self._worth = worth
         self._waiting: deque[Callable[[], None]] = deque()

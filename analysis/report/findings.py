@@ -10,8 +10,9 @@ from typing import Any
 
 from analysis.report.numbers import number_text, value_text
 from analysis.report.sentences import SAME, extremes, said
-from analysis.report.study import Case, Price, Thresholds, study
+from analysis.report.study import Case, Price, study
 from analysis.report.summary import Summary
+from analysis.report.thresholds import Thresholds
 from analysis.report.told import Told
 from analysis.spark.metrics import CATALOGUE
 

@@ -32,10 +32,11 @@ from analysis.report.page_data import charts_that_differ, dimensions_of, plot_da
 from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
 from analysis.report.sentences import about_truth, brief
-from analysis.report.study import Case, Price, Thresholds
+from analysis.report.study import Case, Price
 from analysis.report.study_grid import LEGEND, NEARLY, grid
 from analysis.report.study_words import MANY, WHY_RECALL, by_size, called, overall, sensitivity_rows
 from analysis.report.summary import Summary, load
+from analysis.report.thresholds import Thresholds
 from analysis.report.told import read_told
 from analysis.spark.metrics import CATALOGUE
 from analysis.spark.traces import Run, canonical, open_run, run_folders, run_name

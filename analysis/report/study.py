@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from analysis.report.numbers import value_text
 from analysis.report.summary import SIMPLE_ENTRIES, Summary, family, is_exact, search_name
+from analysis.report.thresholds import Thresholds
 from analysis.spark.statistics import quantile
 from coverlay import CoverlayError, quoted
 
@@ -50,14 +51,6 @@ ATTRIBUTES, SIZE = "workload.attributes", "workload.subscriptions"
 SERVICE, PROFILE = "broker.service", "broker.service.profile"
 
 Floats = NDArray[np.float64]  # a number per seed; NaN: unknown
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """When approximation counts as paying."""
-
-    keeps: float = 0.95  # at least this share of exact covering's saving
-    cheaper: float = 0.5  # for at most this share of the cheapest exact search's cost
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def markdown(summary: Summary, cases: Sequence[Case]) -> str:
             continue
         texts = [[_marked(cell.text, cell.tone) for cell in cells[number::width]] for number in range(width)]
         lines.append(f"| {name} | {away} | {' | '.join(_together(of) for of in texts)} |")
-    places = f"Cells: {', '.join(found.places)}. {LEGEND} Bold: it pays; *: it may, these seeds do not make it sure."
+    places = f"Cells: {', '.join(found.places)}. {LEGEND} Bold: it pays; *: it may pay; these seeds do not settle it."
     nothing = f"Hardly anything to cover: {kinds(few)}." if few else ""
     words = [f"{made(summary)}. {_complete(cases)}", f"{places} {nothing}".strip()]
     verdicts = [overall(cases), *by_size(cases), sensitivity_sentence(cases)]

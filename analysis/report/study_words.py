@@ -165,9 +165,9 @@ def sensitivity_sentence(cases: Sequence[Case]) -> str:
         words.append(f"{called(profile)} {min(counts)} to {max(counts)}")
     kept, cost = ([getattr(t, name) for t, _ in found] for name in ("keeps", "cheaper"))
     return (
-        f"“Pays” asks for {share_text(chosen.keeps)} of the saving at {share_text(chosen.cheaper)} of the cost, surely."
-        f" With {share_text(min(kept))} to {share_text(max(kept))} at {share_text(min(cost))} to "
-        f"{share_text(max(cost))} the workloads in which it pays are: {', '.join(words)}."
+        f"“Pays” means at least {share_text(chosen.keeps)} of the saving for at most {share_text(chosen.cheaper)} of "
+        f"the cost, at 95 % confidence. With {share_text(min(kept))} to {share_text(max(kept))} at "
+        f"{share_text(min(cost))} to {share_text(max(cost))} the workloads in which it pays are: {', '.join(words)}."
     )
 
 

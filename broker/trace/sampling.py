@@ -1,4 +1,4 @@
-"""Keep the rows of some subscriptions' decisions and of some events' deliveries, and add up the others.
+"""Keep a sample of decisions (by subscription) and deliveries (by event); count the rest.
 
 Which are kept depends on the number of the subscription or event alone (a hash of it), so runs of a sweep keep the
 same ones, whatever the engine, and a larger share keeps all that a smaller one does. All decisions about a

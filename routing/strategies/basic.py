@@ -7,11 +7,11 @@ from routing.filter import Filter
 
 
 class Simple(LinkStrategy):
-    """Every subscription goes everywhere: the baseline that table reductions are measured against."""
+    """Every subscription is sent to every broker: the baseline that table reductions are measured against."""
 
 
 class Flooding(Simple):
-    """Subscriptions stay at their broker and every event goes everywhere."""
+    """Subscriptions stay at their broker and every event is sent to every broker."""
 
     sends_to = "nobody"
 

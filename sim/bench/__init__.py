@@ -28,5 +28,5 @@ ALONG: dict[str, tuple[str, ...]] = {"topk": ("sparse",)}
 
 
 def verdict(target: str, measured: str, met: bool | None) -> Row:
-    """What was aimed at, what came out, and whether that is enough; None: too small a size to judge."""
+    """The target, the result, and whether the target was met; None: too small a size to judge."""
     return {"target": target, "measured": measured, "met": met}

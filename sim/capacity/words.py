@@ -121,8 +121,8 @@ def hasty(searches: Mapping[str, Search]) -> list[str]:
         if period < LONG_ENOUGH * search.limit:
             needed = float(f"{LONG_ENOUGH * search.limit * search.rate / 1000:.2g}")
             found.append(
-                f"at {per_second(search.rate)} events/s all events of a run are published within {period:.3g} ms: too "
-                f"short for queues to make latencies of {search.limit:g} ms; {needed:,.0f} events would do "
+                f"at {per_second(search.rate)} events/s all events of a run are published within {period:.3g} ms: "
+                f"too short for queues to cause latencies of {search.limit:g} ms; use {needed:,.0f} events "
                 "(workload.events)"
             )
     return found[:1]

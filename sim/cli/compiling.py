@@ -1,4 +1,4 @@
-"""Says so when numba compiles: once per installation, the first use of a part takes seconds.
+"""Tells the user when numba is compiling: once per installation, the first use of a part takes seconds.
 
 For the command line only. numba reports every compilation; nested ones are not counted separately.
 """

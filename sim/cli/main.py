@@ -1,7 +1,7 @@
 """The `coverlay` command: arguments in, sentences and exit status out.
 
 Exit status: 0 all well; 1 a run broke a guarantee or failed by our fault; 2 a mistake in what was given.
-Each verb is one small function here; the work is done in the modules it calls.
+Each verb is one small function in verbs.py or looking.py; the work is done in the modules it calls.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from analysis.report.thresholds import Thresholds
 from coverlay import CoverlayError, __version__
 from sim.bench import BENCHMARKS
 from sim.cli import looking, verbs
@@ -95,8 +96,10 @@ def parser() -> argparse.ArgumentParser:
     analyze.add_argument("--master", help="Spark master, e.g. spark://host:7077 (default: this machine)")
 
     report = verb("report", "only the report page of an aggregated output folder", "report out/demo", folder=True)
-    report.add_argument("--keeps", type=_share, help="least share of the saving with which approximation pays (0.95)")
-    report.add_argument("--cheaper", type=_share, help="largest share of exact search's cost at which it pays (0.5)")
+    keeps = f"least share of the saving with which approximation pays ({Thresholds.keeps:g})"
+    report.add_argument("--keeps", type=_share, help=keeps)
+    cheaper = f"largest share of exact search's cost at which it pays ({Thresholds.cheaper:g})"
+    report.add_argument("--cheaper", type=_share, help=cheaper)
     report.add_argument("--profiles", help="cost profiles to use instead: names or files, separated by commas")
     into = "put a study's table and verdicts into a Markdown file"
     report.add_argument("--into", type=Path, metavar="FILE", help=into)

@@ -163,9 +163,10 @@ def analyze(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     from analysis.report.page import Asked, write_report
-    from analysis.report.study import LEAST, Price, Thresholds, study
+    from analysis.report.study import LEAST, Price, study
     from analysis.report.study_text import write_into
     from analysis.report.summary import load
+    from analysis.report.thresholds import Thresholds
     from analysis.report.told import read_told
     from sim.experiment.sweep import left_of
     from sim.tell.study_bounds import prices_of, write_missing_bounds

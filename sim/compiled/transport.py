@@ -200,7 +200,7 @@ def begin_service(w: Any) -> None:
 
 @inlined
 def _work_time(w: Any, local: int) -> float:
-    """How long the work of the message in hand takes, `local` subscriptions at its broker: Broker.begin."""
+    """How long the work of the current message takes, `local` subscriptions at its broker: Broker.begin."""
     run, prices, took = w.run[0], w.prices[0], 0.0
     if run.served_event:
         row = w.publications[run.publications - 1]

@@ -8,11 +8,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from broker.settings import Settings
-from broker.transport import WORK, LinkModel, service_model
+from broker.transport import WORK, LinkModel, Overflow, service_model
 from broker.work import DEFAULT
 from coverlay import CoverlayError, Key
 from routing.overlay.graph import overlay_options
-from routing.overlay.latency import latency_model
+from routing.overlay.latency import Uniform, latency_model
 from routing.overlay.map import read_map
 from sim import workloads
 from sim.experiment import reasons
@@ -38,7 +38,7 @@ class OverlaySection(OpenSection):
     ] = 50
     latency: Annotated[
         dict[str, Any], Key("kind = constant, uniform, distance or great-circle; if absent, a file's own are used")
-    ] = Field(default_factory=lambda: {"kind": "uniform", "low": 1.0, "high": 10.0})
+    ] = Field(default_factory=lambda: {"kind": "uniform", "low": Uniform.low, "high": Uniform.high})
     latency_floor: Annotated[float, Field(ge=0), Key("every link takes at least this long", "ms")] = 0.0
     map: Annotated[dict[str, Any] | None, Key("puts generated brokers on the globe; absent: in the plane")] = None
 
@@ -95,7 +95,7 @@ class BrokerSection(Section):
         Key("messages at a broker, the one in service included, at which it is full for events; absent: unbounded"),
     ] = None
     overflow: Annotated[
-        Literal["drop", "shed", "hold"],
+        Overflow,
         NoEffect(reasons.no_limited_queue),
         Key("if the queue is full: drop the new event, drop the lowest in rank, or let the sender hold it"),
     ] = Settings.overflow

@@ -97,15 +97,15 @@ def judged_share(asked: float | None, subscriptions: int, events: int) -> float:
 class Rules:
     """The settings by which a run is judged."""
 
-    semantics: str = "exact"
-    k: int | None = None
-    kind: str = "boxes"  # what is ranked
-    max_distance: float = 1.0
-    metric: str = "degrees"
-    network: bool = False  # the k best of the whole network are served
-    strategy: str = "covering"  # with `root`: where events are sent without a matching entry
-    root: int | None = None
-    instant: bool = False  # nothing can wait
+    semantics: str
+    k: int | None
+    kind: str  # what is ranked
+    max_distance: float
+    metric: str
+    network: bool  # the k best of the whole network are served
+    strategy: str  # with `root`: where events are sent without a matching entry
+    root: int | None
+    instant: bool  # nothing can wait
 
 
 def judge(workload: Workload, tables: Mapping[str, pa.Table], rules: Rules, share: float = 1.0) -> Verdict:

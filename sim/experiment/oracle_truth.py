@@ -47,10 +47,13 @@ def terms_of(
     semantics: str,
     kind: str = "boxes",
     max_distance: float = 1.0,
-    metric: str = "degrees",
+    metric: str | None = None,
     order: Ints | None = None,
 ) -> Terms:
-    """The predicates of a workload; row i of the result is row `order[i]` of the workload."""
+    """The predicates of a workload; row i of the result is row `order[i]` of the workload.
+
+    Kind, distance and metric decide scores only; without them the terms say who is reached.
+    """
     order = np.arange(len(workload.lo)) if order is None else order
     row, attribute = np.nonzero(workload.mentioned[order])
     at = order[row], attribute

@@ -28,8 +28,8 @@ def notes_of(ready: Ready, finished: float, verdict: Verdict) -> Iterator[str]:
     yield from _late_faults(experiment.faults.file, timeline)
     step = math.ulp(finished)  # times are doubles, and recordings may count from 1970
     if step > FINEST:
-        coarse = f"times reach {finished:.2g} ms, where doubles have steps of {step * 1000:.2g} µs"
-        yield f"{coarse}, and so have latencies; let recorded times begin near 0"
+        coarse = f"times and latencies are precise only to {step * 1000:.2g} µs"
+        yield f"times reach {finished:.2g} ms, so {coarse}; let recorded times begin near 0"
     if verdict.strays is None:
         spread = "subscriptions that exist before time 0 spread untraced, so the trace does not tell what tables hold"
         yield f"stray events (sent where no table entry matches) are not judged: {spread}; all else is"

@@ -24,6 +24,7 @@ from sim.reproduce.vldb08_beside import beside
 from sim.reproduce.vldb08_data import AWAY, NAMES, K, behind, entries_of, generate, nothing, one_dimension
 from sim.reproduce.vldb08_figure6 import figure6
 from sim.reproduce.vldb08_parts import parts
+from sim.workloads.regional_zipf import SKEW_LENGTH
 
 OURS = {**NAMES, "slices (ours)": "slices"}
 _MEMORY = 8 << 30  # bytes an index may take before it is left out
@@ -129,7 +130,7 @@ def _judge(
 def figures7and8(sheet: Sheet) -> None:
     n, events = (30_000, 30) if sheet.quick else (1_000_000, 1000)
     dimensions = (1, 2, 3, 4, 8)
-    points = [(float(d), lambda seed, d=d: _relaxed(n, d, events, 0.75, OURS, seed)) for d in dimensions]
+    points = [(float(d), lambda seed, d=d: _relaxed(n, d, events, SKEW_LENGTH, OURS, seed)) for d in dimensions]
     swept = sheet.sweep("figure7", f"Figure 7: relaxed top-{K}, n = {n:,}", "dimensions", points)
     relative = {
         basis: {
@@ -140,7 +141,7 @@ def figures7and8(sheet: Sheet) -> None:
     }
     sheet.plot("figure8", relative, title="Figure 8: relative to SOPT-R", x="dimensions")
     few = (1.0, 2.0, 3.0, 4.0)
-    made_of = {float(d): _parts(sheet, n, d, 0.75) for d in (1, 4)}
+    made_of = {float(d): _parts(sheet, n, d, SKEW_LENGTH) for d in (1, 4)}
     judge = _judge(sheet, swept, "figure8", f"n = {n:,}, {events:,} queries", made_of)
     alike = "the Threshold Algorithm's own work is the same for all, and the indexes differ little beside it"
     judge("fig8-benefit-1", lambda s: behind(s, 1.0, max), alike)

@@ -137,7 +137,7 @@ def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
     routing = found.trace.parameters["routing"]
     if routing["trees"] == "per-source":
         return  # each tree has its own way: the rows say it
-    names, standing, called = found.trace.names, subscription, partial(_called, found)
+    names, standing, called, part = found.trace.names, subscription, partial(_called, found), ""
     for here, there in pairwise(found.trace.path(home, to)):
         state, because = _state(found, here, there, standing)
         link = f"  {names[here]} → {names[there]}:"
@@ -146,12 +146,14 @@ def _way(found: Found, subscription: int, home: int, to: int) -> Iterator[str]:
             by = " and ".join(map(called, because))
             yield f"{link} {called(standing)} is not sent, because {by}, which {was} sent, {covers} it"
             standing = because[0]
+            if routing["cover"] == "union" and len(because) > 1:
+                part = "part of "
         elif state not in (HELD, PRUNED, LEAVING):
             untold = f"routing.strategy = {routing['strategy']!r} sends nothing over this link"
             yield f"{link} {called(standing)} is not there: {NOT_THERE.get(state, untold)}"
             return
     itself = standing == subscription
-    yield f"  {names[to]} has {'it itself' if itself else f'{called(standing)}, which stands for it'}"
+    yield f"  {names[to]} has {'it itself' if itself else f'{called(standing)}, which covers {part}it'}"
 
 
 NOT_THERE = {

@@ -14,20 +14,29 @@ from coverlay import CoverlayError, Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload, boxes, in_blocks
 from sim.workloads.options import Count, NotNegative, Range, Several
-from sim.workloads.regional_zipf import draw_points, draw_regions, zipf_lengths
+from sim.workloads.regional_zipf import (
+    CELLS,
+    REGIONS,
+    SKEW_ACROSS,
+    SKEW_LENGTH,
+    SKEW_WITHIN,
+    draw_points,
+    draw_regions,
+    zipf_lengths,
+)
 
 Volume = Annotated[float, Range(1)] | None
 
 
 def regional(
     *,
-    regions: Annotated[Count, Key("regions that interests and events come from")] = 10,
-    cells: Annotated[Several, Key("cells per dimension")] = 100,
+    regions: Annotated[Count, Key("regions that interests and events come from")] = REGIONS,
+    cells: Annotated[Several, Key("cells per dimension")] = CELLS,
     v_min: Annotated[Volume, Key("size of the smallest region; absent: a twentieth of all", "cells")] = None,
     v_max: Annotated[Volume, Key("size of the largest region; absent: a twentieth of all", "cells")] = None,
-    skew_across: Annotated[NotNegative, Key("Zipf parameter of the regions' popularity")] = 0.0,
-    skew_within: Annotated[NotNegative, Key("Zipf parameter of the cells within a region")] = 1.0,
-    skew_length: Annotated[NotNegative, Key("Zipf parameter of the lengths of intervals")] = 0.75,
+    skew_across: Annotated[NotNegative, Key("Zipf parameter of the regions' popularity")] = SKEW_ACROSS,
+    skew_within: Annotated[NotNegative, Key("Zipf parameter of the cells within a region")] = SKEW_WITHIN,
+    skew_length: Annotated[NotNegative, Key("Zipf parameter of the lengths of intervals")] = SKEW_LENGTH,
 ) -> Generator:
     if v_min is not None and v_max is not None and v_min > v_max:
         raise CoverlayError(f"workload.v_min is {v_min:g}; it must be at most v_max, which is {v_max:g}")

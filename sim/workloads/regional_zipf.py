@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+REGIONS, CELLS, SKEW_ACROSS, SKEW_WITHIN, SKEW_LENGTH = 10, 100, 0.0, 1.0, 0.75  # defaults of Table 1
 _SIDE_SPREAD = math.log(1.25)  # a side differs by up to this factor from that of a cube with the remaining volume
 _PAIR_SPREAD = math.log(1.6)  # the same for the last two, which make up for all rounding
 _LENGTH_STEPS = 100  # interval half-lengths come in hundredths of the domain, like the cells
@@ -49,11 +50,11 @@ def draw_regions(
     rng: np.random.Generator,
     d: int,
     *,
-    regions: int = 10,
-    cells: int = 100,
+    regions: int = REGIONS,
+    cells: int = CELLS,
     v_min: float | None = None,
     v_max: float | None = None,
-    skew_across: float = 0.0,
+    skew_across: float = SKEW_ACROSS,
 ) -> Regions:
     """Regions, which subscriptions and events share; volumes are in cells, by default cells**d / 20."""
     usual = d * math.log(cells) - math.log(_USUAL_SHARE)  # logarithms: 100^155 is no float
@@ -95,7 +96,7 @@ def _sides(rng: np.random.Generator, d: int, longest: float, bounds: Any) -> Int
     return rng.permutation(np.array([*sides, one[best], other[best]]))
 
 
-def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = 1.0) -> Floats:
+def draw_points(rng: np.random.Generator, n: int, regions: Regions, *, skew_within: float = SKEW_WITHIN) -> Floats:
     """n points (n, d) in [0, 1)."""
     region = rng.choice(len(regions.side), size=n, p=regions.popularity)
     shares = ring_shares(regions.side, skew_within)
@@ -146,12 +147,14 @@ def _weight_up_to(ranks: Floats, skew: float) -> Floats:
     return summed * math.exp(-shift) + integral
 
 
-def regional_zipf(rng: np.random.Generator, n: int, d: int, *, skew_within: float = 1.0, **regions: Any) -> Floats:
+def regional_zipf(
+    rng: np.random.Generator, n: int, d: int, *, skew_within: float = SKEW_WITHIN, **regions: Any
+) -> Floats:
     """n points (n, d) of a fresh draw of regions (options as of `draw_regions`), all from one generator."""
     return draw_points(rng, n, draw_regions(rng, d, **regions), skew_within=skew_within)
 
 
-def zipf_lengths(rng: np.random.Generator, n: int, d: int, skew_length: float = 0.75) -> Floats:
+def zipf_lengths(rng: np.random.Generator, n: int, d: int, skew_length: float = SKEW_LENGTH) -> Floats:
     """Half-lengths (n, d) in (0, 1): a Zipf-distributed hundredth of the domain, uniform within it."""
     step = rng.choice(_LENGTH_STEPS, size=(n, d), p=zipf_probabilities(_LENGTH_STEPS, skew_length))
     lengths: Floats = (step + rng.random((n, d))) / _LENGTH_STEPS

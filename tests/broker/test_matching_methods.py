@@ -6,6 +6,7 @@ same order with the same scores.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import topk
 from coverlay import CoverlayError
 from sim.experiment import oracle
-from sim.experiment.build import workload_of
+from sim.experiment.build import rules_of, settings_of, workload_of
 from sim.experiment.plan import load, plan
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
@@ -204,10 +205,13 @@ def test_the_oracle_sees_a_wrong_rank() -> None:
     workload = workload_of(one.experiment, streams(1))
     far = furthest(np.array([25.0, -124.0]), np.array([49.0, -67.0]), GREAT_CIRCLE)
 
-    def judged(*ranking: Any) -> oracle.Verdict:
-        return oracle.judge(workload, tables, oracle.Rules("relaxed", None, *ranking))
+    rules = rules_of(settings_of(one.experiment, workload))
 
-    assert judged("places", far, GREAT_CIRCLE).spurious == 0
-    assert judged("places", far / 20, GREAT_CIRCLE).spurious > 0
-    assert judged("places", float(np.hypot(24, 57)), DEGREES).spurious > 0
-    assert judged("boxes").spurious > 0
+    def judged(**changed: Any) -> oracle.Verdict:
+        return oracle.judge(workload, tables, replace(rules, **changed))
+
+    assert (rules.max_distance, rules.metric) == (far, GREAT_CIRCLE)
+    assert judged().spurious == 0
+    assert judged(max_distance=far / 20).spurious > 0
+    assert judged(max_distance=float(np.hypot(24, 57)), metric=DEGREES).spurious > 0
+    assert judged(kind="boxes").spurious > 0

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from broker import link_rows, local_rows, matchers, served_rows
 from broker.filter_rows import FilterRows
 from broker.matchers import IndexMatcher
-from broker.ranking import make_ranking
+from broker.settings import Settings
 from broker.tables import LinkTable, LocalTable
 from covering.residue import EMPTY, Residue
+from routing.contract import RoutingOptions
 from routing.filter import Filter
 from tests.broker.asking import looked_at, matches
 
@@ -104,7 +105,7 @@ def test_a_neighbours_table_finds_a_match_if_there_is_one(seed, dimensions, sema
 def test_the_k_best_of_the_clients_rows(seed, dimensions, semantics, odd):
     rng, filters = np.random.default_rng(seed), {}
     domain = np.tile([0.0, float(VALUES)], (dimensions, 1))
-    rankings = {method: make_ranking("boxes", method, domain, semantics) for method in ("scan", "auto")}
+    rankings = {name: Settings(RoutingOptions(domain, semantics), matcher=name).ranking for name in ("scan", "auto")}
     tables = {method: LocalTable(ranking, FilterRows(dimensions)) for method, ranking in rankings.items()}
     for came, left in come_and_go(rng, filters, dimensions, odd):
         for table in tables.values():
@@ -129,7 +130,8 @@ def test_the_k_best_of_the_clients_rows(seed, dimensions, semantics, odd):
 @given(seed=st.integers(0, 2**32))
 def test_an_index_is_told_of_everything_that_came_and_left(method, seed):
     rng, filters = np.random.default_rng(seed), {}
-    table = LocalTable(make_ranking("boxes", method, np.tile([0.0, float(VALUES)], (2, 1))), FilterRows(2))
+    routing = RoutingOptions(np.tile([0.0, float(VALUES)], (2, 1)))
+    table = LocalTable(Settings(routing, matcher=method).ranking, FilterRows(2))
     assert isinstance(table._matcher, IndexMatcher)
     for came, left in come_and_go(rng, filters, 2, 0.2, rounds=6):
         for s in left:
@@ -162,7 +164,7 @@ def test_what_a_static_part_saves_and_when_it_is_built():
     """Counts, by hand: 64 boxes side by side; an event lies in two of them."""
     domain, event = np.array([[0.0, 64.0], [0.0, 1.0]]), np.array([5.5, 0.5])
     link = LinkTable("exact", domain, FilterRows(2))
-    local = LocalTable(make_ranking("boxes", "auto", domain), FilterRows(2))
+    local = LocalTable(Settings(RoutingOptions(domain)).ranking, FilterRows(2))
     many(link, 7)
     many(local, 7)
     assert looked_at(link, event) == (True, (1, 0, 6, 0)), "a few entries are scanned, up to the match"

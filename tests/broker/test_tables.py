@@ -9,7 +9,6 @@ from broker.filter_rows import FilterRows
 from broker.language import compile_subscription, parse_subscription
 from broker.language.schema import Schema
 from broker.network import Network
-from broker.ranking import make_ranking
 from broker.settings import Settings
 from broker.tables import LinkTable, LocalTable
 from broker.trace.schema import CLIENT
@@ -68,7 +67,7 @@ def test_a_value_that_is_left_out_matches_nothing_in_a_table(semantics):
 
 
 def test_the_k_best_of_a_broker_and_no_more_equal_scores_by_id():
-    table = LocalTable(make_ranking("boxes", "scan", DOMAIN), FilterRows(1))
+    table = LocalTable(Settings(RoutingOptions(DOMAIN), matcher="scan").ranking, FilterRows(1))
     for subscription, score in ((9, 1.0), (5, 1.0), (7, 2.0), (3, 1.0)):
         table.add(subscription, interval(0.0, 50.0, score=score))
     ids, scores, entries, nodes = table.top(np.array([20.0]), 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from sim.experiment.plan import load, shipped
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DESIGN = ROOT / "docs" / "design.md"
 MOST_LINES = 12  # of a script: people read them
 MOST_BYTES = 8 * 1024  # of the README
+MOST_FILES, MOST_RETURNS = 35, 6  # of the walk of a subscription: to a package already left
 
 
 def _blocks(page: Path) -> list[str]:
@@ -62,6 +65,20 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
     paths = re.findall(r"`((?:broker|routing|covering|topk|sim|analysis|tests|docs)/[\w/]+(?:\.\w+)?)`", text)
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing + [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_walk_of_a_subscription_has_the_files_and_returns_that_it_states() -> None:
+    """And few of both: people are to read them. Another test sees that the files exist."""
+    said = re.search(
+        r"A subscription \((\d+) files; (\d+) returns.*?\):\n(.*?)\n\nAn event", DESIGN.read_text(), re.DOTALL
+    )
+    assert said is not None
+    files = re.findall(r"`([\w/]+\.py)`", said[3])
+    packages = [package for package, _ in groupby(file.split("/")[0] for file in files)]
+    returns = len(packages) - len(set(packages))
+    assert (len(files), returns) == (int(said[1]), int(said[2]))
+    assert len(files) == len(set(files)) <= MOST_FILES
+    assert returns <= MOST_RETURNS
 
 
 @pytest.mark.spark

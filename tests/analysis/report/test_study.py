@@ -20,7 +20,6 @@ from analysis.report.study import (
     PAYS,
     Interval,
     Price,
-    Thresholds,
     sensitivity,
     study,
 )
@@ -38,6 +37,7 @@ from analysis.report.study_words import (
     trade_rows,
 )
 from analysis.report.summary import Summary
+from analysis.report.thresholds import Thresholds
 from coverlay import CoverlayError
 from tests.analysis.report.test_summary import make
 

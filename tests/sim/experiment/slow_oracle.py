@@ -17,6 +17,9 @@ from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.oracle_versions import Versions
 from tests.topk.oracles import great_circle
 
+# Of boxes and plain covering; tests replace what they are about.
+USUAL = oracle.Rules("exact", None, "boxes", 1.0, "degrees", False, "covering", None, instant=False)
+
 
 def score(workload: Any, row: int, values: Any, weights: Any, rules: oracle.Rules) -> float | None:
     """The score of a subscription for an event, None if it is not reached."""

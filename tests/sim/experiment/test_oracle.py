@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -18,13 +20,13 @@ from routing.overlay.graph import build_overlay
 from sim.experiment import oracle
 from sim.experiment.build import workload_of
 from sim.experiment.engines import ENGINES, Ready
-from sim.experiment.oracle import Rules
 from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from sim.workloads.arrivals import PUBLISH, SUBSCRIBE, Timeline
 from sim.workloads.contract import from_filters
+from tests.sim.experiment.slow_oracle import USUAL
 
 DATA = {
     "name": "small",
@@ -44,7 +46,7 @@ def finished(request):
 
 def judged(finished, **changed):
     workload, tables = finished
-    return oracle.judge(workload, {**tables, **changed}, Rules(k=3))
+    return oracle.judge(workload, {**tables, **changed}, replace(USUAL, k=3))
 
 
 def test_a_good_run_has_no_faults(finished):
@@ -188,15 +190,15 @@ def overtaken(engine: str, published: float):
 def test_a_subscription_is_not_settled_while_a_younger_coverer_travels(engine):
     workload, tables = overtaken(engine, published=5.0)
     assert tables["deliveries"].num_rows == 0
-    verdict = oracle.judge(workload, tables, Rules(instant=True))
+    verdict = oracle.judge(workload, tables, replace(USUAL, instant=True))
     assert verdict == oracle.Verdict(missed_transient=2)
 
 
 def test_a_subscription_is_settled_once_its_coverer_has_arrived():
     workload, tables = overtaken("simpy", published=11.5)
-    assert oracle.judge(workload, tables, Rules(instant=True)) == oracle.Verdict()
+    assert oracle.judge(workload, tables, replace(USUAL, instant=True)) == oracle.Verdict()
     lost = {name: tables[name].slice(0, 1 if name == "publications" else 0) for name in ("publications", "deliveries")}
-    assert oracle.judge(workload, {**tables, **lost}, Rules()).missed == 2
+    assert oracle.judge(workload, {**tables, **lost}, USUAL).missed == 2
 
 
 def churn(seed: int, slowest: float, lifetime: float, **routing):
@@ -292,7 +294,7 @@ def test_nothing_waits_where_nothing_can(finished):
     slower = {"links": pa.Table.from_pandas(links), "publications": pa.Table.from_pandas(publications)}
     assert judged(finished, **slower).wrong_times == 0
     late = int((publications["hop"] > 0).sum())
-    assert oracle.judge(workload, {**tables, **slower}, Rules(k=3, instant=True)).wrong_times == late
+    assert oracle.judge(workload, {**tables, **slower}, replace(USUAL, k=3, instant=True)).wrong_times == late
 
 
 def test_an_event_that_went_where_no_entry_matched_is_a_stray(finished):
@@ -333,7 +335,7 @@ def test_hops_that_nobody_asked_for_are_explained_by_the_strategy_alone(strategy
     tables, _ = simulate(run)
     workload = workload_of(run.experiment, streams(run.seed))
     assert tables["run"].to_pylist()[0]["strays"] == 0
-    assert oracle.judge(workload, tables, Rules(k=3, strategy="covering")).strays > 0
+    assert oracle.judge(workload, tables, replace(USUAL, k=3, strategy="covering")).strays > 0
 
 
 def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
@@ -350,7 +352,7 @@ def test_a_merger_explains_what_lies_in_its_hull_and_nothing_more():
     decisions = tables["decisions"].to_pandas()
     assert (decisions["outcome"] == "merged").any()
     unmerged = pa.Table.from_pandas(decisions[decisions["outcome"] != "retracted"])
-    assert oracle.judge(workload, {**tables, "decisions": unmerged}, Rules(strategy="merging")).strays > 0
+    assert oracle.judge(workload, {**tables, "decisions": unmerged}, replace(USUAL, strategy="merging")).strays > 0
 
 
 def test_a_merger_is_the_hull_of_its_parts():

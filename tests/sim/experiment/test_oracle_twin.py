@@ -12,6 +12,7 @@ from broker.trace.sampling import is_kept
 from sim.experiment import oracle, runner
 from sim.experiment.plan import load, plan
 from tests.sim.experiment import slow_oracle
+from tests.sim.experiment.slow_oracle import USUAL
 
 SMALL = {"seeds": [3], "workload.subscriptions": 60, "workload.events": 25, "overlay.brokers": 5}
 COUNTS = ("missed", "duplicates", "spurious", "missed_transient", "missed_dropped", "missed_fault")
@@ -92,7 +93,7 @@ def test_every_single_lost_delivery_is_missed():
     workload = runner.workload_of(run.experiment, runner.streams(run.seed))
     served = tables["deliveries"].to_pandas()
     for lost in served.groupby("broker").head(1).index:
-        assert oracle.judge(workload, frames(tables, deliveries=served.drop(lost)), oracle.Rules(k=3)).missed == 1
+        assert oracle.judge(workload, frames(tables, deliveries=served.drop(lost)), replace(USUAL, k=3)).missed == 1
 
 
 def test_a_sample_judges_its_events_in_full_and_says_its_share():
@@ -104,7 +105,7 @@ def test_a_sample_judges_its_events_in_full_and_says_its_share():
     served = tables["deliveries"].to_pandas()
     for event in served["event"].unique():
         lost = served.drop(served.index[served["event"] == event][0])
-        verdict = oracle.judge(workload, frames(tables, deliveries=lost), oracle.Rules(k=3), share=0.4)
+        verdict = oracle.judge(workload, frames(tables, deliveries=lost), replace(USUAL, k=3), share=0.4)
         assert (verdict.missed, verdict.judged_share) == (int(chosen[event]), chosen.mean())
 
 

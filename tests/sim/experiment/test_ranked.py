@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +20,7 @@ from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
 from sim.random_streams import streams
 from sim.tell.explain import explain
+from tests.sim.experiment.slow_oracle import USUAL
 
 DATA = {
     "name": "ranked",
@@ -141,7 +144,7 @@ def finished():
 
 def judged(finished, **changed):
     workload, tables = finished
-    return oracle.judge(workload, {**tables, **changed}, oracle.Rules(k=4, network=True))
+    return oracle.judge(workload, {**tables, **changed}, replace(USUAL, k=4, network=True))
 
 
 def test_the_oracle_counts_winners_that_are_lost_or_served_twice(finished):

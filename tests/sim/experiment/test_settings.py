@@ -346,7 +346,7 @@ def test_times_beyond_what_a_double_tells_apart_are_noted_and_beyond_all_numbers
 
     def told(**arrivals):
         data = {**TINY, "arrivals": arrivals, "run": {"engine": engine}}
-        return [note for note in simulate(plan(data).runs[0])[1] if "so have latencies" in note]
+        return [note for note in simulate(plan(data).runs[0])[1] if "latencies are precise only to" in note]
 
     assert told(settle=1.7e12)
     assert not told(settle=1e9)

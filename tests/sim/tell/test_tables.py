@@ -165,14 +165,16 @@ SUBSCRIPTIONS = "broker,time,price_lo,price_hi\nhub,0,0,90\nhub,10,20,30\nfar,20
 WITH_IDS = "id,broker,time,price_lo,price_hi\nall,hub,0,0,90\nann,hub,10,20,30\n7,far,20,0,100\nann,,15,25,30\n"
 
 
-def ran(folder, subscriptions, events=""):
+def ran(folder, subscriptions, events="", cover="single"):
     """The output folder of a run on own files."""
     (folder / "net.gml").write_text(NET)
     (folder / "subs.csv").write_text(subscriptions)
     (folder / "events.csv").write_text(events)
     (folder / "mine.toml").write_text(
         'overlay.file = "net.gml"\noverlay.latency = { kind = "constant", value = 1.0 }\n'
-        'workload.subscriptions_file = "subs.csv"\n' + 'workload.events_file = "events.csv"\n' * bool(events)
+        f'routing.cover = "{cover}"\nworkload.subscriptions_file = "subs.csv"\n'
+        + 'workload.events_file = "events.csv"\n'
+        * bool(events)
     )
     assert not run_sweep(load(str(folder / "mine.toml")), folder / "out").failures
     return folder / "out"
@@ -194,7 +196,7 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
     said = told("--subscription", "1", "--broker", "far")
     assert "subscription 1 of a client of hub: held by 1 of 3 brokers" in said
     assert "hub → leaf: 1 is not sent, because 0, which was sent, covers it" in said
-    assert "far has 0, which stands for it" in said
+    assert "far has 0, which covers it" in said
     assert "from its trace" in said
     rows = [line.split() for line in told("--broker", "leaf").splitlines()[2:]]
     assert ["leaf", "hub", "0", "held"] in rows
@@ -208,6 +210,14 @@ def test_the_verb_names_brokers_and_says_why_a_subscription_is_not_somewhere(tmp
         frame = reader(tmp_path / name)
         assert set(frame["from"]) == {"its clients", "hub", "leaf", "far"}
         assert list(frame.query("state == 'suppressed'")["because of"].astype(int)) == [0]
+
+
+def test_who_covers_only_a_part_is_said_to(tmp_path, capsys):
+    out = ran(tmp_path, "broker,time,price_lo,price_hi\nhub,0,0,60\nhub,1,50,100\nhub,10,40,70\n", cover="union")
+    assert main(["tables", str(out), "--subscription", "2", "--broker", "far"]) == 0
+    said = capsys.readouterr().out
+    assert "hub → leaf: 2 is not sent, because 0 and 1, which were sent, cover it" in said
+    assert "far has 0, which covers part of it" in said
 
 
 def test_subscriptions_are_called_as_in_the_users_file(tmp_path, capsys):

@@ -19,7 +19,7 @@ from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.bits import bit_length
 from topk.kernels.heaps import pop, push
-from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, array_bytes
+from topk.papers.interval.contract import BRANCHING, COMPARED, NODES, QUEUED, Entries, array_bytes
 from topk.papers.interval.packed import fill_levels
 from topk.papers.interval.rtree import RTree
 
@@ -57,7 +57,7 @@ def _advance(tree: Any, best: Any, low: float, high: float, queue: Any, out: Any
 class AggregateRTree(RTree):
     name = "aggregate-rtree"
 
-    def __init__(self, entries: Entries, b: int = 50) -> None:
+    def __init__(self, entries: Entries, b: int = BRANCHING) -> None:
         super().__init__(entries, b)
         self._best = np.empty(int(self.tree.starts[-1]), np.int32)
         self._best[: len(self._rank)] = self._rank

@@ -26,6 +26,8 @@ QUEUED = 2
 PROBED = 3  # words of bitmaps, and headers of lists, looked at
 COUNTERS = 4
 
+BRANCHING = 50  # children of a node, the paper's b
+
 
 class Space(NamedTuple):
     """What a structure stores, counted as the paper counts: by kinds of things, without spare room."""

@@ -21,6 +21,7 @@ from coverlay import kernel
 from topk.catalogue import Ints
 from topk.papers.interval import score_forest, skeleton, slot_pool
 from topk.papers.interval.contract import (
+    BRANCHING,
     COMPARED,
     NODES,
     QUEUED,
@@ -138,7 +139,7 @@ class IRTree(IntervalIndex):
     dynamic = True
     options = {"b": "branching factor of the R-trees"}  # noqa: RUF012
 
-    def __init__(self, entries: Entries, b: int = 50) -> None:
+    def __init__(self, entries: Entries, b: int = BRANCHING) -> None:
         super().__init__()
         self.b = branching_factor(b)
         self._build(entries.ranked())

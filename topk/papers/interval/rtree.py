@@ -14,7 +14,15 @@ import numpy as np
 from topk.catalogue import Ints
 from topk.kernels.heaps import heapify
 from topk.papers.interval import packed
-from topk.papers.interval.contract import QUEUED, Entries, IntervalIndex, Space, array_bytes, branching_factor
+from topk.papers.interval.contract import (
+    BRANCHING,
+    QUEUED,
+    Entries,
+    IntervalIndex,
+    Space,
+    array_bytes,
+    branching_factor,
+)
 from topk.papers.interval.lanes import drain
 
 
@@ -29,7 +37,7 @@ class RTree(IntervalIndex):
     name = "rtree"
     options = {"b": "branching factor"}  # noqa: RUF012
 
-    def __init__(self, entries: Entries, b: int = 50) -> None:
+    def __init__(self, entries: Entries, b: int = BRANCHING) -> None:
         super().__init__()
         self._rows, lo, hi, _, _ = entries.ranked()
         self._rank = np.argsort(middles(lo, hi), kind="stable").astype(np.int32)  # by position in the tree

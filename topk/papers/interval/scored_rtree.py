@@ -14,14 +14,14 @@ import numpy as np
 
 from topk.catalogue import Ints
 from topk.papers.interval import packed
-from topk.papers.interval.contract import Entries, IntervalIndex, Space, array_bytes, branching_factor
+from topk.papers.interval.contract import BRANCHING, Entries, IntervalIndex, Space, array_bytes, branching_factor
 
 
 class ScoredRTree(IntervalIndex):
     name = "scored-rtree"
     options = {"b": "branching factor"}  # noqa: RUF012
 
-    def __init__(self, entries: Entries, b: int = 50) -> None:
+    def __init__(self, entries: Entries, b: int = BRANCHING) -> None:
         super().__init__()
         rows, lo, hi, _, _ = self._arrange(entries.ranked())
         self._rows = rows.astype(np.int32)

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from coverlay import CoverlayError
-from topk.sparse.be.tree import OPTIONS, RANKINGS, TABLE, BETree
+from topk.sparse.be.tree import ALPHA, BETA, OPTIONS, RANKINGS, TABLE, BETree
 from topk.sparse.catalogue import SparseCatalogue
 
 SPLITTING = ("exhaustive", "approximate")
@@ -50,8 +50,8 @@ class BEStarTree(BETree):
         self,
         catalogue: SparseCatalogue,
         *,
-        alpha: float = 0.1,
-        beta: float = 4.0,
+        alpha: float = ALPHA,
+        beta: float = BETA,
         splitting: str = "exhaustive",
         **shared: Any,
     ) -> None:

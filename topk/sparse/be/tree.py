@@ -45,6 +45,7 @@ from topk.sparse.event import Event
 from topk.sparse.rows import Rows, RowsInHand
 from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 
+ALPHA, BETA = 0.1, 4.0  # how BE* splits buckets and lets them grow; see `BEStarTree.options`
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
 _FINEST = 2.0**-30  # resolution of a domain, as a share of it: no path has more than 30 halvings
 
@@ -90,8 +91,8 @@ class BETree(SparseIndex):
         match_probability: float | None = None,
         window: int = _WINDOW,
         *,
-        alpha: float = 0.1,
-        beta: float = 4.0,
+        alpha: float = ALPHA,
+        beta: float = BETA,
         exhaustive: bool = True,
         batch: bool = False,
         slots: int = 32,
