@@ -46,6 +46,7 @@ from topk.sparse.rows import Rows, RowsInHand
 from topk.sparse.scores import HELP, LARGEST_USUAL, Score
 
 ALPHA, BETA = 0.1, 4.0  # how BE* splits buckets and lets them grow; see `BEStarTree.options`
+_EXPECTED = 0.001  # share of matches, where none is given
 _WINDOW = 1000  # events after which badly ranked p-nodes are recycled
 _FINEST = 2.0**-30  # resolution of a domain, as a share of it: no path has more than 30 halvings
 
@@ -55,22 +56,22 @@ RANKINGS = ("count", "recursive", "histogram")
 OPTIONS = {
     "score": HELP,
     "capacity": "rows of an l-node before it is cut, or auto or table: by match_probability",
-    "match_probability": "expected share of matches (0.001); capacity = auto: 20, from 10 % on 160; table: 5 below 1 %",
+    "match_probability": "expected share of matches, for capacity = auto (20, from 10 % on 160) or table (5 below 1 %)",
     "window": "events between two recyclings of badly ranked p-nodes; 0 for never",
 }
 
 
-def _rows_per_node(capacity: int | str, match_probability: float | None) -> int:
+def _rows_per_node(capacity: int | str, match_probability: float) -> int:
     """Table II(a). Below 1 % it has 5, ours 20: an l-node's expressions lie side by side, so 20 is faster there too."""
-    if match_probability is not None and not 0.0 < match_probability <= 1.0:
+    if not 0.0 < match_probability <= 1.0:
         raise CoverlayError(f"match_probability must be above 0 and at most 1, not {match_probability}")
+    if capacity == TABLE and match_probability < 0.01:
+        return 5
     if capacity in (AUTO, TABLE):
-        expected = 0.001 if match_probability is None else match_probability
-        few = 5 if capacity == TABLE and expected < 0.01 else 20
-        return few if expected < 0.1 else 160
+        return 20 if match_probability < 0.1 else 160
     if not isinstance(capacity, Integral) or capacity < 1:
         raise CoverlayError(f"capacity must be {AUTO}, {TABLE} or a whole number from 1 on, not {capacity!r}")
-    if match_probability is not None:
+    if match_probability != _EXPECTED:
         raise CoverlayError(f"match_probability has no effect with capacity = {capacity}; give one of the two")
     return int(capacity)
 
@@ -88,7 +89,7 @@ class BETree(SparseIndex):
         catalogue: SparseCatalogue,
         score: str | Score = "sum",
         capacity: int | str = AUTO,
-        match_probability: float | None = None,
+        match_probability: float = _EXPECTED,
         window: int = _WINDOW,
         *,
         alpha: float = ALPHA,
