@@ -22,8 +22,8 @@ from typing import Any
 from broker import trace
 from sim.bench import Progress, Row, verdict
 from sim.bench.timing import timed
-from sim.experiment.build import overlay_of, ready_of, workload_of
-from sim.experiment.engines import ENGINES, Ready, compiled_engine
+from sim.experiment.build import inputs_of, overlay_of, workload_of
+from sim.experiment.engines import ENGINES, RunInputs, compiled_engine
 from sim.experiment.plan import PlannedRun, load, plan
 from sim.experiment.sweep import SweepOptions, run_sweep
 from sim.random_streams import streams
@@ -35,18 +35,18 @@ CASES = (1, 3, 4)  # of the strategies experiment: simple, covering lazy, coveri
 SPEED_UP, CONTROL_RATE, DOUBLING, BULK_SECONDS, BULK_BYTES, TWO_JOBS = 15.0, 1.2e6, 2.4, 180.0, 8e9, 1.7
 
 
-def _ready(run: PlannedRun) -> Ready:
+def _inputs(run: PlannedRun) -> RunInputs:
     experiment, stream = run.experiment, streams(run.seed)
-    return ready_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
+    return inputs_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
 
 
 def turns(run: PlannedRun, engine: str) -> tuple[float, float, int, set[str]]:
     """Median and first of the seconds from the built workload to the tables, messages, and the hashes that came out."""
     times, hashes = [], set()
     for _ in range(1 if engine == "simpy" else TURNS):
-        ready = _ready(run)
+        inputs = _inputs(run)
         gc.collect()  # or one engine would pay for the garbage of the other
-        ran, seconds = timed(partial(ENGINES[engine], ready))
+        ran, seconds = timed(partial(ENGINES[engine], inputs))
         tables = ran.tables
         times.append(seconds)
         hashes.add(trace.trace_hash(tables))
@@ -111,8 +111,8 @@ def bulk(quick: bool, progress: Progress) -> list[Row]:
 def _bulk_size(subscriptions: int) -> tuple[int, int, float, int]:
     for count in (200, subscriptions):  # the first one pays for compiling
         settings = {"workload.subscriptions": count, "overlay.brokers": 1000, "seeds": [1]}
-        ready = _ready(load("scale", settings).runs[0])
-        engine, seconds = timed(partial(compiled_engine, ready))
+        inputs = _inputs(load("scale", settings).runs[0])
+        engine, seconds = timed(partial(compiled_engine, inputs))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     messages = int(engine.arrays.operations["messages"].sum())
     return int(engine.arrays.wires["entries"].sum()), messages, seconds, peak

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.words import HEADERS, few, hasty, row, sentences
+    from sim.capacity.sentences import HEADERS, few, hasty, row, sentences
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))

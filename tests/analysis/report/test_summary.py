@@ -13,7 +13,7 @@ import pytest
 from analysis.report.cards import cards, truth_card
 from analysis.report.findings import same_everywhere
 from analysis.report.numbers import number_text, value_text
-from analysis.report.sentences import brief
+from analysis.report.sentences import about_sweep
 from analysis.report.summary import FILES, Summary, load, point_title
 from analysis.report.table import table
 from analysis.spark.metrics import CATALOGUE
@@ -158,7 +158,7 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
 def test_events_that_nobody_judged_are_not_called_correct() -> None:
     summary = with_counts(make([({}, {})]), judged_share=0.0)
     assert truth_card(summary)["figure"] == "Not checked"
-    assert brief(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
+    assert about_sweep(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
 
 
 def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
@@ -194,9 +194,9 @@ def test_simple_routing_is_compared_within_its_own_trees() -> None:
     covered = ({"routing.strategy": "covering", "routing.trees": "spanning"}, {"entries": 60.0, "reduction": 0.4})
     elsewhere = ({"routing.strategy": "simple", "routing.trees": "per-source"}, many)
     beside = ({"routing.strategy": "simple", "routing.trees": "spanning"}, few)
-    said = brief(with_counts(make([covered, elsewhere, beside])))[0]
+    said = about_sweep(with_counts(make([covered, elsewhere, beside])))[0]
     assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
-    alone = brief(with_counts(make([covered, elsewhere])))[0]
+    alone = about_sweep(with_counts(make([covered, elsewhere])))[0]
     assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone
 
 
