@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import topk
 from coverlay import CoverlayError
-from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
+from sim.workloads.points_in_regions import regional_points, zipf_lengths
 from tests.topk import oracles
 from topk.canopy import query as canopy_query
 from topk.canopy.index import Canopy
@@ -29,7 +29,7 @@ QUIET = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 def entries(n: int, seed: int, spread: float = 1.0) -> Entries:
     rng = np.random.default_rng(seed)
-    middle, half = regional_zipf(rng, n, 1)[:, 0], zipf_lengths(rng, n, 1)[:, 0] * spread
+    middle, half = regional_points(rng, n, 1)[:, 0], zipf_lengths(rng, n, 1)[:, 0] * spread
     return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
 
 
