@@ -87,7 +87,7 @@ class Arrays(NamedTuple):
     no_nodes: Ints  # empty
 
 
-class Growing(NamedTuple):
+class GrowingArrays(NamedTuple):
     """The arrays that kernels replace by longer ones, of those that Python looks at."""
 
     nodes: Array
@@ -119,7 +119,7 @@ def _put(w: Any, arrays: Any) -> None:
 
 @kernel
 def growing(w: Any) -> Any:
-    return Growing(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
+    return GrowingArrays(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
 
 
 inner = kernel(inner=True)  # only other kernels call it
