@@ -128,12 +128,3 @@ inner = kernel(inner=True)  # only other kernels call it
 inlined = kernel(inner=True, inline="always")
 
 ONE_MORE = np.int64(1)
-
-
-@inner
-def longer(rows: Any, needed: int) -> Any:
-    """A copy with at least `needed` rows, and with more than twice as many as before."""
-    copy = np.empty(max(needed, 2 * len(rows) + 1), rows.dtype)
-    for i in range(len(rows)):
-        copy[i] = rows[i]
-    return copy

@@ -130,7 +130,7 @@ def search(
                         counts[QUEUED] += 1
             continue
         if waiting + count > len(keys):
-            keys, items = longer(keys, floats(2 * len(keys))), longer(items, ints(2 * len(items)))
+            keys, items = longer(keys, waiting + count), longer(items, waiting + count)
         for i in range(count):
             c = children[n, i]
             text = total[c]

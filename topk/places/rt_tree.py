@@ -68,7 +68,7 @@ def walk(
                     counts[QUEUED] += 1
             continue
         if depth + count > len(stack):
-            stack, bounds = longer(stack, ints(2 * len(stack))), longer(bounds, floats(2 * len(bounds)))
+            stack, bounds = longer(stack, depth + count), longer(bounds, depth + count)
         # The parent's forest repeats the token sets of its children: one pass bounds them all.
         spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         first = depth
