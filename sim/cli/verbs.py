@@ -248,9 +248,16 @@ def reproduce(options: argparse.Namespace) -> int:
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
-                document, options.out, update, quick=options.quick, resume=options.resume,
-                seeds=options.seeds, most_load=options.most_load, figures=figures, kept_in=options.ledger,
-            )  # fmt: skip
+                document,
+                options.out,
+                update,
+                quick=options.quick,
+                resume=options.resume,
+                seeds=options.seeds,
+                most_load=options.most_load,
+                figures=figures,
+                kept_in=options.ledger,
+            )
     shown = chosen or ledgers.measured_in(options.out)
     if chosen:
         found = ledgers.collected(options.out, shown)

@@ -32,8 +32,12 @@ def regional_zipf(
     if v_min is not None and v_max is not None and v_min > v_max:
         raise CoverlayError(f"workload.v_min is {v_min:g}; it must be at most v_max, which is {v_max:g}")
     shape: dict[str, Any] = {
-        "regions": regions, "cells": cells, "v_min": v_min, "v_max": v_max, "skew_across": skew_across,
-    }  # fmt: skip
+        "regions": regions,
+        "cells": cells,
+        "v_min": v_min,
+        "v_max": v_max,
+        "skew_across": skew_across,
+    }
 
     def draw(stream: Stream, attributes: int, subscriptions: int, events: int) -> Workload:
         places = draw_regions(stream("workload.regions"), attributes, **shape)
