@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.report import advisor, shown_settings, summary
-from analysis.report.sentences import brief
+from analysis.report.sentences import about_sweep
 from analysis.report.summary import Summary
 from analysis.report.table import table as shown_table
 from analysis.spark import aggregate, metrics, traces
@@ -108,7 +108,7 @@ def as_html(results: Summary) -> str:
     head = "".join(f"<th>{escape(header)}</th>" for header in shown.headers)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in shown.rows)
     notes = [f"Note: {warning}." for warning in results.warnings]
-    words = " ".join([*brief(results), shown_settings.left_out(results, points), *notes])
+    words = " ".join([*about_sweep(results), shown_settings.left_out(results, points), *notes])
     page = results.out / "report.html"
     where = f"page: {page}" if page.is_file() else f"`coverlay report {results.out}` writes the page"
     body = "".join(f"<tr>{row}</tr>" for row in rows)

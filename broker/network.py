@@ -30,8 +30,7 @@ from broker.trace.schema import CLIENT, NOBODY, PUBLISHER_DOWN
 from broker.transport import Link
 from coverlay import CoverlayError
 from routing.filter import Filter
-from routing.ledger import Kind
-from routing.ledger import Message as LedgerMessage
+from routing.ledger import Kind, LedgerMessage
 from routing.overlay.graph import Overlay
 from routing.overlay.trees import SHARED, Tree, links_of, trees_of
 

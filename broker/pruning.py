@@ -17,7 +17,7 @@ from broker.filter_rows import FilterRows
 from broker.tables import LinkTable
 from routing.contract import RoutingOptions, group_of
 from routing.filter import Filter
-from routing.ledger import Decision, Kind, LinkLedger, Message
+from routing.ledger import Decision, Kind, LedgerMessage, LinkLedger
 from routing.strategies.covering import Covering
 
 
@@ -53,7 +53,7 @@ class PrunedTable(LinkTable):
         self._change_rows(self._ledger.unsubscribe(subscription))
         del self._known[subscription]
 
-    def _change_rows(self, messages: list[Message]) -> None:
+    def _change_rows(self, messages: list[LedgerMessage]) -> None:
         for kind, subscription, filter in messages:
             if kind is Kind.SUBSCRIBE:
                 super().add(subscription, filter)

@@ -23,8 +23,7 @@ from broker.work import MOST
 from routing.advertisements import AdvertTable
 from routing.contract import LinkStrategy
 from routing.filter import Filter
-from routing.ledger import Decision, Kind, LinkLedger
-from routing.ledger import Message as LedgerMessage
+from routing.ledger import Decision, Kind, LedgerMessage, LinkLedger
 from routing.overlay.trees import Tree, reaches
 from routing.strategies import make_ledger, strategy
 from routing.strategies.basic import Simple

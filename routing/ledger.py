@@ -43,7 +43,7 @@ class Decision:
     exact: bool | None  # would an exact search have found a cover? None if not asked
 
 
-Message = tuple[Kind, int, Filter]
+LedgerMessage = tuple[Kind, int, Filter]
 
 
 class LinkLedger:
@@ -69,13 +69,13 @@ class LinkLedger:
         self.dormant: dict[int, Filter] = {}
         self._dependants: dict[int, dict[int, None]] = {}  # coverer → suppressed, in order of arrival
 
-    def subscribe(self, subscription: int, filter: Filter) -> list[Message]:
+    def subscribe(self, subscription: int, filter: Filter) -> list[LedgerMessage]:
         """The messages to send, in order, now that the broker knows `subscription`."""
         assert subscription not in self.sent
         assert subscription not in self.suppressed
         return self._decide(subscription, filter, "forwarded")
 
-    def unsubscribe(self, subscription: int) -> list[Message]:
+    def unsubscribe(self, subscription: int) -> list[LedgerMessage]:
         """The messages to send, in order, now that `subscription` has left the broker."""
         if self.dormant.pop(subscription, None) is not None:
             return []
@@ -84,13 +84,13 @@ class LinkLedger:
             return []
         return self._remove_sent(subscription)
 
-    def tell(self, kind: Kind, subscription: int, filter: Filter) -> list[Message]:
+    def tell(self, kind: Kind, subscription: int, filter: Filter) -> list[LedgerMessage]:
         """The messages to send, in order, now that the broker heard this."""
         if kind is Kind.SUBSCRIBE:
             return self.subscribe(subscription, filter)
         return self.rerank(subscription, filter) if kind is Kind.RERANK else self.unsubscribe(subscription)
 
-    def load(self, heard: Sequence[tuple[int, Message]], at_once: bool) -> list[tuple[int, Message]]:
+    def load(self, heard: Sequence[tuple[int, LedgerMessage]], at_once: bool) -> list[tuple[int, LedgerMessage]]:
         """The messages to send after all that a broker hears before time 0, each with its operation.
 
         `at_once`: decide about all subscriptions together, where that sends the same ones; their numbers ascend. Who
@@ -112,7 +112,7 @@ class LinkLedger:
                 self._suppress(subscription, filter, (cover,))
         return sent
 
-    def rerank(self, subscription: int, filter: Filter) -> list[Message]:
+    def rerank(self, subscription: int, filter: Filter) -> list[LedgerMessage]:
         """The messages to send, in order, now that `subscription` asks for the same and ranks differently.
 
         Here, who covers whom does not depend on rank.
@@ -126,10 +126,10 @@ class LinkLedger:
             self.dormant[subscription] = filter
         return []
 
-    def reconsider(self) -> list[Message]:
+    def reconsider(self) -> list[LedgerMessage]:
         """What to send after the advertisements behind the link changed: first what wakes, then what falls asleep."""
         assert self.wanted is not None
-        messages: list[Message] = []
+        messages: list[LedgerMessage] = []
         for subscription, filter in [item for item in self.dormant.items() if self.wanted(item[1])]:
             del self.dormant[subscription]
             messages += self._decide(subscription, filter, "forwarded")
@@ -138,7 +138,7 @@ class LinkLedger:
                 messages += self._put_to_sleep(subscription)
         return messages
 
-    def _put_to_sleep(self, subscription: int) -> list[Message]:
+    def _put_to_sleep(self, subscription: int) -> list[LedgerMessage]:
         """Take a sent entry back. What it alone covers overlaps no more than it does, so all of that sleeps too."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
@@ -151,7 +151,7 @@ class LinkLedger:
         for sleeper, its_filter in asleep.items():
             self.dormant[sleeper] = its_filter
             self._record(sleeper, "dormant", Search(None, volume=0.0), None)
-        messages: list[Message] = []
+        messages: list[LedgerMessage] = []
         for dependant, (exposed, _) in held_back.items():
             if dependant not in asleep:
                 messages += self._decide(dependant, exposed, "exposed")
@@ -161,7 +161,7 @@ class LinkLedger:
         """Sent entries that no client asked for (mergers)."""
         return set()
 
-    def _remove_sent(self, subscription: int) -> list[Message]:
+    def _remove_sent(self, subscription: int) -> list[LedgerMessage]:
         """Take a sent entry back: first send what it exposes, then the unsubscription."""
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
@@ -170,7 +170,7 @@ class LinkLedger:
         messages = [m for dependant, its in exposed.items() for m in self._decide(dependant, its, "exposed")]
         return [*messages, (Kind.UNSUBSCRIBE, subscription, filter)]
 
-    def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[Message]:
+    def _decide(self, subscription: int, filter: Filter, outcome_if_sent: str) -> list[LedgerMessage]:
         if self.wanted is not None and not self.wanted(filter):
             self.dormant[subscription] = filter
             self._record(subscription, "dormant", Search(None, volume=0.0), None)
@@ -187,7 +187,7 @@ class LinkLedger:
 
     def _send(
         self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None
-    ) -> list[Message]:
+    ) -> list[LedgerMessage]:
         covered: list[int] = []
         if self.active:
             covered = self._find_covered(subscription, filter)
@@ -195,7 +195,7 @@ class LinkLedger:
         self.sent[subscription] = filter
         self._structures_add(subscription, filter)
         self._record(subscription, outcome, search, exact)
-        wider_first: Message = (Kind.SUBSCRIBE, subscription, filter)
+        wider_first: LedgerMessage = (Kind.SUBSCRIBE, subscription, filter)
         needless = [other for other in covered if self._can_replace(other, subscription)]
         return [wider_first, *(self._retract(other, subscription) for other in needless)]
 
@@ -207,7 +207,7 @@ class LinkLedger:
             for dependant, filter, coverers in held
         )
 
-    def _retract(self, subscription: int, coverer: int) -> Message:
+    def _retract(self, subscription: int, coverer: int) -> LedgerMessage:
         filter = self.sent.pop(subscription)
         self._structures_remove(subscription, filter)
         self._suppress(subscription, filter, (coverer,))

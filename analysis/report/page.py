@@ -31,7 +31,7 @@ from analysis.report.overlay_data import overlays
 from analysis.report.page_data import charts_that_differ, dimensions_of, plot_data, study_data
 from analysis.report.page_tables import difference_table, missed_covers, study_tables, summary_table, trace_hashes
 from analysis.report.replay import replays
-from analysis.report.sentences import about_truth, brief
+from analysis.report.sentences import about_sweep, about_truth
 from analysis.report.study import Case, Price
 from analysis.report.study_grid import LEGEND, NEARLY, grid
 from analysis.report.study_words import MANY, WHY_RECALL, by_size, called, overall, sensitivity_rows
@@ -80,7 +80,7 @@ def render(summary: Summary, asked: Asked | None = None) -> str:
     nets = overlays(summary, [run for run in runs if canonical(run.point) in pictured])
     busy = loads(summary, names_of(runs), pictured)
     drawn = _loads_drawn(busy)
-    in_short = [about_truth(summary)] if many else brief(summary)
+    in_short = [about_truth(summary)] if many else about_sweep(summary)
     studied = study_tables(cases)
     data = plot_data(summary, answered, [] if large else shown, advice, nets, cases)
     data |= study_data(studied) if many else {}

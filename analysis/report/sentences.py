@@ -16,7 +16,7 @@ NO_PROCESSING = "latencies contain no processing (broker.service is none)"
 SAME = 0.02  # relative differences up to this are not worth a sentence
 
 
-def brief(summary: Summary) -> list[str]:
+def about_sweep(summary: Summary) -> list[str]:
     """What routing costs, and whether the deliveries are right."""
     return [*about_routing(summary), about_truth(summary)]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.spark.metrics import COUNTS, JOBS, Count, ledger, load, over_time, table_size, traffic
+from analysis.spark.metrics import COUNTS, JOBS, Count, load, missed_covers, over_time, table_size, traffic
 from analysis.spark.metrics.counts import totals
 from analysis.spark.metrics.definition import Columns, Counted, Rows
 from analysis.spark.traces import Run
@@ -102,7 +102,7 @@ def conclude(run: Run, drawn: bool, tables: Tables) -> Found:
     if not drawn:
         return Found(run.name, values)
     brokers, times = _per_broker(counted), over_time.per_broker(counted)
-    return Found(run.name, values, brokers, traffic.per_link(counted), ledger.costliest_misses(counted), times)
+    return Found(run.name, values, brokers, traffic.per_link(counted), missed_covers.costliest_misses(counted), times)
 
 
 # ── the two stages of the Spark job; here because Spark's workers import this module ─────────

@@ -20,7 +20,7 @@ from coverlay import CoverlayError
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verified:
     runs: int
     files: int
     wrong: tuple[str, ...]  # a sentence for each file or run that is not what was written
@@ -33,7 +33,7 @@ class Verdict:
         return f"{runs} checked ({self.files} files): all as written"
 
 
-def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Verdict:
+def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Verified:
     """Check every run below `out`; `progress(done, total)` is called after each run."""
     wrong: list[str] = []
     notes: list[str] = []
@@ -47,7 +47,7 @@ def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total:
             notes.append(f"{folder} was written without digests by an earlier version: only its trace hash was checked")
         progress(done, len(folders))
     files = sum(len(list(folder.glob("*.parquet"))) for folder in folders)
-    return Verdict(len(folders), files, tuple(wrong), tuple(notes))
+    return Verified(len(folders), files, tuple(wrong), tuple(notes))
 
 
 def damages(folder: Path, rehash: bool = False) -> Iterator[str]:

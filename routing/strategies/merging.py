@@ -24,7 +24,7 @@ from covering.subtraction import PIECES, left_over
 from coverlay import kernel
 from routing.contract import RoutingOptions, Search, group_of
 from routing.filter import Filter
-from routing.ledger import Kind, LinkLedger, Message
+from routing.ledger import Kind, LedgerMessage, LinkLedger
 from routing.strategies.covering import Covering
 
 Floats = NDArray[np.float64]
@@ -201,7 +201,7 @@ class MergingLedger(LinkLedger):
     def invented(self) -> set[int]:
         return self.mergers
 
-    def unsubscribe(self, subscription: int) -> list[Message]:
+    def unsubscribe(self, subscription: int) -> list[LedgerMessage]:
         coverers = self.suppressed[subscription][1] if subscription in self.suppressed else ()
         messages = super().unsubscribe(subscription)
         for coverer in coverers:
@@ -209,7 +209,7 @@ class MergingLedger(LinkLedger):
                 messages += self._withdraw(coverer)
         return messages
 
-    def _put_to_sleep(self, subscription: int) -> list[Message]:
+    def _put_to_sleep(self, subscription: int) -> list[LedgerMessage]:
         messages = super()._put_to_sleep(subscription)
         self.mergers.discard(subscription)
         return messages
@@ -229,14 +229,14 @@ class MergingLedger(LinkLedger):
         boxes = [other.box for other in behind if other.residue == filter.residue]
         return unasked(filter.box, np.array(boxes).reshape(-1, *filter.box.shape), self.strategy.options.domain)
 
-    def _withdraw(self, merger: int) -> list[Message]:
+    def _withdraw(self, merger: int) -> list[LedgerMessage]:
         """Decide anew about everything that a merger suppresses, then take it back."""
         self.mergers.discard(merger)
         return self._remove_sent(merger)
 
     def _send(
         self, subscription: int, filter: Filter, outcome: str, search: Search, exact: bool | None
-    ) -> list[Message]:
+    ) -> list[LedgerMessage]:
         """Grow a merger from the best partners, one after the other; without any, send the subscription."""
         strategy, merged = self.strategy, filter
         strategy.partners.clear()
@@ -266,7 +266,7 @@ class MergingLedger(LinkLedger):
         self._record(subscription, "merged", replace(search, witness=merger), exact)
         return [(Kind.SUBSCRIBE, merger, merged), *(self._retract(other, merger) for other in covered)]
 
-    def _retract(self, subscription: int, coverer: int) -> Message:
+    def _retract(self, subscription: int, coverer: int) -> LedgerMessage:
         message = super()._retract(subscription, coverer)
         if subscription in self.mergers:  # a merger within a merger: only what it suppressed stays
             self.mergers.discard(subscription)

@@ -12,7 +12,7 @@ from typing import Any
 
 from routing.contract import LinkStrategy, RoutingOptions, Search
 from routing.filter import Filter
-from routing.ledger import Kind, LinkLedger, Message
+from routing.ledger import Kind, LedgerMessage, LinkLedger
 from routing.rank import Rank
 
 
@@ -32,7 +32,7 @@ class OutrankingLedger(LinkLedger):
         super().__init__(strategy, **options)
         self.rank = rank
 
-    def rerank(self, subscription: int, filter: Filter) -> list[Message]:
+    def rerank(self, subscription: int, filter: Filter) -> list[LedgerMessage]:
         """If its score falls, what it no longer holds back is sent before the new score (make before break).
 
         If its score rises, nothing is retracted: entries that it makes needless stay, as in lazy mode.

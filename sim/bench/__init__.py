@@ -5,7 +5,7 @@ A module listed here has `run(quick, progress) -> rows` (a list of dicts, one pe
 only when used: peers and compiled kernels are slow to load.
 
 covering (with covering_approximate)     topk: intervals, boxes; sparse: expressions, places
-transport: engine (with engines, events, first_use)     spark
+engines: transport, first_use, engine_speed, events     spark
 *_peers: what one would use instead      timing: how times are measured      boxes, spark_trace: workloads
 """
 
@@ -17,7 +17,7 @@ Progress = Callable[[str], None]  # called with what is being measured
 
 BENCHMARKS: dict[str, str] = {
     "covering": "sim.bench.covering",
-    "engine": "sim.bench.transport",
+    "engine": "sim.bench.engines",
     "spark": "sim.bench.spark",
     "sparse": "sim.bench.sparse",
     "topk": "sim.bench.topk",

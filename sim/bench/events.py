@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.bench import Progress, Row, verdict
-from sim.bench.engines import SUBSCRIPTIONS, on_both
+from sim.bench.engine_speed import SUBSCRIPTIONS, on_both
 from sim.bench.timing import timed
 from sim.experiment.plan import PlannedRun, load
 

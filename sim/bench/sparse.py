@@ -202,10 +202,12 @@ def verdicts(rows: list[Row]) -> list[Row]:
             measured, size = row[aim.field], row["subscriptions"]
             full = FULL_PLACES if data in PLACES else int(FULL * _DENSE_SIZE.get(data, 1.0))
             sign, met = ("≥", measured >= aim.asked) if aim.field == "times_scan" else ("≤", measured <= aim.asked)
-            found.append({
-                "target": f"{aim.said}: {data}, {size}, {aim.events}",
-                "asked": f"{sign} {aim.asked:g}{aim.unit} at {full}",
-                "measured": f"{measured:.4g}{aim.unit}",
-                "met": met if size >= full else None,
-            })  # fmt: skip
+            found.append(
+                {
+                    "target": f"{aim.said}: {data}, {size}, {aim.events}",
+                    "asked": f"{sign} {aim.asked:g}{aim.unit} at {full}",
+                    "measured": f"{measured:.4g}{aim.unit}",
+                    "met": met if size >= full else None,
+                }
+            )
     return found

@@ -24,7 +24,7 @@ import topk
 from sim.bench import Progress, Row, verdict
 from sim.bench.timing import mean_least, timed
 from sim.bench.topk_peers import PEERS, Search, snap
-from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
+from sim.workloads.points_in_regions import regional_points, zipf_lengths
 from topk.papers.interval.contract import Entries
 from topk.papers.interval.ir_tree import IRTree
 from topk.papers.interval.sopt_rtree import SoptRTree
@@ -52,9 +52,9 @@ def run(quick: bool, progress: Progress) -> list[Row]:
 def workload(kind: str, n: int, events: int, rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
     """lo, hi, scores, event values."""
     if kind.startswith("paper"):
-        points = regional_zipf(rng, n + events, 1)[:, 0]
+        points = regional_points(rng, n + events, 1)[:, 0]
         half = zipf_lengths(rng, n, 1)[:, 0]
-        values = points[n:] if kind == "paper" else regional_zipf(rng, events, 1)[:, 0]
+        values = points[n:] if kind == "paper" else regional_points(rng, events, 1)[:, 0]
         return snap(points[:n] - half), snap(points[:n] + half), 1 - half, snap(values)
     start = rng.random(n)
     if kind == "short":
@@ -140,7 +140,7 @@ def one_dimension(kind: str, n: int, progress: Progress) -> list[Row]:
 
 def several_dimensions(d: int, n: int, progress: Progress) -> list[Row]:
     rng = np.random.default_rng(23)
-    points = regional_zipf(rng, n + 1000, d)
+    points = regional_points(rng, n + 1000, d)
     half = zipf_lengths(rng, n, d)
     catalogue = topk.Catalogue.from_boxes(points[:n] - half, points[:n] + half, 1 - half)
     events = points[n:]

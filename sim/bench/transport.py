@@ -1,7 +1,5 @@
 """How many messages per second the SimPy transport carries, against the obvious way to write it.
 
-`coverlay bench engine` also measures whether a profile predicts, and runs first_use.py, engines.py and events.py.
-
 The peer is the pipeline of SimPy's tutorials: a Store per broker, a process that takes one
 message at a time, and a process per message in flight. Both pass the same tokens around the same ring with
 the same latencies and service times, and must agree on how many messages were processed when.
@@ -17,9 +15,8 @@ from typing import Any
 import simpy
 
 from broker.transport import Link, Server
-from sim.bench import Progress, Row, engines, events, first_use, verdict
+from sim.bench import Progress, Row, verdict
 from sim.bench.timing import timed
-from sim.calibrate import calibrate, in_words
 
 BROKERS = 50
 TOKENS = 200  # messages under way at the same time
@@ -27,7 +24,7 @@ LATENCY = 1.0
 SERVICE = 0.001
 REPEATS = 3
 TARGET = 4.0  # times the naive pipeline
-WITHIN = 0.25  # of the measured time
+NAIVE, OURS = "naive store and process", "coverlay transport"
 
 
 @dataclass(slots=True)
@@ -89,21 +86,6 @@ def ours(tokens: int, hops: int, service: float) -> tuple[int, float]:
     return processed, env.now
 
 
-def run(quick: bool, progress: Progress) -> list[Row]:
-    rows = transport(quick, progress)
-    for part in (
-        calibration,
-        first_use.first_use,
-        engines.engines,
-        engines.bulk,
-        engines.sweep,
-        events.traffic,
-        events.full_scale,
-    ):
-        rows += part(quick, progress)
-    return rows
-
-
 def transport(quick: bool, progress: Progress) -> list[Row]:
     hops = 100 if quick else 500
     rows: list[Row] = []
@@ -111,44 +93,18 @@ def transport(quick: bool, progress: Progress) -> list[Row]:
         best: dict[str, float] = {}
         counts = {}
         for _ in range(REPEATS):  # interleaved, so that a busy machine slows both
-            for name, pipeline in (("naive store and process", naive), ("coverlay transport", ours)):
+            for name, pipeline in ((NAIVE, naive), (OURS, ours)):
                 progress(f"{case}, {name}")
                 counts[name], seconds = timed(partial(pipeline, TOKENS, hops, service))
                 best[name] = min(best.get(name, seconds), seconds)
         for name, seconds in best.items():
             messages, finished = counts[name]
             row = {"case": case, "engine": name, "messages": messages, "simulated_ms": finished}
-            ratio = best["naive store and process"] / seconds
+            ratio = best[NAIVE] / seconds
             rows.append(row | {"messages_per_s": round(messages / seconds), "ratio": ratio})
     return rows
 
 
-def calibration(quick: bool, progress: Progress) -> list[Row]:
-    """Does a profile predict? Every search and matcher is calibrated, then compared with another measured workload.
-
-    `quick` leaves out the slower matchers.
-    """
-    found = calibrate("scan,packed,kdtree,bigmin,auto,pivot" if quick else None, progress)
-    return [
-        {
-            "case": "calibration",
-            "engine": item.name,
-            "costs": in_words(item).split(": ", 1)[1],
-            "fit_error": round(item.error, 3),
-            "predicted_by_measured": round(item.held_out, 3),
-        }
-        for item in found
-        if item.held_out == item.held_out  # NaN: messages have no workload
-    ]
-
-
 def verdicts(rows: list[Row]) -> list[Row]:
-    judged: list[Row] = []
-    for row in rows:
-        if row["case"] == "calibration":
-            ratio, target = row["predicted_by_measured"], f"a held-out workload is predicted within {WITHIN:.0%}"
-            judged.append(verdict(f"{row['engine']}: {target}", f"{ratio:.2f} of its time", abs(ratio - 1.0) <= WITHIN))
-        if row["engine"] == "coverlay transport":
-            target = f"{row['case']}: at least {TARGET:g}× the naive pipeline"
-            judged.append(verdict(target, f"{row['ratio']:.1f}×", row["ratio"] >= TARGET))
-    return judged + [found for part in (first_use, engines, events) for found in part.verdicts(rows)]
+    target, judged = f"at least {TARGET:g}× the naive pipeline", [row for row in rows if row["engine"] == OURS]
+    return [verdict(f"{row['case']}: {target}", f"{row['ratio']:.1f}×", row["ratio"] >= TARGET) for row in judged]

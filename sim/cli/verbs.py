@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def capacity(options: argparse.Namespace) -> int:
     from analysis.report.told import Held
     from sim.capacity.find import checked_limit, find, prepare
-    from sim.capacity.words import HEADERS, few, hasty, row, sentences
+    from sim.capacity.sentences import HEADERS, few, hasty, row, sentences
 
     limit = checked_limit(options.p99)
     plan = prepare(options.experiment, _settings(options))
@@ -249,9 +249,16 @@ def reproduce(options: argparse.Namespace) -> int:
     for document in chosen:
         with status(f"reproducing {document}") as update:
             ledgers.reproduce(
-                document, options.out, update, quick=options.quick, resume=options.resume,
-                seeds=options.seeds, most_load=options.most_load, figures=figures, kept_in=options.ledger,
-            )  # fmt: skip
+                document,
+                options.out,
+                update,
+                quick=options.quick,
+                resume=options.resume,
+                seeds=options.seeds,
+                most_load=options.most_load,
+                figures=figures,
+                kept_in=options.ledger,
+            )
     shown = chosen or ledgers.measured_in(options.out)
     if chosen:
         found = ledgers.collected(options.out, shown)

@@ -25,7 +25,8 @@ from sim.compiled.link_ledgers import forward_all, make_nodes, new_node, note_up
 from sim.compiled.matching import enter_local, enter_table, leave_table
 from sim.compiled.processing import new_operation, write_control
 from sim.compiled.records import SIMPLE, SUBSCRIBE
-from sim.compiled.state import inlined, longer
+from sim.compiled.state import inlined
+from topk.kernels.rows import longer
 
 Ints = NDArray[np.int64]
 CLIENTS = -1  # in place of a route: requests of the source's own clients

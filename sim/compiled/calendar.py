@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from sim.compiled.state import inlined, inner
 
 
@@ -53,15 +51,3 @@ def pop(heap: Any, size: int) -> int:
     last = heap[size - 1]
     replace(heap, size - 1, last.time, last.order, last.what)
     return size - 1
-
-
-@inner
-def ascending(keys: Any, heap: Any) -> Any:
-    """The order that sorts keys, equal ones by position; `heap`: room for them. `np.argsort` compiles slowly."""
-    order, size = np.empty(len(keys), np.int64), np.int64(0)
-    for i in range(len(keys)):
-        size = push(heap, size, keys[i], i, i)
-    for i in range(len(keys)):
-        order[i] = heap[0].what
-        size = pop(heap, size)
-    return order

@@ -27,9 +27,9 @@ from covering.packed import find_largest_first, volumes
 from covering.packed_words import FIRST, SCAN_BLOCK, covered_by_fields, pack, pack_stored, scan_fields
 from covering.scan import scan_one
 from covering.static_with_tail import DEAD_SHARE, TAIL_FACTOR, TAIL_LEAST
-from sim.compiled.calendar import ascending
 from sim.compiled.records import KDTREE, PACKED, SCAN
-from sim.compiled.state import ONE_MORE, inlined, inner, longer
+from sim.compiled.state import ONE_MORE, inlined, inner
+from topk.kernels.rows import ascending, longer
 
 _LEAST_CAPACITY = 8  # slots of the first region
 
@@ -281,10 +281,8 @@ def rebuild(w: Any, s: int) -> None:
     index, domain = w.indexes[s], w.domain
     held, in_tree = index.held, index.method == KDTREE
     points, owners, tops = points_of(w, s)[:held], owners_of(w, s), tops_of(w, s)
-    keys = volumes(points, domain)
-    for slot in range(held):
-        keys[slot] = -keys[slot]  # the largest first
-    order = ascending(keys, np.empty(held, w.calendar.dtype))
+    sizes = volumes(points, domain)
+    order = ascending(sizes, -1.0)  # the largest first
     if in_tree:
         placed = bucket_order(_taken(points, order[FRONT:]), w.box)
         for i in range(len(placed)):
@@ -294,7 +292,7 @@ def rebuild(w: Any, s: int) -> None:
     else:
         flat = tops.reshape(tops.size)
         for block in range(0, held, SCAN_BLOCK):
-            flat[block // SCAN_BLOCK] = -keys[order[block]]
+            flat[block // SCAN_BLOCK] = sizes[order[block]]
     there, who = _taken(points, order), np.empty(held, np.int64)
     for slot in range(held):
         who[slot] = owners[order[slot]]

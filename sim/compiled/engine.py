@@ -28,7 +28,7 @@ from sim.compiled import records as r
 from sim.compiled.advance import BLOCK, BUILD, DONE, DRAW, UPDATE, advance
 from sim.compiled.bulk import load
 from sim.compiled.link_ledgers import update_ledgers, update_with_residues
-from sim.compiled.state import Arrays, Growing, growing, world_of
+from sim.compiled.state import Arrays, GrowingArrays, growing, world_of
 from sim.compiled.support import STRATEGIES
 from sim.compiled.topology import Topology, topology_of
 from sim.compiled.trace import Trace
@@ -96,9 +96,9 @@ class Engine:
         return float(self._run["now"][0])
 
     @property
-    def growing(self) -> Growing:
+    def growing(self) -> GrowingArrays:
         """The arrays that kernels lengthen, as they are now."""
-        arrays: Growing = growing(self.world)
+        arrays: GrowingArrays = growing(self.world)
         return arrays
 
     def run(self, tell: Callable[[float], None] = lambda now: None) -> None:

@@ -27,8 +27,9 @@ from sim.compiled.records import (
     SUPPRESSED,
     UNSUBSCRIBE,
 )
-from sim.compiled.state import ONE_MORE, inlined, inner, longer
+from sim.compiled.state import ONE_MORE, inlined, inner
 from sim.compiled.transport import send
+from topk.kernels.rows import longer
 
 NO_PROBES, NOT_COVERED, NOT_CAPPED = np.int64(0), np.int64(0), np.bool_(False)
 

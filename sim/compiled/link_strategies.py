@@ -15,12 +15,12 @@ from covering import stats
 from covering.auto import ATTRIBUTES, FEW, MANY, REVIEW, STAY
 from covering.slot_table import drop_id, find_id, put_ids
 from sim.compiled import covers
-from sim.compiled.calendar import ascending
 from sim.compiled.covers_budget import rank_last, remove_ranked, search_largest
 from sim.compiled.covers_emulated import search_emulated
 from sim.compiled.covers_residues import is_implied
 from sim.compiled.records import BUDGET, COVERING, EMULATED, EQUAL, IDENTITY, KDTREE, KDTREE_EPSILON, PACKED, SENT
 from sim.compiled.state import inlined, inner
+from topk.kernels.rows import ascending
 
 # The formulas of the reference, compiled.
 _FORMULAS = (stats.pages_and_trips, work.search_time, work.covered_time)
@@ -233,7 +233,7 @@ def covered_by(w: Any, node: int, extra: Any) -> Any:
                 found[count], names[count] = owners[slot], name
                 count += 1
         s = w.indexes[s].next
-    order = ascending(names[:count], np.empty(count, w.calendar.dtype))
+    order = ascending(names[:count], 1.0)
     for i in range(count):
         order[i] = found[order[i]]
     return order

@@ -16,7 +16,8 @@ import numpy as np
 
 from broker.link_rows import any_match, forget, link_at, table_is_due
 from broker.local_rows import leave, local_at, new_place, stale
-from sim.compiled.state import inlined, inner, longer
+from sim.compiled.state import inlined, inner
+from topk.kernels.rows import longer
 
 _LEAST_CAPACITY = 16  # entries of a table that is not empty
 

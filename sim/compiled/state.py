@@ -87,7 +87,7 @@ class Arrays(NamedTuple):
     no_nodes: Ints  # empty
 
 
-class Growing(NamedTuple):
+class GrowingArrays(NamedTuple):
     """The arrays that kernels replace by longer ones, of those that Python looks at."""
 
     nodes: Array
@@ -119,7 +119,7 @@ def _put(w: Any, arrays: Any) -> None:
 
 @kernel
 def growing(w: Any) -> Any:
-    return Growing(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
+    return GrowingArrays(kept(w, "nodes"), kept(w, "entry_node"), kept(w, "decisions"))
 
 
 inner = kernel(inner=True)  # only other kernels call it
@@ -128,12 +128,3 @@ inner = kernel(inner=True)  # only other kernels call it
 inlined = kernel(inner=True, inline="always")
 
 ONE_MORE = np.int64(1)
-
-
-@inner
-def longer(rows: Any, needed: int) -> Any:
-    """A copy with at least `needed` rows, and with more than twice as many as before."""
-    copy = np.empty(max(needed, 2 * len(rows) + 1), rows.dtype)
-    for i in range(len(rows)):
-        copy[i] = rows[i]
-    return copy

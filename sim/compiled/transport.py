@@ -18,7 +18,8 @@ from broker import work
 from broker.messages import HEADER_BYTES
 from sim.compiled.calendar import pop, push, replace
 from sim.compiled.records import EXPONENTIAL, LINEAR, NO_SERVICE, PUBLISH, SUBSCRIBE, WORK
-from sim.compiled.state import ONE_MORE, inlined, inner, longer
+from sim.compiled.state import ONE_MORE, inlined, inner
+from topk.kernels.rows import longer
 
 # The formulas of the reference, compiled.
 control_time, event_time = inlined(work.control_time), inlined(work.event_time)

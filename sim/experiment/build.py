@@ -13,7 +13,7 @@ from routing.overlay.graph import Overlay, build_overlay, load_overlay
 from routing.rank import Rank
 from sim.experiment.config import Experiment
 from sim.experiment.config_methods import MatchingSection
-from sim.experiment.engines import Ready
+from sim.experiment.engines import RunInputs
 from sim.experiment.faults import check_faults, read_faults
 from sim.experiment.oracle import Rules
 from sim.experiment.plan import PlannedRun
@@ -93,9 +93,9 @@ def timeline_of(experiment: Experiment, stream: Stream, workload: Workload, over
     return schedule(section.kind, stream, workload, overlay.brokers, **where, **section.options)
 
 
-def ready_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> Ready:
+def inputs_of(experiment: Experiment, overlay: Overlay, workload: Workload, stream: Stream) -> RunInputs:
     timeline = timeline_of(experiment, stream, workload, overlay)
-    return Ready(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
+    return RunInputs(experiment, overlay, workload, timeline, settings_of(experiment, workload), stream)
 
 
 def rules_of(s: Settings) -> Rules:

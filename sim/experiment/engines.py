@@ -50,7 +50,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Ready:
+class RunInputs:
     """Everything an engine needs for a run."""
 
     experiment: Experiment
@@ -101,23 +101,23 @@ def engine_for(
     return "simpy", f"the compiled engine does not support {what}"
 
 
-def run_compiled(ready: Ready) -> Ran:
+def run_compiled(inputs: RunInputs) -> Ran:
     from sim.compiled.trace import tables_of
 
-    engine = compiled_engine(ready)
-    last = float(ready.timeline.time[-1]) if len(ready.timeline) else 0.0
-    engine.run(lambda now: ready.tell(now / last if last else 1.0))
+    engine = compiled_engine(inputs)
+    last = float(inputs.timeline.time[-1]) if len(inputs.timeline) else 0.0
+    engine.run(lambda now: inputs.tell(now / last if last else 1.0))
     topology, local = engine.topology, engine.arrays.brokers["local"]
     simple = _simple_entries(topology.trees, local.tolist())
     return Ran(tables_of(engine), len(topology.links), simple, int(local.sum()), engine.now)
 
 
-def compiled_engine(ready: Ready) -> Engine:
+def compiled_engine(inputs: RunInputs) -> Engine:
     from sim.compiled.engine import Engine
 
-    samples = ready.experiment.run.samples
-    held = held_share(ready.experiment, len(ready.workload.lo), len(ready.workload.events))
-    return Engine(ready.overlay, ready.settings, ready.workload, ready.timeline, samples, ready.stream, held)
+    samples = inputs.experiment.run.samples
+    held = held_share(inputs.experiment, len(inputs.workload.lo), len(inputs.workload.events))
+    return Engine(inputs.overlay, inputs.settings, inputs.workload, inputs.timeline, samples, inputs.stream, held)
 
 
 def held_share(experiment: Experiment, subscriptions: int, events: int) -> float:
@@ -126,20 +126,20 @@ def held_share(experiment: Experiment, subscriptions: int, events: int) -> float
     return max(section.sample_deliveries, judged_share(section.sample_oracle, subscriptions, events))
 
 
-def run_simpy(ready: Ready) -> Ran:
-    experiment, workload, timeline = ready.experiment, ready.workload, ready.timeline
-    network = Network(ready.overlay, ready.settings, ready.stream)
+def run_simpy(inputs: RunInputs) -> Ran:
+    experiment, workload, timeline = inputs.experiment, inputs.workload, inputs.timeline
+    network = Network(inputs.overlay, inputs.settings, inputs.stream)
     if experiment.routing.advertisements != "none":
         _advertise(network, workload, timeline)
     homes = timeline.preloaded.tolist()
     network.preload(homes, [filter_of(workload, row) for row in range(len(homes))])
-    network.env.process(_clients(network, workload, timeline, ready.tell))
-    faults = faults_of(experiment, ready.stream, network, timeline)
+    network.env.process(_clients(network, workload, timeline, inputs.tell))
+    faults = faults_of(experiment, inputs.stream, network, timeline)
     check_faults(network, faults)
     network.env.process(cause(network, faults))
     if experiment.run.samples and len(timeline):
         network.env.process(_sampler(network, float(timeline.time[-1]), experiment.run.samples))
-    look = ready.look
+    look = inputs.look
     if look is not None and look.at is not None:
         network.run(float(np.nextafter(look.at, np.inf)))  # SimPy stops before what happens at the given time
         look.see(network)

@@ -91,9 +91,16 @@ def read_faults(file: str, called: Callable[[object], int] = lambda _: 0) -> lis
 
 
 def _fault(
-    table: Table, row: int, called: Callable[[object], int],
-    time: Any, kind: Any, broker: Any, neighbour: Any, until: Any, state: Any,
-) -> Fault:  # fmt: skip
+    table: Table,
+    row: int,
+    called: Callable[[object], int],
+    time: Any,
+    kind: Any,
+    broker: Any,
+    neighbour: Any,
+    until: Any,
+    state: Any,
+) -> Fault:
     def read(column: str, how: Callable[[Any], Any], given: Any) -> Any:
         if given is None:
             raise table.error(row, column, f"the cell is empty; a {kind} needs a {column}")

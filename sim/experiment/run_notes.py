@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from coverlay import CoverlayError
 from sim.experiment.config import Experiment
-from sim.experiment.engines import Ready
+from sim.experiment.engines import RunInputs
 from sim.experiment.faults import read_faults
 from sim.experiment.oracle import Verdict
 from sim.workloads import Workload
@@ -16,10 +16,10 @@ from sim.workloads.arrivals import PUBLISH, Timeline
 FINEST = 1e-5  # ms: steps of time should not be coarser, since work takes microseconds
 
 
-def notes_of(ready: Ready, finished: float, verdict: Verdict) -> Iterator[str]:
+def notes_of(inputs: RunInputs, finished: float, verdict: Verdict) -> Iterator[str]:
     """Sentences about a run that was over at a simulated time."""
-    experiment, workload, timeline = ready.experiment, ready.workload, ready.timeline
-    yield from ready.overlay.warnings
+    experiment, workload, timeline = inputs.experiment, inputs.workload, inputs.timeline
+    yield from inputs.overlay.warnings
     yield from workload.warnings
     yield from _shifted(experiment, workload, timeline)
     weights, kind = workload.event_weights, experiment.matching.kind

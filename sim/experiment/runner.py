@@ -19,7 +19,7 @@ from broker.trace.disk import CURE, writing
 from broker.trace.sampling import thin
 from coverlay import CoverlayError, __version__
 from sim.experiment import oracle
-from sim.experiment.build import overlay_of, ready_of, rules_of, workload_of
+from sim.experiment.build import inputs_of, overlay_of, rules_of, workload_of
 from sim.experiment.effects import input_digests
 from sim.experiment.engines import ENGINES, Tell, engine_for, nobody
 from sim.experiment.plan import PlannedRun
@@ -78,7 +78,7 @@ def _refuse_changed_files(run: PlannedRun) -> Mapping[str, str]:
 def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table], tuple[str, ...]]:
     """The complete trace of a run, the run record included, and what the user should be told."""
     started, made = time.perf_counter(), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-    inputs = _refuse_changed_files(run)
+    digests = _refuse_changed_files(run)
     experiment, stream = run.experiment, streams(run.seed)
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     predicted = cache(lambda: predict(experiment, run.seed))
@@ -87,12 +87,12 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
     at_most = overlay.brokers * (2.0 * trees * len(workload.lo) + len(workload.events))
     engine, why = engine_for(experiment, workload, at_most, predicted)
     refuse_oversized(run, len(workload.lo), len(workload.events), overlay.brokers, engine, predicted)
-    ready = ready_of(experiment, overlay, workload, stream)
-    ran = ENGINES[engine](replace(ready, tell=tell))
+    inputs = inputs_of(experiment, overlay, workload, stream)
+    ran = ENGINES[engine](replace(inputs, tell=tell))
     refuse_endless(ran.finished)
     tables = ran.tables
     share = oracle.judged_share(experiment.run.sample_oracle, len(workload.lo), len(workload.events))
-    verdict = oracle.judge(workload, tables, rules_of(ready.settings), share)
+    verdict = oracle.judge(workload, tables, rules_of(inputs.settings), share)
     delivered = tables["deliveries"].num_rows + int(tables["deliveries_rest"].column("count").to_numpy().sum())
     tables = thin(tables, experiment.run.sample_decisions, experiment.run.sample_deliveries)
     record = {
@@ -101,7 +101,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "seed": run.seed,
         "point": json.dumps(run.point),
         "parameters": json.dumps(experiment.parameters()),
-        "inputs": json.dumps(inputs),
+        "inputs": json.dumps(digests),
         "may_miss": experiment.covering.approximate,
         "versions": json.dumps(_versions()),
         "engine": engine,
@@ -126,7 +126,7 @@ def simulate(run: PlannedRun, tell: Tell = nobody) -> tuple[dict[str, pa.Table],
         "file_digests": None,  # known when they are written
     }
     tables["run"] = trace.to_table("run", {name: [value] for name, value in record.items()})
-    return tables, tuple(notes_of(ready, ran.finished, verdict))
+    return tables, tuple(notes_of(inputs, ran.finished, verdict))
 
 
 def _over_links(messages: pa.Table) -> int:

@@ -53,9 +53,18 @@ def topical(p: Located, matching: float = 0.01) -> LocatedWorkload:
     `matching` is the share of the subscriptions that an event matches in all its predicates.
     """
     placed = located_workload(p)
-    parameters = Begen(p.subscriptions, p.events, p.dimensions, p.seed, distribution=p.distribution,
-                       cardinality=p.cardinality, clusters=0, subscription_size=p.subscription_size,
-                       event_size=p.event_size, match_probability=matching)  # fmt: skip
+    parameters = Begen(
+        p.subscriptions,
+        p.events,
+        p.dimensions,
+        p.seed,
+        distribution=p.distribution,
+        cardinality=p.cardinality,
+        clusters=0,
+        subscription_size=p.subscription_size,
+        event_size=p.event_size,
+        match_probability=matching,
+    )
     made = begen(parameters)
     expressions, e = made.catalogue, made.events
     sums = np.add.reduceat(expressions.weights, expressions.offsets[:-1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.reproduce.measure import WARM_UP
 from sim.reproduce.series import Series
-from sim.workloads.regional_zipf import SKEW_LENGTH, regional_zipf, zipf_lengths
+from sim.workloads.points_in_regions import SKEW_LENGTH, regional_points, zipf_lengths
 from topk.papers.interval.contract import Entries
 
 NAMES = {
@@ -27,7 +27,7 @@ Data = tuple[Any, Any, Any]  # middles, half-lengths, events
 
 def generate(n: int, d: int, events: int, skew_length: float = SKEW_LENGTH, seed: int = 1) -> Data:
     rng = np.random.default_rng([SEED, n, d, seed])  # the same regions and points for every skew_length
-    points = regional_zipf(rng, n + events, d)
+    points = regional_points(rng, n + events, d)
     return points[:n], zipf_lengths(rng, n, d, skew_length), points[n:]
 
 

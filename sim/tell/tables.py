@@ -29,7 +29,7 @@ from broker.trace.sampling import thin
 from broker.trace.schema import CLIENT, CRASH, RESTART
 from coverlay import CoverlayError
 from routing.overlay.trees import SHARED
-from sim.experiment.build import overlay_of, ready_of, workload_of
+from sim.experiment.build import inputs_of, overlay_of, workload_of
 from sim.experiment.engines import Look, Tell, nobody, run_simpy
 from sim.random_streams import streams
 from sim.tell.run_trace import RunTrace
@@ -263,7 +263,7 @@ def _simulated(trace: RunTrace, at: float | None, tell: Tell) -> Tables:
     overlay, workload = overlay_of(experiment, stream), workload_of(experiment, stream)
     seen: list[Tables] = []
     look = Look(at, lambda network: seen.append(of_network(network)))
-    ran = run_simpy(replace(ready_of(experiment, overlay, workload, stream), tell=tell, look=look))
+    ran = run_simpy(replace(inputs_of(experiment, overlay, workload, stream), tell=tell, look=look))
     found = trace_hash(thin(ran.tables, experiment.run.sample_decisions, experiment.run.sample_deliveries))
     if found != record["trace_hash"]:
         raise CoverlayError(

@@ -27,7 +27,7 @@ from sim.workloads.jobs import jobs
 from sim.workloads.located import Located
 from sim.workloads.mixture import mixture
 from sim.workloads.options import checked
-from sim.workloads.regional import regional
+from sim.workloads.regional_zipf import regional_zipf
 from sim.workloads.sensors import sensors
 from sim.workloads.stocks import stocks
 from sim.workloads.uniform import uniform
@@ -38,7 +38,7 @@ __all__ = ["WORKLOADS", "Workload", "generate", "load_workload", "validate", "wo
 WORKLOADS: dict[str, Callable[..., Generator]] = {
     "uniform": uniform,
     "zipf": zipf,
-    "regional-zipf": regional,
+    "regional-zipf": regional_zipf,
     "mixture": mixture,
     "anisotropic": anisotropic,
     "adversarial": adversarial,

@@ -32,9 +32,9 @@ from sim.random_streams import Stream, streams
 from sim.workloads.contract import Floats, Workload
 from sim.workloads.options import NotNegative, Positive, Range, Share, checked
 from sim.workloads.publishing import BURSTY, PUBLISHING, SCALED, bursty, poisson, squeeze
-from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.uniform import uniform
 from sim.workloads.zipf import rank
+from sim.workloads.zipf_law import zipf_probabilities
 
 SUBSCRIBE, UNSUBSCRIBE, PUBLISH, RERANK = 0, 1, 2, 3
 BEFORE = -np.inf  # arrival time of a subscription that exists from the start

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from coverlay import CoverlayError, Key, kernel
 from sim.random_streams import Stream, streams
 from sim.workloads.options import Count, NotNegative, Range
-from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.zipf_law import zipf_probabilities
 from topk.sparse import Events, SparseCatalogue
 
 Floats = NDArray[np.float64]

@@ -29,7 +29,7 @@ from sim.workloads.begen import (
     some_of,
 )
 from sim.workloads.options import Count, Share
-from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.zipf_law import zipf_probabilities
 from topk.places import PlacedCatalogue, PlacedEvent, located
 from topk.places.distance import DEGREES
 from topk.sparse import Event, SparseCatalogue

@@ -20,8 +20,8 @@ from coverlay import CoverlayError, Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload
 from sim.workloads.options import NotNegative, Several, Share
-from sim.workloads.regional_zipf import zipf_probabilities
 from sim.workloads.zipf import rank
+from sim.workloads.zipf_law import zipf_probabilities
 
 EQUALITY, ONE_SIDED, RANGE, UNMENTIONED = range(4)
 

@@ -21,7 +21,7 @@ from broker.language.schema import Schema, Value
 from coverlay import CoverlayError
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload, from_filters
-from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.zipf_law import zipf_probabilities
 
 T = TypeVar("T")
 LINE = 24  # uniform numbers per row: more than any of our rows asks for

@@ -14,7 +14,7 @@ from coverlay import Key
 from sim.random_streams import Stream
 from sim.workloads.contract import Floats, Generator, Workload, boxes
 from sim.workloads.options import Count, NotNegative, Share
-from sim.workloads.regional_zipf import zipf_probabilities
+from sim.workloads.zipf_law import zipf_probabilities
 
 WIDTH_STEPS = 100  # the Zipf law over widths has this many ranks; within a rank widths are uniform
 

@@ -40,12 +40,18 @@ print(sum(tables["operations"].column("messages").to_pylist()))
 CALENDAR = """
 import numpy as np
 from coverlay import kernel
-from sim.compiled.calendar import ascending
+from sim.compiled.calendar import pop, push
 from sim.compiled.records import CALL
 
 @kernel
 def order(keys, heap):
-    return ascending(keys, heap)
+    found, size = np.empty(len(keys), np.int64), np.int64(0)
+    for i in range(len(keys)):
+        size = push(heap, size, keys[i], i, i)
+    for i in range(len(keys)):
+        found[i] = heap[0].what
+        size = pop(heap, size)
+    return found
 
 print(list(map(int, order(np.array([3.0, 1.0, 1.0]), np.empty(4, CALL)))))
 """

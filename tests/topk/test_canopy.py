@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
-from tests.topk.test_conformance import catalogues
+from tests.topk.strategies import catalogues
 from topk.canopy import query as canopy_query
 from topk.canopy.index import Canopy
 from topk.kernels import threads

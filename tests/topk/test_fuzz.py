@@ -11,7 +11,7 @@ import pytest
 import topk
 from tests.extremes import DRAWS, cases, distinct_ids, interval, one, palette, tell
 from tests.topk import oracles
-from tests.topk.test_conformance import build, dimensions_of
+from tests.topk.strategies import build, dimensions_of
 
 SCORES = (0.0, 5e-324, 1e-310, 1e-300, 1e-23, 0.5, 1.0, math.nextafter(1.0, 2.0), 3.0, 2.0**53, 1e300)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import topk
 from coverlay import CoverlayError
-from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
 from tests.topk import oracles
+from tests.topk.strategies import entries
 from topk.canopy import query as canopy_query
 from topk.canopy.index import Canopy
 from topk.kernels.value_codes import encode, position_map
@@ -25,12 +25,6 @@ from topk.papers.predicate.virtual import LciVirtual, LciVirtualTable, SciVirtua
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=10)
 QUIET = settings(max_examples=60, suppress_health_check=list(HealthCheck))
-
-
-def entries(n: int, seed: int, spread: float = 1.0) -> Entries:
-    rng = np.random.default_rng(seed)
-    middle, half = regional_zipf(rng, n, 1)[:, 0], zipf_lengths(rng, n, 1)[:, 0] * spread
-    return Entries(np.arange(n), middle - half, middle + half, 1 - half, np.arange(n))
 
 
 # ---- VLDB 2008 ------------------------------------------------------------------------------------------

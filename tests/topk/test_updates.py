@@ -13,8 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import topk
 from coverlay import CoverlayError
 from tests.topk import oracles
-from tests.topk.test_conformance import COORDINATES, ONE_DIMENSIONAL, build
-from tests.topk.test_theorems import entries
+from tests.topk.strategies import COORDINATES, ONE_DIMENSIONAL, build, entries
 
 # One of each kind of structure; all others share their code with one of these.
 DYNAMIC = ("scan", "ir-tree", "sci", "lci-bc", "lci-bv", "lci-bv-dt", "dlist", "is-list", "ibs-tree")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import topk
-from tests.topk.test_theorems import entries
+from tests.topk.strategies import entries
 from topk.papers.interval import score_forest
 from topk.papers.interval.aggregate_rtree import AggregateRTree
 from topk.papers.interval.arrangement import constraint_graph

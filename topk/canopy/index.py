@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from coverlay import CoverlayError
 from topk.canopy import query
 from topk.canopy.lists import count, cut, fill
-from topk.canopy.relevant import Columns, Grid, choose
+from topk.canopy.relevant import Grid, IntervalColumns, choose
 from topk.catalogue import Catalogue, Floats, Ints
 from topk.contract import Batch, Found, Match
 from topk.kernels.threads import in_threads, parts
@@ -67,15 +67,15 @@ class Canopy(RankedIndex):
         self._silent: Found = (columns.ids[silent], columns.scores[silent])
         self._lay_out(columns)
 
-    def _columns(self) -> tuple[Columns, Any]:
+    def _columns(self) -> tuple[IntervalColumns, Any]:
         """The intervals that are scored, and which of them mention the attribute."""
         given = self._given
         relaxed = self.semantics == "relaxed"
         rows = np.flatnonzero(given.mentioned[:, 0]) if relaxed else slice(None)
         scores = given.weights[rows, 0] if relaxed else given.scores
-        return Columns(given.lo[rows, 0], given.hi[rows, 0], scores, given.ids[rows]), given.mentioned[rows, 0]
+        return IntervalColumns(given.lo[rows, 0], given.hi[rows, 0], scores, given.ids[rows]), given.mentioned[rows, 0]
 
-    def _lay_out(self, columns: Columns) -> None:
+    def _lay_out(self, columns: IntervalColumns) -> None:
         n = len(columns.ids)
         bits = int(np.clip(np.log2(n + 1) - 1, 4, _MAX_BITS))
         table = position_map(columns.lo, columns.hi, bits)

@@ -21,7 +21,7 @@ from topk.ranked import ranked_order
 _BLOCK = 1 << 17  # ranks that are looked at together: their data stay in the second-level cache
 
 
-class Columns(NamedTuple):
+class IntervalColumns(NamedTuple):
     """Intervals of the attribute."""
 
     lo: Floats
@@ -81,7 +81,7 @@ def _relevant(codes: Any, shift: int, depth: int, covers: Any, following: Any, k
     return found
 
 
-def choose(columns: Columns, grid: Grid, depth: int, records: Floats, ends: Any) -> tuple[int, Any]:
+def choose(columns: IntervalColumns, grid: Grid, depth: int, records: Floats, ends: Any) -> tuple[int, Any]:
     """Write the records of the intervals that matter, best first, and the bins of their ends, a block at a time.
 
     Returns how many matter, and how many cover each coarse cell, up to `depth`.

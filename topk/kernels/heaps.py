@@ -1,8 +1,11 @@
-"""The one heap: pairs (key, item) in two arrays, the smallest key on top, among equal keys the largest item.
+"""The matchers' heap: pairs (key, item) in two arrays, the smallest key on top, among equal keys the largest item.
 
 `offer` keeps the k best of an answer: keys are scores, items are ids, and the worst pair is on top, since in answers a
 higher score comes first, then a lower id. A best-first search negates its keys. A heap of plain numbers uses the same
 array twice.
+
+There are two others, on purpose: the calendar of the engine (sim/compiled/calendar.py) has records and, at equal times,
+the order of scheduling; the oracle (sim/experiment/oracle_events.py) shares no code with the matchers that it judges.
 """
 
 from __future__ import annotations

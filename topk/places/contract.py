@@ -67,9 +67,19 @@ def arrays_of(placed: Placed) -> Any:
 
 @kernel(inline="always")
 def similarity(
-    placed: Placed, odd: Any, attribute: Any, lo: Any, hi: Any, weight: Any, start: Any, length: Any, place: Any,
-    row: int, event: Any, ask: Ask,
-) -> Any:  # fmt: skip
+    placed: Placed,
+    odd: Any,
+    attribute: Any,
+    lo: Any,
+    hi: Any,
+    weight: Any,
+    start: Any,
+    length: Any,
+    place: Any,
+    row: int,
+    event: Any,
+    ask: Ask,
+) -> Any:
     """ψ (Eq. 1 to 3), or NOT_ELIGIBLE: nearness, and the weights of the predicates that hold, in attribute order.
 
     Takes the arrays of `arrays_of` one by one: handing over a tuple counts references.

@@ -26,7 +26,7 @@ from topk.kernels.rows import floats, ints, longer
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, row_nearness, similarity
 from topk.places.forest import COUNT, HI, LO, START, WEIGHT
-from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, RTree, box_nearness
+from topk.places.rtree import A_HI, A_LO, LEAF, ROOT, SIZE, PlaceTree, box_nearness
 from topk.places.rtree_index import INSERTION, TokenTree
 from topk.places.stabbing import spread_weights, stabbing_max
 from topk.sparse.rows import clear, spread
@@ -80,7 +80,7 @@ def token_bound(keys: Any, values: Any, summary: Any, n: int, columns: Any, coun
 
 @kernel
 def search(
-    t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool
+    t: PlaceTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool
 ) -> Any:
     """Algorithm 1. The marks are for rows and nodes."""
     event, total, counts = space
@@ -130,7 +130,7 @@ def search(
                         counts[QUEUED] += 1
             continue
         if waiting + count > len(keys):
-            keys, items = longer(keys, floats(2 * len(keys))), longer(items, ints(2 * len(items)))
+            keys, items = longer(keys, waiting + count), longer(items, waiting + count)
         for i in range(count):
             c = children[n, i]
             text = total[c]

@@ -25,7 +25,7 @@ from topk.kernels.rows import floats, ints, longer
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Workspace, arrays_of, similarity
 from topk.places.ri_tree import FROM_PARENT, OWN_TOKENS, search, upper_bound
-from topk.places.rtree import LEAF, ROOT, SIZE, RTree
+from topk.places.rtree import LEAF, ROOT, SIZE, PlaceTree
 from topk.places.rtree_index import INSERTION, LAYERS, TokenTree
 from topk.places.stabbing import spread_weights
 from topk.sparse.rows import clear, spread
@@ -36,7 +36,9 @@ BOUNDS = ("tight", "sum")
 
 
 @kernel
-def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool) -> Any:
+def walk(
+    t: PlaceTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Workspace, refined: int, tight: bool
+) -> Any:
     """Depth first. The marks are for nodes."""
     event, total, counts = space
     spread(event, *columns)
@@ -66,7 +68,7 @@ def walk(t: RTree, placed: Placed, columns: Any, ask: Ask, k: int, space: Worksp
                     counts[QUEUED] += 1
             continue
         if depth + count > len(stack):
-            stack, bounds = longer(stack, ints(2 * len(stack))), longer(bounds, floats(2 * len(bounds)))
+            stack, bounds = longer(stack, depth + count), longer(bounds, depth + count)
         # The parent's forest repeats the token sets of its children: one pass bounds them all.
         spread_weights(slots, groups, group, entry, child, n, columns, total, counts)
         first = depth

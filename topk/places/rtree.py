@@ -20,17 +20,17 @@ from topk.sparse.catalogue import Floats, Ints
 FAN = 50  # children of a node, §6.1
 LEAST = 20  # of a leaf, and of each half of a split
 
-# Columns of RTree.node
+# Columns of PlaceTree.node
 PARENT, SIZE, LEAF = range(3)
-# Columns of RTree.rect
+# Columns of PlaceTree.rect
 X_LO, Y_LO, X_HI, Y_HI, A_LO, A_HI, Z_LO, Z_HI = range(8)
 AXES = ((X_LO, X_HI), (Y_LO, Y_HI), (A_LO, A_HI), (Z_LO, Z_HI))  # as the columns of Placed.place
 ALPHA = 2  # the axis of α
-# Entries of RTree.meta
+# Entries of PlaceTree.meta
 ROOT, USED, FREE, DIVIDED = range(4)  # DIVIDED: how many of AXES insertion and splits use, all or all but α
 
 
-class RTree(NamedTuple):
+class PlaceTree(NamedTuple):
     node: Ints  # (nodes, 3)
     child: Ints  # (nodes, FAN + 1) rows of a leaf, nodes otherwise
     spot: Floats  # (nodes, FAN + 1, 4) x, y, α, z of a leaf's rows
@@ -50,20 +50,20 @@ def box_nearness(r: Any, ask: Ask) -> Any:
 
 
 @kernel(inner=True)
-def new_node(t: RTree, parent: int, leaf: int) -> int:
+def new_node(t: PlaceTree, parent: int, leaf: int) -> int:
     n = take(t.meta, FREE, USED, t.node[:, PARENT], 1)
     t.node[n, PARENT], t.node[n, SIZE], t.node[n, LEAF] = parent, 0, leaf
     return n
 
 
 @kernel(inner=True)
-def free_node(t: RTree, n: int) -> None:
+def free_node(t: PlaceTree, n: int) -> None:
     t.node[n, SIZE] = -1
     give(t.meta, FREE, t.node[:, PARENT], n)
 
 
 @kernel(inner=True)
-def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
+def attach(t: PlaceTree, placed: Placed, n: int, child: int) -> None:
     at = t.node[n, SIZE]
     t.child[n, at] = child
     t.node[n, SIZE] = at + 1
@@ -75,7 +75,7 @@ def attach(t: RTree, placed: Placed, n: int, child: int) -> None:
 
 
 @kernel(inner=True)
-def child_rect(t: RTree, n: int, i: int, out: Any) -> None:
+def child_rect(t: PlaceTree, n: int, i: int, out: Any) -> None:
     if t.node[n, LEAF]:
         for axis, (low, high) in enumerate(AXES):
             out[low] = out[high] = t.spot[n, i, axis]
@@ -91,7 +91,7 @@ def grow_rect(rect: Any, other: Any) -> None:
 
 
 @kernel(inner=True)
-def measure(t: RTree, n: int) -> None:
+def measure(t: PlaceTree, n: int) -> None:
     """Recompute a node's rectangle and range of α."""
     one = np.empty(2 * len(AXES))
     rect = t.rect[n]
@@ -106,7 +106,7 @@ def measure(t: RTree, n: int) -> None:
 
 
 @kernel(inner=True)
-def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
+def set_row(t: PlaceTree, placed: Placed, leaf: int, row: int) -> None:
     """The intervals of a subscription in its leaf, weights times 1 − α."""
     rows = placed.rows
     share = 1.0 - placed.place[row, 2]
@@ -115,7 +115,7 @@ def set_row(t: RTree, placed: Placed, leaf: int, row: int) -> None:
 
 
 @kernel(inner=True)
-def lift(t: RTree, n: int, attribute: int) -> None:
+def lift(t: PlaceTree, n: int, attribute: int) -> None:
     """Pass a node's summary of an attribute on to its ancestors, as far as that changes theirs."""
     f = t.forest
     while t.node[n, PARENT] >= 0:
@@ -135,7 +135,7 @@ def lift(t: RTree, n: int, attribute: int) -> None:
 
 
 @kernel(inner=True)
-def fill_forest(t: RTree, placed: Placed, n: int) -> None:
+def fill_forest(t: PlaceTree, placed: Placed, n: int) -> None:
     """All intervals of a node that has none yet, from its children, in one go."""
     f, rows = t.forest, placed.rows
     leaf, count = t.node[n, LEAF], 0
@@ -169,7 +169,7 @@ def fill_forest(t: RTree, placed: Placed, n: int) -> None:
 
 
 @kernel(inner=True)
-def hide(t: RTree, n: int) -> None:
+def hide(t: PlaceTree, n: int) -> None:
     """Take a node's summaries out of its parent's forest, not further up."""
     up = t.node[n, PARENT]
     g = t.forest.first[n]
@@ -179,7 +179,7 @@ def hide(t: RTree, n: int) -> None:
 
 
 @kernel(inner=True)
-def show(t: RTree, n: int) -> None:
+def show(t: PlaceTree, n: int) -> None:
     up = t.node[n, PARENT]
     f = t.forest
     g = f.first[n]

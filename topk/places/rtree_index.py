@@ -13,11 +13,11 @@ from topk.kernels.rows import fitted
 from topk.places.catalogue import PlacedCatalogue, reordered
 from topk.places.contract import Ask, Placed, PlacedIndex, Scratch, rows_of
 from topk.places.forest import NEXT, check_forest, empty_forest, find_group, grown_forest
-from topk.places.rtree import AXES, DIVIDED, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, RTree
+from topk.places.rtree import AXES, DIVIDED, FAN, FREE, LEAF, LEAST, PARENT, ROOT, SIZE, USED, PlaceTree
 from topk.places.rtree_packing import fill_from, load_level, packed_levels, text_ranks
 from topk.places.rtree_updates import insert, insert_all, remove
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
-from topk.sparse.rows import Store
+from topk.sparse.rows import ExpressionStore
 
 # How a catalogue is loaded.
 LAYERS, PLACES, INSERTION = "layers", "places", "insertion"
@@ -25,10 +25,10 @@ PACKINGS = (LAYERS, PLACES, INSERTION)
 PLACE_AXES, ALL_AXES = len(AXES) - 1, len(AXES)
 
 
-def allocated(nodes: int, rows: int, divided: int) -> RTree:
+def allocated(nodes: int, rows: int, divided: int) -> PlaceTree:
     meta = np.zeros(4, np.int64)
     meta[FREE], meta[DIVIDED] = -1, divided
-    return RTree(
+    return PlaceTree(
         np.zeros((nodes, 3), np.int64),
         np.zeros((nodes, FAN + 1), np.int64),
         np.zeros((nodes, FAN + 1, len(AXES))),
@@ -44,7 +44,7 @@ def grown_levels(places: Floats) -> list[tuple[Ints, Ints]]:
     # Every node but the root has at least LEAST children.
     t = allocated(2 * len(places) // LEAST + 16, len(places), PLACE_AXES)
     t.node[0], t.meta[USED] = (-1, 0, 1), 1
-    insert_all(t, Placed(Store(SparseCatalogue.empty(1)).rows, places), len(places))
+    insert_all(t, Placed(ExpressionStore(SparseCatalogue.empty(1)).rows, places), len(places))
     levels: list[tuple[Ints, Ints]] = []
     nodes = np.array([t.meta[ROOT]])
     while True:
@@ -129,7 +129,7 @@ class RTreeIndex(PlacedIndex):
         """Before an update: nodes for a split per level, rows, and forests."""
         t = self._tree
         if int(t.meta[USED]) + 16 > len(t.node):
-            self._tree = t = RTree._make([*(fitted(column, 2 * len(t.node)) for column in t[:4]), *t[4:]])
+            self._tree = t = PlaceTree._make([*(fitted(column, 2 * len(t.node)) for column in t[:4]), *t[4:]])
         if len(self._store.rows.ids) > len(t.home):
             self._tree = t = t._replace(home=fitted(t.home, len(self._store.rows.ids), -1))
         if self.token:

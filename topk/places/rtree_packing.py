@@ -16,7 +16,7 @@ import numpy as np
 from coverlay import kernel
 from topk.places.contract import Placed
 from topk.places.forest import forest_has_room
-from topk.places.rtree import FAN, RTree, attach, fill_forest, measure, new_node
+from topk.places.rtree import FAN, PlaceTree, attach, fill_forest, measure, new_node
 from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 
 _PACKED = 45  # children of a packed node: room for a few insertions before it splits
@@ -27,7 +27,7 @@ _NEARNESS = 0.75  # mean α from which leaves are divided by place too; anything
 
 
 @kernel
-def fill_from(t: RTree, placed: Placed, order: Any, begin: int, widest: int) -> int:
+def fill_from(t: PlaceTree, placed: Placed, order: Any, begin: int, widest: int) -> int:
     """Forests of the nodes order[begin:], children before parents; stops where the arrays must grow."""
     for i in range(begin, len(order)):
         if not forest_has_room(t.forest, widest, 2 * (FAN + 1) * widest):
@@ -37,7 +37,7 @@ def fill_from(t: RTree, placed: Placed, order: Any, begin: int, widest: int) -> 
 
 
 @kernel
-def load_level(t: RTree, placed: Placed, order: Any, ends: Any, below: Any, leaf: int, nodes: Any) -> None:
+def load_level(t: PlaceTree, placed: Placed, order: Any, ends: Any, below: Any, leaf: int, nodes: Any) -> None:
     """Make the nodes of a packed level: node i has order[ends[i − 1] : ends[i]], rows or positions in `below`."""
     begin = 0
     for i in range(len(ends)):

@@ -27,7 +27,7 @@ from topk.places.rtree import (
     PARENT,
     ROOT,
     SIZE,
-    RTree,
+    PlaceTree,
     attach,
     child_rect,
     fill_forest,
@@ -43,7 +43,7 @@ from topk.places.rtree import (
 
 
 @kernel(inner=True)
-def spans(t: RTree) -> Any:
+def spans(t: PlaceTree) -> Any:
     """The extent of everything stored along each axis, to make axes comparable; 1 where it is 0 or infinite."""
     r, unit = t.rect[t.meta[ROOT]], np.ones(len(AXES))
     for axis, (low, high) in enumerate(AXES):
@@ -53,7 +53,7 @@ def spans(t: RTree) -> Any:
 
 
 @kernel
-def insert(t: RTree, placed: Placed, row: int, token: Any) -> None:
+def insert(t: PlaceTree, placed: Placed, row: int, token: Any) -> None:
     n, one = t.meta[ROOT], np.empty(2 * len(AXES))
     for axis, (low, high) in enumerate(AXES):
         one[low] = one[high] = placed.place[row, axis]
@@ -89,14 +89,14 @@ def insert(t: RTree, placed: Placed, row: int, token: Any) -> None:
 
 
 @kernel
-def insert_all(t: RTree, placed: Placed, count: int) -> None:
+def insert_all(t: PlaceTree, placed: Placed, count: int) -> None:
     """Insert the first rows into a tree without forests."""
     for row in range(count):
         insert(t, placed, row, None)
 
 
 @kernel(inner=True)
-def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
+def split(t: PlaceTree, placed: Placed, n: int, token: Any) -> None:
     """Move the upper part of an overflowing node to a new sibling."""
     size = t.node[n, SIZE]
     rects = np.empty((size, 2 * len(AXES)))
@@ -155,7 +155,7 @@ def split(t: RTree, placed: Placed, n: int, token: Any) -> None:
 
 
 @kernel
-def remove(t: RTree, placed: Placed, row: int, token: Any, again: Any) -> int:
+def remove(t: PlaceTree, placed: Placed, row: int, token: Any, again: Any) -> int:
     """Take a row out; rows that must be inserted again are left in `again`, their number is returned."""
     n = t.home[row]
     detach(t, n, row)
@@ -187,7 +187,7 @@ def remove(t: RTree, placed: Placed, row: int, token: Any, again: Any) -> int:
 
 
 @kernel(inner=True)
-def detach(t: RTree, n: int, child: int) -> None:
+def detach(t: PlaceTree, n: int, child: int) -> None:
     at = 0
     while t.child[n, at] != child:
         at += 1
@@ -198,7 +198,7 @@ def detach(t: RTree, n: int, child: int) -> None:
 
 
 @kernel(inner=True)
-def dissolve(t: RTree, n: int, token: Any) -> int:
+def dissolve(t: PlaceTree, n: int, token: Any) -> int:
     """Remove a node, and ancestors that become empty; returns the lowest that stays."""
     while True:
         up = t.node[n, PARENT]

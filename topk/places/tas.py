@@ -22,7 +22,7 @@ from topk.kernels.heaps import offer, pop, push
 from topk.kernels.segments import MOST, cuts_below, maximal_nodes
 from topk.places.catalogue import PlacedCatalogue
 from topk.places.contract import Ask, Placed, Scratch, Workspace, arrays_of, row_nearness, similarity
-from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, RTree, box_nearness
+from topk.places.rtree import A_HI, LEAF, ROOT, SIZE, PlaceTree, box_nearness
 from topk.places.rtree_index import LAYERS, RTreeIndex
 from topk.sparse.catalogue import Floats, Ints
 from topk.sparse.postings import PLAIN_ENTRY, Postings
@@ -106,7 +106,7 @@ def open_streams(cells: Cells, lists: Any, columns: Any) -> Any:
 
 
 @kernel(inner=True)
-def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: Any) -> Any:
+def next_near(t: PlaceTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: Any) -> Any:
     """Advance the spatial stream to its next row, which is then on top of the heap. Returns the (grown) heap."""
     node, children, spot, rect = t.node, t.child, t.spot, t.rect
     while waiting and items[0] < 0:
@@ -130,7 +130,7 @@ def next_near(t: RTree, ask: Ask, keys: Any, items: Any, waiting: int, counts: A
 
 
 @kernel
-def threshold(t: RTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
+def threshold(t: PlaceTree, placed: Placed, lists: Any, columns: Any, ask: Ask, k: int, space: Workspace) -> Any:
     """The Threshold Algorithm. The marks say which rows were seen."""
     (cells, postings), (event, seen, counts) = lists, space
     spread(event, *columns)

@@ -16,7 +16,7 @@ from coverlay import kernel
 from topk.kernels.rows import fitted, with_room
 from topk.kernels.threads import in_parts
 from topk.sparse.catalogue import Floats, Int32s, Ints
-from topk.sparse.rows import Rows, Store
+from topk.sparse.rows import ExpressionStore, Rows
 from topk.sparse.scores import Scoring, combine, raised
 
 _TOP = 2.0**32 - 1.0
@@ -92,7 +92,7 @@ def write_blocks(rows: Rows, packed: Packed, which: Any, at: Any) -> None:
 class Codes:
     """The arena of blocks of a store."""
 
-    def __init__(self, store: Store, order: Ints) -> None:
+    def __init__(self, store: ExpressionStore, order: Ints) -> None:
         """Blocks of the given rows, in this order."""
         self._store = store
         rows = store.rows

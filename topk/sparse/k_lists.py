@@ -24,7 +24,7 @@ _WHOLE = 2.0**52  # from here on every float is whole
 _ANY = -(2**62)  # in place of a value in the lists of wide predicates
 
 
-class Lists(NamedTuple):
+class KIndexLists(NamedTuple):
     """Posting lists sorted by (size, attribute, value)."""
 
     size: Ints  # (lists,)
@@ -62,7 +62,7 @@ def enumerate_postings(rows: Rows, live: Any, most: int, fill: bool, out: Any, w
     return count
 
 
-def build_lists(rows: Rows, live: Ints, most: int) -> Lists:
+def build_lists(rows: Rows, live: Ints, most: int) -> KIndexLists:
     nothing = np.empty((0, 4), np.int64)
     total = enumerate_postings(rows, live, most, False, nothing, np.empty(0))
     if total > _MOST_POSTINGS:
@@ -78,7 +78,7 @@ def build_lists(rows: Rows, live: Ints, most: int) -> Lists:
     begin = np.concatenate([[0], np.flatnonzero(changes) + 1]) if total else np.zeros(0, np.int64)
     top = np.maximum.reduceat(weight, begin) if total else np.zeros(0)
     size, attribute, value = (np.ascontiguousarray(postings[begin, i]) for i in range(3))
-    return Lists(size, attribute, value, np.append(begin, total), top, postings[:, 3].astype(np.int32))
+    return KIndexLists(size, attribute, value, np.append(begin, total), top, postings[:, 3].astype(np.int32))
 
 
 def _by_list(postings: Ints) -> Ints:
@@ -96,7 +96,7 @@ def _by_list(postings: Ints) -> Ints:
 
 
 @kernel(inner=True)
-def locate(lists: Lists, size: int, attribute: int, value: int) -> int:
+def locate(lists: KIndexLists, size: int, attribute: int, value: int) -> int:
     """The first list not before (size, attribute, value)."""
     low, high = 0, len(lists.size)
     while low < high:
@@ -114,7 +114,7 @@ def locate(lists: Lists, size: int, attribute: int, value: int) -> int:
 
 
 @kernel(inner=True)
-def open_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> int:
+def open_lists(lists: KIndexLists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> int:
     """Cursors of a point event in partition `size`: positions, ends and largest weights; returns how many.
 
     Per attribute the list of its value and the one for any value: a row is in at most one of them.
@@ -138,7 +138,7 @@ def whole_part(value: float) -> Any:
 
 
 @kernel(inner=True)
-def merge_lists(lists: Lists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> Any:
+def merge_lists(lists: KIndexLists, size: int, columns: Any, at: Any, end: Any, weight: Any, event_weight: Any) -> Any:
     """`open_lists` for an event with ranges: one merged list per attribute; returns how many, and the postings."""
     count, used, flat = 0, 0, np.empty(64, np.int32)
     for i in range(len(columns[0])):

@@ -41,7 +41,7 @@ from topk.sparse.catalogue import Floats, Ints, SparseCatalogue
 from topk.sparse.cells import FAN_BITS, MAX_LEVELS, Grid, cell_bit, cell_of, cut_cells, list_at, number_of_lists
 from topk.sparse.contract import Scratch, SparseIndex, Workspace, columns_of
 from topk.sparse.event import Event, Events
-from topk.sparse.postings import Lists, Postings
+from topk.sparse.postings import PostingLists, Postings
 from topk.sparse.rows import Rows, clear, holds, row_score, spread, usual_margin
 from topk.sparse.scores import Score, Scoring, as_bound, combine, lowered, reach
 from topk.sparse.upkeep import COMPARISONS, ENTRIES, NODES, QUEUED
@@ -244,7 +244,7 @@ class Pivot(SparseIndex):
     def _search(self, event: Event, k: int, scratch: Scratch) -> int:
         return search(self._filed_arrays(), columns_of(event), self._extra(event), scratch.workspace, k, self._scoring)
 
-    def _filed_arrays(self) -> tuple[Rows, Grid, Lists, Packed]:
+    def _filed_arrays(self) -> tuple[Rows, Grid, PostingLists, Packed]:
         return self._store.rows, self._grid, self._postings.lists, self._codes.packed
 
     def top_many(self, events: Any, k: int | None) -> Batch:

@@ -22,7 +22,7 @@ LIST = np.dtype([("start", "i8"), ("count", "i4"), ("room", "i4")])
 PLAIN_ENTRY = np.dtype([("bound", "f4"), ("block", "i4")])
 
 
-class Lists(NamedTuple):
+class PostingLists(NamedTuple):
     """What kernels receive: records of LIST, and of the entry's type."""
 
     lists: Any
@@ -72,7 +72,7 @@ class Postings:
         lists = np.zeros(count, LIST).view(np.recarray)
         lists.count = lists.room = np.bincount(home, minlength=count)
         lists.start[1:] = np.cumsum(lists.count[:-1], dtype=np.int64)
-        self.lists = Lists(lists, entries)
+        self.lists = PostingLists(lists, entries)
         self.used = len(home)
 
     def insert(self, at: int, fresh: Any) -> None:
@@ -100,7 +100,7 @@ class Postings:
         capacity = max(self.used + self.used // 2, self.used + extra, _ARENA)
         larger = np.zeros(capacity, entries.dtype).view(np.recarray)
         larger[: self.used] = entries[: self.used]
-        self.lists = Lists(lists, larger)
+        self.lists = PostingLists(lists, larger)
 
     def check(self) -> None:
         lists, entries = self.lists

@@ -208,7 +208,7 @@ def clear(event: Any, attributes: Any) -> None:
         event[2, a] = np.nan
 
 
-class Store:
+class ExpressionStore:
     def __init__(self, catalogue: SparseCatalogue) -> None:
         n = len(catalogue)
         self.dimensions = catalogue.dimensions

@@ -15,7 +15,7 @@ from topk.contract import NONE_FOUND, Batch, Found, Stats, how_many, stored_id
 from topk.kernels.threads import WORKERS, in_threads
 from topk.options import check_type, default_of
 from topk.sparse.catalogue import SparseCatalogue
-from topk.sparse.rows import Store
+from topk.sparse.rows import ExpressionStore
 
 # Of Stats; what kernels count. Looking up an attribute in a directory and reading a weight for a bound are comparisons.
 COUNTED = ("entries", "nodes", "comparisons", "queued")
@@ -41,7 +41,7 @@ class StoredIndex(Generic[S]):
     def __init__(self, catalogue: SparseCatalogue) -> None:
         self.dimensions = catalogue.dimensions
         self.stats = Stats()
-        self._store = Store(catalogue)
+        self._store = ExpressionStore(catalogue)
         self._scratch = [type(self).scratch(self.dimensions)]
 
     def __len__(self) -> int:

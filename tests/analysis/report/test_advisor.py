@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.report.advisor import Option, advise, pareto_front
-from tests.analysis.report.test_summary import make
+from tests.analysis.report.summaries import make
 
 
 def sweep(*settings: tuple[float, float, float], **keys: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from analysis.report.sentences import about_latency
 from analysis.report.summary import Summary
 from analysis.report.table import table_metrics
 from analysis.report.told import Held, Loss, Told
-from tests.analysis.report.test_summary import make
+from tests.analysis.report.summaries import make
 
 BASE = {"entries": 100.0, "latency_p99": 9.0, "latency_p95": 8.0, "event_messages": 50.0, "deliveries": 10.0}
 

@@ -18,8 +18,7 @@ from analysis.report.study_text import END, write_into
 from analysis.report.summary import Summary
 from analysis.report.table import table
 from coverlay import CoverlayError
-from tests.analysis.report.test_study import made, sweep
-from tests.analysis.report.test_summary import with_counts
+from tests.analysis.report.summaries import made, sweep, with_counts
 
 SIZES, WORKLOADS = (1000, 20_000), range(1, 16)  # of six settings each: 180, and thirty cases
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.report.load import LONG, in_words, loads, measured
 from analysis.report.summary import Summary
-from tests.analysis.report.test_summary import make
+from tests.analysis.report.summaries import make
 
 WIDTH = 10.0
 

@@ -6,10 +6,8 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.report.study import (
@@ -36,63 +34,9 @@ from analysis.report.study_words import (
     sentence,
     trade_rows,
 )
-from analysis.report.summary import Summary
 from analysis.report.thresholds import Thresholds
 from coverlay import CoverlayError
-from tests.analysis.report.test_summary import make
-
-SEEDS = 5
-NONE = 900  # messages of simple routing, one per entry
-BUDGETS = (16, 32, 64, 128, 256)
-
-
-def search(method: str, cost: float, messages: float, **given: Any) -> tuple[dict[str, Any], dict[str, float]]:
-    """One setting: µs per check, messages, other keys of covering and metrics."""
-    metrics = {name: given.pop(name) for name in ("pages", "trips", "recall", "wobble") if name in given}
-    keys = {"covering.method": method, **{f"covering.{name}": value for name, value in given.items()}}
-    return keys, {
-        "check_time": cost,
-        "probes_per_check": 1000 * cost,
-        "pages_per_check": metrics.get("pages", 1.0),
-        "round_trips_per_check": metrics.get("trips", 1.0),
-        "control_messages": messages,
-        "entries": messages,
-        "reduction": 1 - messages / NONE,
-        "recall": metrics.get("recall", 0.9),
-        "unsubscribe_messages": 0.0,
-        "checks": 200.0,
-        "utilisation_max": 0.1,
-        "wobble": metrics.get("wobble", 0.0),
-    }
-
-
-def made(points: list[Any], **changes: Any) -> Summary:
-    """A summary of several seeds; `wobble` is by how much messages differ between them, relatively."""
-    summary = make(points, SEEDS)
-    runs = []
-    for row, (keys, metrics) in zip(summary.runs.to_dict("records"), points, strict=True):
-        labels = {"method": keys["covering.method"], "epsilon": keys.get("covering.epsilon", 0.0)}
-        if "covering.budget" in keys:
-            labels["epsilon"] = math.nan
-        for seed in range(SEEDS):
-            sent = metrics["control_messages"] * (1 + metrics["wobble"] * (seed - (SEEDS - 1) / 2))
-            own = {
-                **metrics,
-                "control_messages": sent,
-                "seed": seed,
-                "simple_entries": NONE,
-                "brokers": 10,
-                "subscriptions": 1000,
-                "subscribe_requests": 100,
-            }
-            runs.append({**row, **labels, **own, **changes})
-    return replace(summary, runs=pd.DataFrame(runs))
-
-
-def sweep(cost: float, messages: float, **given: Any) -> list[Any]:
-    """Exact search at 1 µs and 90 messages, and five budgets that all cost and send the same."""
-    rough = [search("budget", cost, messages, budget=budget, **given) for budget in BUDGETS]
-    return [search("auto", 1.0, 90.0, recall=1.0), *rough]
+from tests.analysis.report.summaries import BUDGETS, NONE, made, search, sweep
 
 
 def test_it_pays_where_a_cheap_search_keeps_nearly_all_away() -> None:

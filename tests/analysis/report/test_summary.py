@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from analysis.report.cards import cards, truth_card
 from analysis.report.findings import same_everywhere
 from analysis.report.numbers import number_text, value_text
-from analysis.report.sentences import brief
-from analysis.report.summary import FILES, Summary, load, point_title
+from analysis.report.sentences import about_sweep
+from analysis.report.summary import FILES, load, point_title
 from analysis.report.table import table
-from analysis.spark.metrics import CATALOGUE
-from broker.trace.schema import LOSSES, MUST_BE_ZERO
 from coverlay import CoverlayError
+from tests.analysis.report.summaries import make, with_counts
 
 NAN = float("nan")
-
-
-def make(points: list[tuple[dict[str, Any], dict[str, float]]], seeds: int = 3) -> Summary:
-    """A summary with these points; metrics not given are unknown, and intervals are ± 10 %."""
-    runs, values = [], []
-    for keys, metrics in points:
-        point = json.dumps(keys, sort_keys=True)
-        labels = {
-            "strategy": keys.get("routing.strategy", "covering"),
-            "mode": "lazy",
-            "method": "scan",
-            "epsilon": float(keys.get("covering.epsilon", 0.0)),
-            "overlay": "line",
-        }
-        runs.append({"run": point, "point": point, "seed": 1, "experiment": "e", **labels, **metrics})
-        for name in CATALOGUE:
-            mean = float(metrics.get(name, NAN))
-            row = {"n": seeds, "mean": mean, "sd": 1.0, "low": mean * 0.9, "high": mean * 1.1}
-            values.append({"point": point, "metric": name, **row, "min": mean, "max": mean})
-    nothing = pd.DataFrame()
-    return Summary(Path("out"), pd.DataFrame(runs), pd.DataFrame(values), nothing, nothing, nothing, nothing)
 
 
 def test_rows_go_from_most_to_least_state_and_then_by_epsilon() -> None:
@@ -130,14 +105,6 @@ def test_a_key_that_only_some_points_of_a_strategy_have_is_shown() -> None:
     assert make(points).other_swept == ["routing.mode"]
 
 
-def with_counts(summary: Summary, **counts: float) -> Summary:
-    """The same with 100 deliveries and these counts of the oracle in every run."""
-    zero = dict.fromkeys((*MUST_BE_ZERO, *LOSSES), 0)
-    no_differences = pd.DataFrame(columns=["point", "baseline", "metric", "differs"])
-    runs = summary.runs.assign(**{"deliveries": 100, "events": 10, "judged_share": 1.0, **zero, **counts})
-    return replace(summary, runs=runs, differences=no_differences)
-
-
 def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_losses() -> None:
     def card(**counts: float) -> tuple[str, str, str]:
         found = truth_card(with_counts(make([({}, {}), ({"overlay.brokers": 9}, {})]), **counts))
@@ -158,7 +125,7 @@ def test_the_card_about_truth_says_what_it_covers_and_is_green_only_without_loss
 def test_events_that_nobody_judged_are_not_called_correct() -> None:
     summary = with_counts(make([({}, {})]), judged_share=0.0)
     assert truth_card(summary)["figure"] == "Not checked"
-    assert brief(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
+    assert about_sweep(summary)[-1] == "None of 100 deliveries was checked: run.sample_oracle chose no event."
 
 
 def test_recall_that_was_not_asked_is_nowhere_a_number() -> None:
@@ -194,9 +161,9 @@ def test_simple_routing_is_compared_within_its_own_trees() -> None:
     covered = ({"routing.strategy": "covering", "routing.trees": "spanning"}, {"entries": 60.0, "reduction": 0.4})
     elsewhere = ({"routing.strategy": "simple", "routing.trees": "per-source"}, many)
     beside = ({"routing.strategy": "simple", "routing.trees": "spanning"}, few)
-    said = brief(with_counts(make([covered, elsewhere, beside])))[0]
+    said = about_sweep(with_counts(make([covered, elsewhere, beside])))[0]
     assert "keep 100 routing entries in all. With exact covering (trees spanning) they keep 60: 40.0 %" in said
-    alone = brief(with_counts(make([covered, elsewhere])))[0]
+    alone = about_sweep(with_counts(make([covered, elsewhere])))[0]
     assert "60 entries in all, 40.0 % fewer than simple routing would need" in alone
 
 

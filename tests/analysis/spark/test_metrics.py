@@ -16,9 +16,9 @@ from analysis.spark.metrics import (
     convergence,
     covering,
     delivery,
-    ledger,
     load,
     metric,
+    missed_covers,
     over_time,
     ranked,
     service,
@@ -356,10 +356,10 @@ def test_the_ledger_lists_what_missed_covers_cost(counted: Make) -> None:
         {"kind": "unsubscribe", "subscription": 9, "source": 0, "target": 1},
     ]
     run = counted(decisions=decisions, control=control)
-    found = ledger.costliest_misses(run)
+    found = missed_covers.costliest_misses(run)
     assert list(found) == ["subscription", "first_broker", "links", "messages", "entries", "rank"]
     assert rows_of(found) == [(7, 0, 2, 5, 1, 1), (8, 1, 1, 1, 1, 2)]
-    assert len(ledger.costliest_misses(run, most=1)["rank"]) == 1
+    assert len(missed_covers.costliest_misses(run, most=1)["rank"]) == 1
 
 
 TIMED = '{"broker": {"service": {"kind": "constant"}}}'

@@ -124,7 +124,7 @@ def test_lower_bound_is_met_by_the_slides_rectangle(dimensions, alpha, b):
 @settings(max_examples=60)
 @given(st.data())
 def test_greedy_finished_to_a_level_is_exact_search_with_a_rounded_query(data):
-    """DESIGN §3, fact 1: a cell is in a cube of side ≥ 2^i iff it lies in the rectangle rounded down to 2^i."""
+    """A cell is in a cube of side ≥ 2^i iff it lies in the rectangle rounded down to 2^i."""
     lengths = data.draw(st.lists(st.integers(1, 32), min_size=2, max_size=4))
     cell = [data.draw(st.integers(0, length - 1)) for length in lengths]
     for i in range(6):

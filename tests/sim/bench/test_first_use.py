@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from sim.bench import events, first_use
-from sim.bench.engines import RUNS, SIZES, SUBSCRIPTIONS, verdicts
+from sim.bench.engine_speed import RUNS, SIZES, SUBSCRIPTIONS, verdicts
 
 FAST = {"engine": "compiled", "case": "simple", "seconds": 1.0, "first_seconds": 2.0, "ratio": 40.0}
 ALONE = {"engine": "compiled", "case": "simple, no events", "seconds": 1.0, "first_seconds": 2.0}

@@ -11,7 +11,7 @@ from sim.bench import topk as bench
 from sim.bench.topk_peers import PEERS
 from sim.reproduce import ibm04, ibm04_indexes, ibm04_storage, vldb08
 from sim.reproduce.sheet import Sheet
-from sim.workloads.regional_zipf import regional_zipf, zipf_lengths
+from sim.workloads.points_in_regions import regional_points, zipf_lengths
 
 
 def quiet(message: str) -> None:
@@ -20,7 +20,7 @@ def quiet(message: str) -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_regional_points_lie_in_regions_and_in_the_domain(d: int) -> None:
-    points = regional_zipf(np.random.default_rng(1), 4000, d, regions=3)
+    points = regional_points(np.random.default_rng(1), 4000, d, regions=3)
     assert points.shape == (4000, d)
     assert points.min() >= 0
     assert points.max() < 1
@@ -32,13 +32,13 @@ def test_more_skew_concentrates_points_and_shortens_lengths() -> None:
     rng = np.random.default_rng(2)
     share = []
     for skew in (0.0, 1.0, 2.0):
-        points = regional_zipf(np.random.default_rng(3), 20_000, 1, skew_within=skew)[:, 0]
+        points = regional_points(np.random.default_rng(3), 20_000, 1, skew_within=skew)[:, 0]
         share.append(np.sort(np.bincount((points * 100).astype(int), minlength=100))[-10:].sum())
     assert share == sorted(share)
     mean = [zipf_lengths(rng, 20_000, 1, skew).mean() for skew in (0.0, 0.75, 2.0)]
     assert mean == sorted(mean, reverse=True)
     assert mean[0] == pytest.approx(0.5, abs=0.02)
-    same = [regional_zipf(np.random.default_rng(9), 50, 2).tolist() for _ in range(2)]
+    same = [regional_points(np.random.default_rng(9), 50, 2).tolist() for _ in range(2)]
     assert same[0] == same[1]
 
 

@@ -18,7 +18,7 @@ from sim.capacity import find as finding
 from sim.capacity.find import RATE, at_rates, find, prepare
 from sim.capacity.load import Load, load_of
 from sim.capacity.search import NARROW
-from sim.capacity.words import sentence
+from sim.capacity.sentences import sentence
 from sim.cli.main import main
 from sim.experiment.plan import plan, to_toml
 from sim.experiment.runner import execute

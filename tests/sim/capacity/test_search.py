@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coverlay import CoverlayError
 from sim.capacity.load import Load
 from sim.capacity.search import LOWEST, MOST, NARROW, Search
-from sim.capacity.words import few, hasty, row, sentence, sentences
+from sim.capacity.sentences import few, hasty, row, sentence, sentences
 
 LIMIT = 40.0
 

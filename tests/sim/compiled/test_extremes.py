@@ -21,7 +21,7 @@ from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
-from tests.sim.compiled.test_same_trace import differences, with_engine
+from tests.sim.compiled.both_engines import differences, with_engine
 
 TINY = 5e-324  # the smallest number above 0
 NOW = 1_700_000_000_000_000_000  # nanoseconds since 1970; float64 has one number in 256 there

@@ -14,7 +14,7 @@ from covering.residue import Residue
 from coverlay import kernel
 from sim.compiled.covers_residues import implied_by
 from sim.experiment.plan import plan
-from tests.sim.compiled.test_same_trace import assert_same
+from tests.sim.compiled.both_engines import assert_same
 
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
 LISTS = st.lists(VALUES, max_size=4)

@@ -19,7 +19,7 @@ from routing.ledger import LinkLedger
 from routing.overlay.graph import build_overlay
 from sim.experiment import oracle
 from sim.experiment.build import workload_of
-from sim.experiment.engines import ENGINES, Ready
+from sim.experiment.engines import ENGINES, RunInputs
 from sim.experiment.oracle_paths import with_mergers
 from sim.experiment.plan import plan
 from sim.experiment.runner import simulate
@@ -182,7 +182,7 @@ def overtaken(engine: str, published: float):
     )
     experiment = plan({**DATA, "matching": {}}).runs[0].experiment
     settings = Settings(RoutingOptions(workload.schema.domain))
-    ran = ENGINES[engine](Ready(experiment, overlay, workload, timeline, settings, streams(1)))
+    ran = ENGINES[engine](RunInputs(experiment, overlay, workload, timeline, settings, streams(1)))
     return workload, ran.tables
 
 

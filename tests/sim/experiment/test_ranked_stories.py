@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from broker.language.schema import Schema, degrees
 from broker.trace import MUST_BE_ZERO
 from sim.experiment import oracle
-from sim.experiment.build import overlay_of, ready_of, rules_of
+from sim.experiment.build import inputs_of, overlay_of, rules_of
 from sim.experiment.config import parse
 from sim.experiment.engines import run_simpy
 from sim.random_streams import streams
@@ -97,9 +97,9 @@ def test_the_oracle_finds_nothing_wrong(routing, data):
         failing = {"crash_fraction": 0.4, "cut_fraction": 0.3, "downtime": 2 * MOST, "window": [0.0, 0.7]}
         experiment["faults"] = {**failing, "state": data.draw(st.sampled_from(["lost", "kept"]))}
     parsed, stream = parse(experiment, "it"), streams(data.draw(st.integers(0, 99)))
-    ready = ready_of(parsed, overlay_of(parsed, stream), workload, stream)
-    tables = run_simpy(ready).tables
-    verdict = oracle.judge(workload, tables, rules_of(ready.settings))
+    inputs = inputs_of(parsed, overlay_of(parsed, stream), workload, stream)
+    tables = run_simpy(inputs).tables
+    verdict = oracle.judge(workload, tables, rules_of(inputs.settings))
     assert {name: getattr(verdict, name) for name in MUST_BE_ZERO} == dict.fromkeys(MUST_BE_ZERO, 0)
     changed = sum(kind == "rerank" for kind in tables["operations"].column("kind").to_pylist())
     assert changed == (workload.reranks >= 0).sum()

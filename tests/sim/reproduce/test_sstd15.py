@@ -73,8 +73,12 @@ def test_a_reason_names_what_was_counted():
         EXAMINED: (10_000.0, 900.0, 100.0),
         FINDING: (0.0, 3_200.0, 19_800.0),
     }
-    found = Swept({basis: [{name: {1.0: a, 2.0: a} for name, a in zip((SCAN, TAS, RI), each, strict=True)}]
-                   for basis, each in amounts.items()})  # fmt: skip
+    found = Swept(
+        {
+            basis: [{name: {1.0: a, 2.0: a} for name, a in zip((SCAN, TAS, RI), each, strict=True)}]
+            for basis, each in amounts.items()
+        }
+    )
     why = compared(found, (SCAN, TAS), ())
     assert "R^I-tree examines 100 subscriptions per event and takes 20,000 operations, 99 % of them" in why.text
     assert "TAS examines 900" in why.text, "the fastest other"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from broker.trace.schema import CLIENT
 from coverlay import CoverlayError
 from sim.cli.main import main
-from sim.experiment.build import overlay_of, ready_of, workload_of
+from sim.experiment.build import inputs_of, overlay_of, workload_of
 from sim.experiment.config import parse
 from sim.experiment.engines import Look, run_simpy
 from sim.experiment.plan import load, plan
@@ -87,13 +87,13 @@ MERGERS_MERGE = {  # few draws of `experiments` have mergers that go into others
 def test_a_trace_tells_the_tables_that_brokers_have_at_any_time_and_at_the_end(data, seed, share):
     experiment, stream = parse(data, "test"), streams(seed)
     assert missing(experiment.parameters(), crashed=True) is None or not data["faults"].get("crash_fraction")
-    ready = ready_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
-    at, seen = share * float(ready.timeline.time[-1]), []
+    inputs = inputs_of(experiment, overlay_of(experiment, stream), workload_of(experiment, stream), stream)
+    at, seen = share * float(inputs.timeline.time[-1]), []
 
     def see(network):
         seen.extend([network, list(of_network(network).rows())])
 
-    ran = run_simpy(replace(ready, look=Look(at, see)))
+    ran = run_simpy(replace(inputs, look=Look(at, see)))
     control, decisions = ran.tables["control"], ran.tables["decisions"]
     assert list(of_trace(control, decisions, at).rows()) == seen[1]
     end = list(of_trace(control, decisions, ran.finished).rows())

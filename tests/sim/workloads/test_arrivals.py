@@ -201,8 +201,11 @@ def test_interests_are_local_and_more_clients_move_nobody():
     middle = np.array([centres[homes == broker].mean(axis=0) for broker in sorted(set(homes))])
     column = np.array([spots[broker, 0] for broker in sorted(set(homes))])
     assert np.corrcoef(middle[:, 0], column)[0, 1] > 0.8, "similar interests are at brokers near each other"
-    near = [((offered.lo[homes == b] <= e).all(1) & (e <= offered.hi[homes == b]).all(1)).mean()
-            for b, e in zip(publishers, offered.events, strict=True) if (homes == b).any()]  # fmt: skip
+    near = [
+        ((offered.lo[homes == b] <= e).all(1) & (e <= offered.hi[homes == b]).all(1)).mean()
+        for b, e in zip(publishers, offered.events, strict=True)
+        if (homes == b).any()
+    ]
     everywhere = [((offered.lo <= e).all(1) & (e <= offered.hi).all(1)).mean() for e in offered.events]
     assert np.mean(near) > 2 * np.mean(everywhere), "who publishes is among those who want it"
 

@@ -12,7 +12,8 @@ from routing.filter import Filter
 from sim.random_streams import streams
 from sim.workloads import WORKLOADS, generate, validate, workload_options
 from sim.workloads.contract import BLOCK
-from sim.workloads.regional_zipf import draw_regions, zipf_probabilities
+from sim.workloads.points_in_regions import draw_regions
+from sim.workloads.zipf_law import zipf_probabilities
 
 SUBSCRIPTION_COLUMNS = ("lo", "hi", "mentioned", "scores", "weights")
 

@@ -15,7 +15,7 @@ import numpy as np
 from coverlay import kernel
 from topk.catalogue import Ints
 from topk.kernels.heaps import heapify
-from topk.kernels.rows import ints, longer
+from topk.kernels.rows import longer
 from topk.papers.interval import skeleton
 from topk.papers.interval.contract import COMPARED, NODES, QUEUED, Entries, IntervalIndex, Space, array_bytes
 from topk.papers.interval.lanes import drain
@@ -37,7 +37,7 @@ def _collect(tree: Any, lo: Any, hi: Any, lists: Any, low: float, high: float, w
             if (lo[i] > high) if high <= c else (hi[i] < low):
                 break
             if size == len(found):
-                found = longer(found, ints(2 * size))
+                found = longer(found, size + 1)
             found[size] = i
             size += 1
     heapify(found, found, size)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from coverlay import CoverlayError, kernel
 from topk.catalogue import Floats, Ints
-from topk.kernels.rows import fitted, give, ints, longer, take, with_room
+from topk.kernels.rows import fitted, give, longer, take, with_room
 from topk.papers.interval.contract import Entries, IntervalIndex, SortedRows, array_bytes, not_held
 
 END = -1  # of a linked list
@@ -96,7 +96,7 @@ def mark(lists: Any, which: int, row: int, lay: bool) -> None:
 
 @kernel(inner=True)
 def room_for(found: Any, size: int) -> Any:
-    return found if size < len(found) else longer(found, ints(2 * size))
+    return found if size < len(found) else longer(found, size + 1)
 
 
 @kernel(inner=True)

@@ -6,13 +6,13 @@ import numpy as np
 
 from topk.kernels.hashing import lookup
 from topk.sparse.be.arena import ALL_HI, ALL_LO, BLOCK, BUCKETS, LEVELS, OWN_HI, OWN_LO, RIGID, ROW, Tree, slot_of
-from topk.sparse.rows import Store, usual_score
+from topk.sparse.rows import ExpressionStore, usual_score
 from topk.sparse.scores import as_bound
 
 Box = dict[int, tuple[float, float]]
 
 
-def check_tree(t: Tree, store: Store) -> None:
+def check_tree(t: Tree, store: ExpressionStore) -> None:
     seen: set[int] = set()
     rows = _check_bucket(t, store, 0, [], seen)
     assert sorted(rows) == sorted(store.row_of.values()), "every expression is in exactly one l-node"
@@ -21,7 +21,7 @@ def check_tree(t: Tree, store: Store) -> None:
     assert not t.tally.any(), "scratch is clean"
 
 
-def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]) -> list[int]:
+def _check_bucket(t: Tree, store: ExpressionStore, b: int, path: list[int], seen: set[int]) -> list[int]:
     """Check a bucket and all below it; returns their rows."""
     assert b not in seen, f"bucket {b} has one parent"
     seen.add(b)
@@ -65,7 +65,7 @@ def _check_bucket(t: Tree, store: Store, b: int, path: list[int], seen: set[int]
     return below
 
 
-def _check_pnode(t: Tree, store: Store, owner: int, p: int, path: list[int], seen: set[int]) -> list[int]:
+def _check_pnode(t: Tree, store: ExpressionStore, owner: int, p: int, path: list[int], seen: set[int]) -> list[int]:
     attribute = int(t.pnode[p].attr)
     assert t.pnode[p].owner == owner, f"p-node {p} knows its bucket"
     assert attribute not in path, f"attribute {attribute} is used once on a path"
@@ -83,18 +83,20 @@ def _check_pnode(t: Tree, store: Store, owner: int, p: int, path: list[int], see
     return rows
 
 
-def _predicates(store: Store, row: int) -> Box:
+def _predicates(store: ExpressionStore, row: int) -> Box:
     r, begin = store.rows, int(store.rows.start[row])
     span = range(begin, begin + int(r.length[row]))
     return {int(r.attribute[p]): (float(r.lo[p]), float(r.hi[p])) for p in span}
 
 
-def _hull(store: Store, rows: list[int], attribute: int) -> tuple[float, float]:
+def _hull(store: ExpressionStore, rows: list[int], attribute: int) -> tuple[float, float]:
     ranges = [_predicates(store, row)[attribute] for row in rows]
     return min((lo for lo, _ in ranges), default=np.inf), max((hi for _, hi in ranges), default=-np.inf)
 
 
-def _check_ranges(t: Tree, store: Store, b: int, path: list[int], content: list[int], below: list[int]) -> None:
+def _check_ranges(
+    t: Tree, store: ExpressionStore, b: int, path: list[int], content: list[int], below: list[int]
+) -> None:
     if t.knobs[RIGID]:
         if path:
             low, high = _hull(store, below, path[-1])
@@ -116,7 +118,7 @@ def _check_ranges(t: Tree, store: Store, b: int, path: list[int], content: list[
         assert apart, f"descendants of bucket {b} repel each other"
 
 
-def _heaviest(store: Store, rows: list[int], slots: int) -> np.ndarray:
+def _heaviest(store: ExpressionStore, rows: list[int], slots: int) -> np.ndarray:
     """The largest weight per slot, rounded up."""
     r, found = store.rows, np.zeros(slots, np.float32)
     for row in rows:

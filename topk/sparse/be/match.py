@@ -89,7 +89,7 @@ def match(
                     continue
                 if here.left >= 0:
                     if depth + 2 > len(stack):
-                        stack = longer(stack, ints(2 * len(stack)))
+                        stack = longer(stack, depth + 2)
                     left, right = node[here.left], node[here.right]
                     ranges, discarded = ranges + 2, discarded + 2 + depth
                     stack[depth] = here.left
@@ -130,9 +130,9 @@ def match(
                     pnode[p].loss += np.float32(wasted)
             if here.first < 0:
                 continue
-            if waiting + max(len(attributes), here.pcount) > len(keys):
-                more = 2 * len(keys) + here.pcount + len(attributes)
-                keys, items = longer(keys, floats(more)), longer(items, ints(more))
+            needed = waiting + max(len(attributes), here.pcount)
+            if needed > len(keys):
+                keys, items = longer(keys, needed), longer(items, needed)
             # A short directory is walked, a long one is looked up.
             walked = here.pcount <= len(attributes)
             following = here.first

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim.workloads.located import Located, located_workload
-from sim.workloads.regional_zipf import draw_points, draw_regions, regional_zipf, ring_shares
+from sim.workloads.points_in_regions import draw_points, draw_regions, regional_points, ring_shares
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 8, 12])
@@ -31,7 +31,7 @@ def test_volumes_lie_between_the_bounds(d, v_min, v_max):
 
 
 def test_hundreds_of_dimensions_do_not_overflow():
-    points = regional_zipf(np.random.default_rng(1), 50, 400, skew_within=0.5)
+    points = regional_points(np.random.default_rng(1), 50, 400, skew_within=0.5)
     assert ((points >= 0) & (points < 1)).all()
 
 

@@ -1,4 +1,4 @@
-"""The ledger of missed covers: what each one cost downstream.
+"""Missed covers: what each one cost downstream.
 
 A cover is missed if an approximate search sends a subscription over a link although exact covering would have held it
 back. The neighbour then keeps a needless entry and searches in turn. If it sends the subscription on, that message is
