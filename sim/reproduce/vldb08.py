@@ -24,7 +24,7 @@ from sim.reproduce.vldb08_beside import beside
 from sim.reproduce.vldb08_data import AWAY, NAMES, K, behind, entries_of, generate, nothing, one_dimension
 from sim.reproduce.vldb08_figure6 import figure6
 from sim.reproduce.vldb08_parts import parts
-from sim.workloads.regional_zipf import SKEW_LENGTH
+from sim.workloads.points_in_regions import SKEW_LENGTH
 
 OURS = {**NAMES, "slices (ours)": "slices"}
 _MEMORY = 8 << 30  # bytes an index may take before it is left out

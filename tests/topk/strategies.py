@@ -26,7 +26,7 @@ def small_options(name: str) -> dict[str, int]:
 
     def has(option: str) -> bool:
         try:
-            topk.create(name, topk.Catalogue.empty(1), **{option: SMALL[option]})
+            topk.create(name, topk.Catalogue.empty(1), semantics="exact", **{option: SMALL[option]})
         except CoverlayError:
             return False
         return True

@@ -3,7 +3,7 @@
 A tree built by insertions has its nodes in order of creation, and every step of a search is a cache miss. Renumbered,
 a c-directory lies in the order in which `match` walks it (right before left), and the p-nodes of a directory lie side
 by side, as do the l-nodes' entries and the packed expressions. Nothing but numbers changes; later insertions
-append, and the order is restored when the packed copies are rewritten (`BETree._lay_out`).
+append, and the order is restored when the packed copies are rewritten (`BETree.lay_out`).
 """
 
 from __future__ import annotations

@@ -128,13 +128,13 @@ class BETree(SparseIndex):
                 self._insert_all(np.empty(0, np.int64))
         else:
             self._insert_all(self._live())
-        self._lay_out()
+        self.lay_out()
         self.stats.rebuilds += 1
 
     def _live(self) -> Ints:
         return np.flatnonzero(self._store.rows.length[: self._store.used] >= 0)
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         """Put the nodes and the packed copies into the order of a search."""
         self._tree = in_visiting_order(self._tree)
         entries, listed = self._tree.entries, members(self._tree)
@@ -163,7 +163,7 @@ class BETree(SparseIndex):
         self._tree = self._tree._replace(at=self._codes.at)
         self._insert_all(np.array([row]))
         if self._codes.mostly_waste:
-            self._lay_out()
+            self.lay_out()
 
     def _delete(self, row: int) -> None:
         self._take_out(row)
