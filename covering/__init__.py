@@ -5,7 +5,8 @@
     index.find_cover([[0, 30], [1998, 2000]])   # 7: a witness, never just True
 
 - `contract`: what every method offers; `slot_table` (ids to slots) and `stats` are parts of it
-- `scan`, `poset`: baselines; `packed`, `kdtree`: exact, over `static_with_tail`, `packed_points` and `packed_words`
+- `scan`, `poset`: baselines; `packed`, `kdtree` (with `kdtree_build`): exact, over `static_with_tail`, `packed_points`
+  and `packed_words`
 - `budget`: approximate, only the largest boxes; `auto`: chooses among these
 - `curve/`: methods on space filling curves, the slides' approximate search, and what theory says about it
 - `filters`, `residue`: whole filters (sets, ≠, groups) on top of any method

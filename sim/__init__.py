@@ -4,7 +4,11 @@
     plan = sim.load("demo", {"overlay.brokers": 50})
     results = sim.run(plan, out="out/demo")          # simulate, aggregate on Spark: analysis.table(results)
 
-Importing this package is cheap: the first call loads the simulator and Spark.
+Importing this package is cheap: the first call (`notebook`) loads the simulator and Spark.
+
+- `cli/`: the command line; `experiment/`: from a file to the traces of its runs; `workloads/`: who asks for what
+- `compiled/`: the second engine; `tell/`: runs in words; `capacity/`, `calibrate/`: the highest rate, what work costs
+- `bench/`, `reproduce/`: against peers, and against the papers; `random_streams`, `machine`: of a run
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ranked matching: which k stored subscriptions match this event best? Arrays in, answers out.
 
-- `catalogue`, `contract`: what is stored, and what every matcher offers
-- `scan`, `canopy/` (one attribute), `slices/` (several): our own matchers; `auto` chooses among them, `dynamic` makes
-  static ones updatable
+- `catalogue`, `contract`, `options`: what is stored, what every matcher offers, and defaults of its options
+- `scan` (over a `store`), `canopy/` (one attribute), `slices/` (several): our own matchers (`ranked`: what static ones
+  share); `auto` chooses among them, `dynamic` makes static ones updatable
 - `sparse/`: many attributes, few per subscription (`sparse/be/`: BE-Tree and BE*-Tree); `places/`: text and place
 - `papers/`: structures from the papers, for comparison
 - `kernels/`: compiled functions that several of these share

@@ -6,7 +6,7 @@ sentences       what a sweep showed, in a few sentences; cards, facts: figures a
 advisor         which search for covers to use
 study           where approximate covering pays; in words, as a grid, in Markdown: study_words, study_grid, study_text
 table, numbers  the table that people read first; how numbers are written
-page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts
+page            the whole page; page_data, page_tables, overlay_data, replay, load, plots: its parts; assets: its files
 shown_settings  which settings of a large sweep are shown; told: what the simulator adds to its traces
 claims          verdicts on what documents claim; claims_page: as a page
 """

@@ -6,7 +6,8 @@
     parse_subscription("price < 10 weight 0.6 and near (48.14, 11.58) alpha 0.5")
     parse_event('price = 9.5, kind = "cafe" at (48.2, 11.5)')
 
-predicates.py holds the values and prints them, parser.py reads them, compiler.py makes filters.
+`schema`: the attributes; `predicates` holds the values and prints them, `parser` reads them, `compiler` makes filters,
+`text_code` makes numbers of strings.
 """
 
 from broker.language.compiler import compile_subscription

@@ -1,5 +1,9 @@
 """The routing strategies by name, and the ledger that each one uses.
 
+- `basic`: flooding, simple and identity routing
+- `covering`, `merging`: not what a sent subscription contains; several as one box
+- `ranked`, `skyband`: for the k best of a whole network
+
 To add one: write a LinkStrategy (copy basic.py) and add it here; tests/broker/test_truth.py then compares it with the
 oracle.
 """

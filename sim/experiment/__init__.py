@@ -1,6 +1,7 @@
 """Experiments, from a TOML file to the traces of all its runs.
 
-config    sections and keys; effects, reasons: keys without effect; dotted: keys like `covering.epsilon`
+config    sections and keys, in config_world, config_methods (config_base: what they share); effects, reasons: keys
+          without effect; dotted: keys like `covering.epsilon`
 keys      every key with its meaning, from the model; reference: how they are shown; start: a commented file
 plan      file, `--set` and sweep → list of runs; points: the combinations of a sweep
 sweep     all runs of a plan, on cores or a Spark cluster; runner: one run; build: its parts; run_notes: notes about it

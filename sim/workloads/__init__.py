@@ -1,7 +1,7 @@
 """Workloads by name, and from files: `generate("zipf", streams(1), attributes=2, subscriptions=1000, events=200)`.
 
 contract, options   what a workload is; how a generator declares which values its options may have
-uniform, zipf, regional, mixture, anisotropic, adversarial   boxes
+uniform, zipf, regional_zipf, mixture, anisotropic, adversarial   boxes (points_in_regions; zipf_law: of most)
 begen, located, expressions                         expressions over many attributes; with places; both as boxes
 stocks, ads, jobs, sensors                          scenarios in the subscription language (scenario)
 files, tables       the user's own data

@@ -1,8 +1,13 @@
 """Ranked matching of expressions with a place (Hu, Cheng, Wu & Jin, SSTD 2015).
 
-catalogue = topk.places.from_located([([(3, "between", (1, 5), 0.6), (7, "=", 2.0, 0.4)], (22.3, 114.2), 0.5)])
-index = topk.create("ri-tree", catalogue)
-index.top({3: 4.0}, place=(22.2, 114.1), k=5)
+    catalogue = topk.places.from_located([([(3, "between", (1, 5), 0.6), (7, "=", 2.0, 0.4)], (22.3, 114.2), 0.5)])
+    topk.create("ri-tree", catalogue).top({3: 4.0}, place=(22.2, 114.1), k=5)
+
+- `catalogue`, `distance`: what is stored, and how far apart places are; `contract`: what every matcher offers, and ψ
+- `scan`, `tas`, `rt_tree`, `ri_tree`: the matchers
+- `rtree`: the R-tree of places in flat arrays; `rtree_packing`, `rtree_updates`: how it is loaded and changed;
+  `rtree_index`: what the matchers over it share
+- `forest`, `stabbing`: the interval trees in its nodes, and the queries on them
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Ranked matching of Boolean expressions: many attributes, few predicates each (Sadoghi & Jacobsen, ICDE 2012).
 
-catalogue = topk.Catalogue.from_predicates([[(3, "between", (1, 5), 0.4), (7, "!=", 2.0, 0.1)]])
-index = topk.create("pivot", catalogue)
-index.top({3: 4.0, 7: 1.0}, k=5)
+    catalogue = topk.Catalogue.from_predicates([[(3, "between", (1, 5), 0.4), (7, "!=", 2.0, 0.1)]])
+    topk.create("pivot", catalogue).top({3: 4.0, 7: 1.0}, k=5)
+
+- `catalogue`, `event`, `scores`: expressions, events, and how weights become a score
+- `contract`, `upkeep`: what every matcher offers; `upkeep` also serves `topk/places`
+- `rows`: the expressions as kernels read them; `blocks`: packed copies
+- `scan`; `k_index` (its lists: `k_lists`); `be/`: BE-Tree and BE*-Tree
+- `pivot`, our own: `cells` (of values), `postings` (sorted lists)
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 To add one, compute it from the counts in a job of a module here, and describe it with a `Metric`: the aggregation, the
 summary and the report then include it. If the counts are not enough for it, add a key or an amount to a `Count`.
+
+- `definition`, `counts`: what a count and a metric are; counts that several share
+- `table_size`, `traffic`, `covering`, `missed_covers`: what brokers keep, send, search, and fail to find
+- `delivery`, `ranked`, `truth`: what arrived and how fast, the k best of the network, what the oracle found
+- `load`, `service`, `over_time`, `convergence`: who has how much to do, when, and how long until all is quiet
 """
 
 from __future__ import annotations
