@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sim.reproduce.rules import TIME
 from sim.reproduce.series import Series, Swept, growth
 from sim.reproduce.sheet import Cause, Sheet
+
+
+def _over_lci(name: str, n: float, series: Series) -> float:
+    return series[name][n] / series["LCI"][n]
 
 
 def search_claims(
@@ -53,20 +58,9 @@ def search_claims(
         matches,
         ", ".join(f"{name} grow {growth(listed.mean(TIME), name):,.0f}-fold" for name in ("IS-lists", "LCI")),
     )
-    judge(
-        "fig6-bc",
-        located,
-        lambda s: s["LCI-BC"][last] / s["LCI"][last],
-        "a full vector is R·(log2 L+1) bits, walked word by word, a clipped one L·(log2 L+1)+1: words per search",
-        measured=words,
-    )
-    judge(
-        "fig6-bv",
-        located,
-        lambda s: s["LCI-BV"][last] / s["LCI"][last],
-        "LCI walks all words of a vector, LCI-BV the headers of the covering segment: words or headers per search",
-        measured=words,
-    )
+    walked = "all bits of a vector, R·(log2 L+1), or those of a covering segment, L·(log2 L+1)+1: words per search"
+    for id, other in (("fig6-bc", "LCI-BC"), ("fig6-bv", "LCI-BV")):
+        judge(id, located, partial(_over_lci, other, last), walked, measured=words)
     beyond = min(n for n in sizes if n > 4000)
     judge(
         "fig6-islists-100",

@@ -96,21 +96,6 @@ class Saving(Rule):
 
 
 @dataclass(frozen=True)
-class SavesAtMost(Rule):
-    """A cost falls by no more than this many per cent, if at all. Noise is that of the cost that is left."""
-
-    limit: float
-    unit: str = " %"
-
-    @property
-    def band(self) -> str:
-        return f"at most {self.show(self.limit)}"
-
-    def judge(self, values: Sequence[float], noise: float) -> str:
-        return HOLDS if 100.0 - (100.0 - max(values)) * (1.0 + noise) <= self.limit else FAILS
-
-
-@dataclass(frozen=True)
 class About(Rule):
     """A value is about the published one: off by no more than a stated factor, either way."""
 
@@ -140,6 +125,16 @@ class AtMost(Rule):
 
     def judge(self, values: Sequence[float], noise: float) -> str:
         return HOLDS if max(values) / (1.0 + noise) <= self.limit else FAILS
+
+
+@dataclass(frozen=True)
+class SavesAtMost(AtMost):
+    """A cost falls by no more than this many per cent, if at all. Noise is that of the cost that is left."""
+
+    unit: str = " %"
+
+    def judge(self, values: Sequence[float], noise: float) -> str:
+        return HOLDS if 100.0 - (100.0 - max(values)) * (1.0 + noise) <= self.limit else FAILS
 
 
 @dataclass(frozen=True)
