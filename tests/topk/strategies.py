@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,14 +15,14 @@ from topk.papers.interval.contract import Entries
 
 ONE_DIMENSIONAL = {"canopy"}
 DIMENSIONS = (1, 3)
-SMALL = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
+SMALL: dict[str, Any] = {"cells": 16, "length": 4, "b": 3, "depth": 2}  # more corners; given where it exists
 
 COORDINATES = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 7.25, 8.0])
 SIDES = st.one_of(COORDINATES, st.just(np.inf))
 
 
 @cache
-def small_options(name: str) -> dict[str, int]:
+def small_options(name: str) -> dict[str, Any]:
     """Those that the method has."""
 
     def has(option: str) -> bool:
