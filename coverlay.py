@@ -93,14 +93,15 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
         return partial(kernel, inner=inner, **options)
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
-    _teach_numba()
+    from lean_numba import KernelFlags, only_for_kernels
+
     options["nogil"] = True
-    called = _only_for_kernels(njit(**options)(function))
+    called = only_for_kernels(njit(**options)(function))
     called.get_call_template = partial(_with_plain_integers, called.get_call_template)
     if inner:
         return called
     compiled = njit(no_cfunc_wrapper=True, **options)(function)
-    compiled._cache, compiled._compiler._customize_flags = _KernelCache(function), _flags()
+    compiled._cache, compiled._compiler._customize_flags = _KernelCache(function), KernelFlags
     compiled.compile = partial(_compile, compiled.compile, compiled._cache)
     compiled.get_call_template, compiled.get_overload = called.get_call_template, called.get_overload
     return compiled
@@ -129,152 +130,6 @@ def _compile(compile: Any, cache: _KernelCache, signature: Any) -> Any:
         cache.end_turn()
         if was_on:
             gc.enable()
-
-
-def _only_for_kernels(compiled: Any) -> Any:
-    """Make no machine code: the callers contain the kernel and optimise it. A call from Python is an error."""
-    compiled._compiler._customize_flags = partial(_flags(), no_compile=True)
-
-    def add_overload(result: Any) -> None:
-        library, entry_point = result.library, object()  # an entry point only has to be unique
-        library._optimize_final_module = lambda: None
-        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
-        compiled.targetctx.insert_user_function(entry_point, result.fndesc, [library])
-        compiled.overloads[tuple(result.signature.args)] = result._replace(entry_point=entry_point)
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise TypeError(f"{compiled.__name__} is an inner kernel: only kernels can call it")
-
-    compiled.add_overload, compiled._compile_for_args = add_overload, refuse
-    return compiled
-
-
-@cache
-def _flags() -> Any:
-    """The class of the flags that kernels are compiled with.
-
-    numba stores what it compiles for a kernel (`max`, `np.empty`, …) under the kernel's flags, and compares all flags
-    at every lookup. These flags are equal if they ask for the same code, whoever calls it, and are quick to compare.
-    """
-    from numba.core.compiler import Flags
-
-    class KernelFlags(Flags):
-        _who_calls = frozenset(("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper", "release_gil", "enable_ssa"))
-
-        def __init__(self, given: Any = None, no_compile: bool = False) -> None:
-            super().__init__(given)
-            if no_compile:
-                self.no_compile = self.no_cpython_wrapper = self.no_cfunc_wrapper = True
-
-        def __hash__(self) -> int:
-            return 1
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, KernelFlags) and self._code() == other._code()
-
-        def _code(self) -> dict[str, Any]:
-            return {name: value for name, value in self._values.items() if name not in self._who_calls}
-
-    return KernelFlags
-
-
-@cache
-def _teach_numba() -> None:
-    """Once per process: save numba work that it would repeat. The machine code stays the same."""
-    _remember_calls()
-    _remember_inlined()
-    _build_in_overloads()
-    _know_arrays()
-    _forget_lifetimes()
-
-
-def _remember_calls() -> None:
-    """Let numba remember what a call of one of its own functions means in a kernel.
-
-    Where a kernel adds two numbers, numba tries its definitions of `+` one after the other, at every place and in every
-    pass. Nearly all calls recur with the same types; looking them up again took about a sixth of the compile time.
-    """
-    from numba.core.targetconfig import ConfigStack
-    from numba.core.types.functions import BaseFunction
-
-    functions: Any = BaseFunction
-    look_up, known = functions.get_call_type, dict[Any, Any]()
-
-    def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
-        flags = ConfigStack.top_or_none()
-        if not isinstance(flags, _flags()):  # not a kernel of ours: other flags, other code
-            return look_up(function, context, args, kws)
-        call = function, args, tuple(kws.items()), flags
-        found = known.get(call)
-        if found is None:
-            found = known[call] = look_up(function, context, args, kws)
-        return found
-
-    functions.get_call_type = get_call_type
-
-
-def _remember_inlined() -> None:
-    """Let numba analyse an inlined kernel, with all that it inlines, once; it copies the result before changing it."""
-    from numba.core.inline_closurecall import InlineWorker
-
-    worker: Any = InlineWorker
-    analyse, known = worker.run_untyped_passes, dict[Any, Any]()
-
-    def run_untyped_passes(self: Any, function: Any, enable_ssa: bool = False) -> Any:
-        if enable_ssa or not isinstance(self.flags, _flags()):  # not a kernel of ours
-            return analyse(self, function, enable_ssa)
-        found = known.get((function, self.flags))
-        if found is None:
-            found = known[function, self.flags] = analyse(self, function)
-        return found
-
-    worker.run_untyped_passes = run_untyped_passes
-
-
-def _build_in_overloads() -> None:
-    """Treat what numba has as Python code (`np.empty`, `max`) as inner: nobody calls machine code of its own."""
-    from numba.core.targetconfig import ConfigStack
-    from numba.core.typing.templates import _OverloadFunctionTemplate
-
-    template: Any = _OverloadFunctionTemplate
-    decorator_for = template._get_jit_decorator
-
-    def get_jit_decorator(self: Any) -> Any:
-        jit = decorator_for(self)
-        if not isinstance(ConfigStack.top_or_none(), _flags()):
-            return jit
-        return lambda **options: lambda function: _only_for_kernels(jit(**options)(function))
-
-    template._get_jit_decorator = get_jit_decorator
-
-
-def _know_arrays() -> None:
-    """Tell numba how to convert an array to an array; it would search all its modules wherever it meets one."""
-    from numba.core import types
-    from numba.extending import lower_builtin
-
-    lower_builtin("__array__", types.Array)(lambda context, builder, signature, args: args[0])
-
-
-def _forget_lifetimes() -> None:
-    """Do not compute after every pass which variables live in which block: only generators and object mode ask."""
-    from numba.core.postproc import PostProcessor, VariableLifetime
-    from numba.core.targetconfig import ConfigStack
-    from numba.core.transforms import canonicalize_cfg
-
-    processor: Any = PostProcessor
-    with_lifetimes = processor.run
-
-    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-        code = self.func_ir
-        if code.is_generator or not isinstance(ConfigStack.top_or_none(), _flags()):
-            return with_lifetimes(self, emit_dels, extend_lifetimes)
-        code.blocks = canonicalize_cfg(code.blocks)
-        code.variable_lifetime, code.generator_info = VariableLifetime(code.blocks), None
-        if emit_dels:
-            self._insert_var_dels(extend_lifetimes)
-
-    processor.run = run
 
 
 class _KernelCache:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba.core import analysis, event
 from numba.core.base import BaseContext
+from numba.core.codegen import CPUCodeLibrary
 from numba.core.cpu import CPUContext
 from numba.core.typing.templates import ConcreteTemplate
 
@@ -115,3 +116,88 @@ def test_lifetimes_are_worked_out_where_they_are_asked_for(monkeypatch: pytest.M
     assert not worked_out
     assert list(kernel(generated)(3)) == [0, 2, 4]
     assert worked_out, "a generator keeps what lives across its yields"
+
+
+def written_for(function: Any, *args: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What numba writes for LLVM for a kernel with these arguments, without what a call from Python needs."""
+    written = calls_of(CPUCodeLibrary, "add_ir_module", monkeypatch)
+    kernel(function)(*args)
+    return next(str(module) for _, module in written if f"{function.__name__}$" in module.name)
+
+
+def test_an_element_is_reached_in_few_instructions(monkeypatch: pytest.MonkeyPatch):
+    def nothing(a, i, j):
+        return i
+
+    def copy(a, i, j):
+        a[i, j] = a[j, i]
+        return i
+
+    args = np.ones((2, 2)), 0, 1
+    less, more = (written_for(f, *args, monkeypatch=monkeypatch) for f in (nothing, copy))
+    assert more.count(" = ") - less.count(" = ") <= 40, more  # numba on its own: 119
+    assert more.count("alloca") == less.count("alloca"), more
+
+
+def test_an_array_is_passed_and_counted_as_one_value(monkeypatch: pytest.MonkeyPatch):
+    @kernel(inner=True)
+    def first(a):
+        return a[0]
+
+    def call(a):
+        b = a
+        return first(b)
+
+    text = written_for(call, np.ones(2), monkeypatch=monkeypatch)
+    assert "NRT_decref" in text, text
+    assert text.count("extractvalue") == text.count('call void @"NRT_'), text  # one per reference that is counted
+
+
+def test_plain_variables_are_not_deleted(monkeypatch: pytest.MonkeyPatch):
+    def total(n):
+        found = 0.0
+        for i in range(n):
+            found += i * 0.5
+        return found
+
+    text = written_for(total, 3, monkeypatch=monkeypatch)
+    assert "extracted.count" not in text, text  # of a loop's iterator, which numba takes apart to look for references
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_, np.uint8])
+def test_elements_are_numpys(dtype: Any):
+    def swapped(a, i, j):
+        a[i, j], a[j, i] = a[j, i], a[i, j]
+        return a[i, j]
+
+    for array in (np.arange(9).reshape(3, 3).astype(dtype), np.arange(18).reshape(3, 6).astype(dtype)[:, ::2]):
+        for i, j in ((0, 1), (-1, 0), (np.uint64(2), -3), (np.int8(-2), np.uint16(2))):
+            expected = array.copy()
+            value = swapped(expected, i, j)
+            assert kernel(swapped)(array, i, j) == value
+            assert array.tolist() == expected.tolist()
+
+
+def test_elements_of_records_and_of_parts_of_arrays():
+    rows = np.zeros(3, [("count", np.int64), ("weight", np.float64, 2)])
+
+    def change(rows, table, i):
+        rows[i].count += 5
+        rows[i - 1] = rows[i]
+        table[i] = table[i - 1]  # a row, not an element
+        table[:, 0] = 9.0
+        return table[i].sum()
+
+    table = np.arange(6.0).reshape(3, 2)
+    assert kernel(change)(rows, table, -1) == 9.0 + 3.0
+    assert rows["count"].tolist() == [0, 5, 5]
+    assert table.tolist() == [[9.0, 1.0], [9.0, 3.0], [9.0, 3.0]]
+
+
+def test_accesses_are_checked_where_that_is_asked_for():
+    @kernel(boundscheck=True)
+    def beyond(a, i):
+        a[i] = a[i] + 1.0
+
+    with pytest.raises(IndexError):
+        beyond(np.ones(3), 3)

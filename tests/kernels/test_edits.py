@@ -84,7 +84,8 @@ def test_an_edit_of_a_called_kernel_is_seen(
     tree = tmp_path / "tree"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "coverlay.py", tree)
+    for module in ("coverlay.py", "lean_numba.py"):
+        shutil.copy(ROOT / module, tree)
     assert answer(tree, program, tmp_path) == before
     for file, old, new in edits:
         source = tree / file

@@ -36,7 +36,7 @@ class Outcome:
 def copy_of_tree(folder: Path) -> Path:
     for part in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
-    for file in ("coverlay.py", "pyproject.toml", "README.md", "Makefile"):
+    for file in ("coverlay.py", "lean_numba.py", "pyproject.toml", "README.md", "Makefile"):
         shutil.copy(ROOT / file, folder)
     if (ROOT / "docs").is_dir():
         shutil.copytree(ROOT / "docs", folder / "docs")
