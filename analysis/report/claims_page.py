@@ -155,7 +155,7 @@ def _seeds(claims: list[Claim]) -> str:
 def _cells(claim: Claim) -> list[str]:
     ours = [claim.ours, *(f"{basis}: {r.ours} ({r.verdict})" for basis, r in claim.beside.items())]
     busy = f" ({high})" if (high := _high_load(claim)) else ""
-    reason = [_why(claim), *(f"{basis} disagree" for basis in claim.disagrees)]
+    reason = [_why(claim), *(f"the opposite by {basis}" for basis in claim.disagrees)]
     return [
         f"`{claim.id}`",
         claim.claim,

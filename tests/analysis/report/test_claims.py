@@ -63,7 +63,7 @@ def test_json_page_and_markdown_have_every_claim(tmp_path: Path) -> None:
         assert text in markdown(ledger)
     for text in (
         "counts: 0.9× (does not hold)",
-        "counts say the opposite",
+        "the opposite by counts",
         "subtracted per call: a 1.5 µs",
         "machine busy: load 7.2",
     ):
