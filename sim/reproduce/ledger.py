@@ -8,7 +8,6 @@ measured is "not run".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def reproduce(
 
 def _keep(file: Path, sheet: Sheet, command: str, fresh: bool) -> None:
     """Replace the claims in the file that this run has judged."""
-    made = Made(datetime.now().astimezone().isoformat(timespec="minutes"), machine(), command, round(sheet.seconds, 1))
+    made = Made(sheet.until, machine(), command, round(sheet.seconds, 1))
     judged = {claim.id: claim for claim in sheet.claims}
     claims = [judged.get(id) or not_run(sheet.document, told) for id, told in sheet.told.items()]
     found = Ledger({sheet.document: [made]}, claims)

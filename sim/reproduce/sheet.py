@@ -75,6 +75,11 @@ class Sheet(Pictures):
         """Of all points, including those of earlier runs."""
         return float(sum(point["seconds"] for point in self._used.values()))
 
+    @property
+    def until(self) -> str:
+        """When the last point was measured, which may be long before a resumed run judges it again."""
+        return max((point["date"] for point in self._used.values()), default=_now())
+
     # ---- measuring --------------------------------------------------------------------------------------
 
     def kept(self, name: str, measure: Callable[[], Any], *, timed: bool = True) -> Any:

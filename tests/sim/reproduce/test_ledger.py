@@ -181,6 +181,17 @@ def test_a_point_is_measured_once_unless_the_machine_was_busy(made_up: Sheet, mo
     assert small.seconds == took > 0.0, "a point that figures share counts once"
 
 
+def test_a_run_that_is_judged_again_was_measured_when_its_points_were(
+    made_up: Sheet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for now in ("2026-01-01T10:00+00:00", "2026-01-02T10:00+00:00"):
+        monkeypatch.setattr(sheet, "_now", lambda now=now: now)
+        again = Sheet("vldb08", made_up.out, quiet)
+        assert again.until == now
+        again.kept("p", lambda: 1)
+        assert again.until == "2026-01-01T10:00+00:00"
+
+
 def test_points_ship_with_the_ledger_and_are_resumed_from_there(
     tmp_path: Path, made_up: Sheet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
