@@ -2,7 +2,7 @@
 
 Two kinds of savings. numba does not repeat work: what a call means, what an inlined kernel contains, which variables
 live where. And it writes less for LLVM, whose input it makes as text: an array is passed to a kernel as one value
-instead of nine, an element is read in five instructions instead of thirty. What kernels compute stays the same.
+instead of nine, an element is read in 7 instructions instead of 27. What kernels compute stays the same.
 """
 
 from __future__ import annotations
