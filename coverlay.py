@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import hashlib
 import os
@@ -27,6 +26,9 @@ EARTH_RADIUS_KM = 6371.0
 _IMPORTS = re.compile(r"^[ \t]*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel; after that it is compiled here too
 KEPT_VERSIONS = 12  # of a module's compiled code: enough for a few branches or clones side by side
+
+
+SYSTEMS = {"linux": "Linux", "darwin": "macOS"}  # that have what we need of the system: locks of files, processes
 
 
 class CoverlayError(ValueError):
@@ -65,6 +67,13 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def refuse_other_systems() -> None:
+    """Say in a sentence that this system is not supported, before a module that it does not have is imported."""
+    if sys.platform not in SYSTEMS:
+        names = " and ".join(SYSTEMS.values())
+        raise CoverlayError(f"Coverlay runs on {names}, not on {sys.platform!r}; on Windows, use it in WSL")
+
+
 @dataclass(frozen=True)
 class Key:
     """What a setting means, in one line, declared with its type: `Annotated[float, Key("mean lifetime", "ms")]`.
@@ -91,6 +100,7 @@ def kernel(function: Any = None, /, *, inner: bool = False, **options: Any) -> A
     """
     if function is None:
         return partial(kernel, inner=inner, **options)
+    refuse_other_systems()
     from numba import njit  # not at the top: `coverlay --help` needs no compiler
 
     from lean_numba import KernelFlags, only_for_kernels
@@ -192,6 +202,8 @@ class _KernelCache:
 
     def _begin_turn(self, file: Path) -> None:
         """Wait while another process compiles the same kernel, at most LONGEST_WAIT."""
+        import fcntl  # not at the top: systems without it get a sentence
+
         turn = file.with_name(f"{file.name}.turn").open("w")
         until = time.monotonic() + LONGEST_WAIT
         while time.monotonic() < until:

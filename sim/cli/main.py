@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from analysis.report.thresholds import Thresholds
-from coverlay import CoverlayError, __version__
+from coverlay import CoverlayError, __version__, refuse_other_systems
 from sim.bench import BENCHMARKS
 from sim.cli import looking, verbs
 from sim.cli.lists import LISTS
@@ -206,11 +206,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Without a handler Python would print what libraries log, e.g. stack traces when Spark is interrupted.
     logging.getLogger().addHandler(logging.NullHandler())
-    if options.verb in COMPILING:
-        from sim.cli.compiling import announce  # imports numba, as these verbs will; the others must not
-
-        announce()
     try:
+        refuse_other_systems()
+        if options.verb in COMPILING:
+            from sim.cli.compiling import announce  # imports numba, as these verbs will; the others must not
+
+            announce()
         status: int = options.verb_function(options)
         return status
     except CoverlayError as error:

@@ -7,7 +7,6 @@ does not take the others down; it is reported with its parameters and the comman
 
 from __future__ import annotations
 
-import fcntl
 import json
 import multiprocessing
 import os
@@ -27,7 +26,7 @@ from typing import Any
 
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
-from coverlay import CoverlayError
+from coverlay import CoverlayError, refuse_other_systems
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
@@ -329,6 +328,9 @@ def _refuse_foreign_runs(plan: Plan, out: Path) -> None:
 @contextmanager
 def only_one(out: Path) -> Iterator[int]:
     """Lock the output folder while writing to it. The lock ends with the process, however that ends."""
+    refuse_other_systems()
+    import fcntl
+
     with _writing(out):
         lock = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     try:

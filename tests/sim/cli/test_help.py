@@ -7,10 +7,11 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
-from coverlay import unknown_name
+from coverlay import SYSTEMS, unknown_name
 from sim.cli import lists
 from sim.cli.lists import LISTS
 from sim.cli.main import main, parser
@@ -72,6 +73,35 @@ def test_help_loads_nothing_and_what_was_listed_before_is_listed_without_loading
     for verb in (["list", "strategies"], ["keys", "overlay"]):
         loaded(verb, tmp_path)
         assert loaded(verb, tmp_path) == []
+
+
+ON_WINDOWS = """
+import sys, multiprocessing, numba, pandas, rich.console, rich.progress  # they know Windows, but not a pretended one
+sys.platform, sys.modules["fcntl"] = "win32", None
+from coverlay import CoverlayError
+from sim.cli.main import main
+print([main([word]) for word in ("list", "demo")])
+for library in ("covering", "topk", "sim.notebook"):
+    try:
+        __import__(library)
+    except CoverlayError as error:
+        print(error, file=sys.stderr)
+main(["--help"])
+"""
+REFUSED = "Coverlay runs on Linux and macOS, not on 'win32'; on Windows, use it in WSL\n"
+
+
+def test_a_system_that_is_not_supported_gets_help_and_a_sentence():
+    done = subprocess.run([sys.executable, "-c", ON_WINDOWS], capture_output=True, text=True)
+    assert done.stderr == 2 * f"coverlay: {REFUSED}" + 3 * REFUSED
+    assert done.stdout.startswith("[2, 2]\n")
+    assert "start here:" in done.stdout
+
+
+def test_the_metadata_name_the_systems_that_are_supported():
+    named = tomllib.loads((lists.ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    systems = [name.split(" :: ")[-1].lower() for name in named if name.startswith("Operating System")]
+    assert systems == [name.lower() for name in SYSTEMS.values()]
 
 
 def test_a_kept_list_is_made_again_when_a_source_changed(tmp_path, monkeypatch):
