@@ -232,7 +232,7 @@ class _KernelCache:
             part.write_bytes(dumps(compiled._reduce()))
             part.replace(file)
         except OSError as problem:
-            warnings.warn(f"compiled code cannot be kept, so every process compiles it again: {problem}", stacklevel=2)
+            _tell_not_kept(problem.strerror)
             self._enabled = False
 
     def enable(self) -> None:
@@ -243,6 +243,13 @@ class _KernelCache:
 
     def flush(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@cache
+def _tell_not_kept(why: str) -> None:
+    """Once in a process, not once per kernel."""
+    again = "so every process compiles it again (NUMBA_CACHE_DIR names another folder)"
+    warnings.warn(f"compiled code cannot be kept in {_folder_of_kernels()}, {again}: {why}", stacklevel=2)
 
 
 def _folder_of_kernels() -> Path:

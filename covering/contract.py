@@ -69,12 +69,21 @@ def _dominated_before(points: Floats) -> Slots:
     return found
 
 
+def _numbers(given: ArrayLike) -> Floats:
+    """An array of floats; TypeError, ValueError or OverflowError if the values are no numbers."""
+    array = np.asarray(given)
+    texts = array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
+    if texts or array.dtype.kind not in "biufO":  # neither text that looks like a number nor a date is one
+        raise TypeError
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def checked_domain(domain: ArrayLike) -> Floats:
     """A domain as a (d, 2) array; CoverlayError if it is not one."""
     try:
-        bounds = np.array(domain, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CoverlayError(f"domain {domain!r} must be a (d, 2) array of numbers") from None
+        bounds = _numbers(domain).copy()
+    except (TypeError, ValueError, OverflowError):
+        raise CoverlayError(f"domain {quoted(domain)} must be a (d, 2) array of numbers") from None
     if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.shape[0] == 0:
         raise CoverlayError(f"domain of shape {bounds.shape} must be (d, 2): one [lo, hi] per attribute")
     for j, (lo, hi) in enumerate(bounds.tolist()):
@@ -332,10 +341,7 @@ class CoveringIndex:
 
     def _coerced(self, box: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
         try:
-            given = np.asarray(box)
-            if given.dtype.kind not in "biufO":  # neither text that looks like a number nor a date is one
-                raise TypeError
-            array = np.ascontiguousarray(given, dtype=np.float64)
+            array = _numbers(box)
         except (TypeError, ValueError, OverflowError):
             raise CoverlayError(f"box {quoted(box)} must be a {meaning} array of numbers") from None
         if array.shape != shape:

@@ -276,13 +276,13 @@ class TopKIndex(ABC):
         """Give a subscription another score; its box and its residue stay.
 
         Without new weights, the old ones are scaled to sum to the new score, so that a subscription whose predicates
-        all hold scores the same under both semantics.
+        all hold scores the same under both semantics. Weights that cannot be scaled, because they add up to 0 or to
+        next to nothing, become even.
         """
         id = stored_id(id, self)
         old, residual = self._subscription(id), self._residuals.get(id)
-        total = sequential_sum(old.weights[0])
-        if weights is None and total != 0.0:
-            weights = old.weights[0] * (numbers("a score", score) / total)
+        if weights is None:
+            weights = _scaled(old.weights[0], numbers("a score", score))
         residue = (residual.excluded, residual.allowed) if residual else NO_RESIDUE
         one = self._checked_one(id, old.lo[0], old.hi[0], score, weights, old.mentioned[0], residue)
         self.remove(id)  # not before the new one is known to be valid
@@ -296,6 +296,18 @@ class TopKIndex(ABC):
 
     def _delete(self, id: int) -> None:
         raise CoverlayError(f"{self.name} is static; wrap it with topk.create, which makes it dynamic")
+
+
+def _scaled(weights: Floats, score: Floats) -> Floats | None:
+    """The weights in the same proportion, with the score as their sum; None if numbers do not reach that far."""
+    total = sequential_sum(weights)
+    if total == 0.0 or score.ndim:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled: Floats = weights * (score / total)
+        if not np.isfinite(scaled).all():  # the quotient is beyond the largest number where the total is a denormal one
+            scaled = weights / total * score
+    return scaled if np.isfinite(scaled).all() else None
 
 
 def new_id(id: Any, index: Container[int]) -> int:

@@ -46,16 +46,23 @@ def test_equal_ids_are_one_id(twin):
         index.check()
 
 
+NO_BOXES = ("text", [["0", "1"]], [[0, "a"]], [[object(), 1]], [[0, 1], [0]], {}, None, [[1j, 2]])
+TEXT_IN_OBJECTS = tuple(np.array([[0, text]], dtype=object) for text in ("1", b"1"))
+
+
 @pytest.mark.parametrize("name", ["scan", "packed", "quadtree"])
 def test_boxes_that_are_none(name):
     index = covering.create(name, [[0.0, 8.0]])
-    for wrong in ("text", [["0", "1"]], [[0, "a"]], [[object(), 1]], [[0, 1], [0]], {}, None, [[1j, 2]]):
+    for wrong in (*NO_BOXES, *TEXT_IN_OBJECTS):
         for ask in (lambda box: index.add(1, box), index.find_cover, index.find_covered, index.overlapping):
             with pytest.raises(CoverlayError, match="box"):
                 ask(wrong)
         with pytest.raises(CoverlayError, match="box"):
             index.find_cover_many([wrong])
-    assert len(index) == 0
+        with pytest.raises(CoverlayError, match="domain"):
+            covering.create(name, wrong)
+    index.add(1, np.array([[0, np.float64(1)]], dtype=object))
+    assert len(index) == 1
 
 
 @pytest.mark.parametrize("name", covering.methods())

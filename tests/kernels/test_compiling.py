@@ -201,3 +201,20 @@ def test_accesses_are_checked_where_that_is_asked_for():
 
     with pytest.raises(IndexError):
         beyond(np.ones(3), 3)
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "a file"))
+
+    def twice(x):
+        return 2 * x
+
+    def half(x):
+        return x / 2
+
+    with pytest.warns(UserWarning, match="cannot be kept") as told:
+        assert (kernel(twice)(3), kernel(half)(3)) == (6, 1.5)
+    (said,) = told
+    assert str(said.message).startswith(f"compiled code cannot be kept in {tmp_path / 'a file'}")
+    assert "Not a directory" in str(said.message)

@@ -36,6 +36,27 @@ def test_a_score_that_is_refused_changes_nothing(name: str) -> None:
     index.check()
 
 
+@pytest.mark.parametrize("name", [*DYNAMIC, "slices"])
+@pytest.mark.filterwarnings("error")
+def test_any_score_can_follow_any_other(name: str) -> None:
+    catalogue = topk.Catalogue.from_boxes([[0.0], [0.0]], [[1.0], [1.0]], [-1e300, -1.7e308])
+    index = topk.create(name, catalogue)
+    for score in (5e-324, 3.0, 1e-310, 1.7e308, -5e-324, 0.0, 2.0):
+        index.update_score(0, score)
+        assert index.top([0.5], 1) == [(0, score)]
+    index.check()
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+@pytest.mark.filterwarnings("error")
+def test_weights_keep_their_proportions_through_a_score_of_next_to_nothing(name: str) -> None:
+    catalogue = topk.Catalogue.from_boxes([[0.0, 0.0]], [[1.0, 1.0]], [4.0], weights=[[3.0, 1.0]])
+    index = topk.create(name, catalogue, semantics="relaxed")
+    index.update_score(0, 2e-323)
+    index.update_score(0, 8.0)
+    assert index.top([0.5, 7.0], 1) == [(0, 6.0)]
+
+
 @pytest.mark.parametrize("name", topk.methods())
 def test_box_matchers_refuse_odd_ids_and_events(name: str) -> None:
     index = topk.create(name, topk.Catalogue.from_boxes([[0.0], [0.0]], [[1.0], [1.0]], [1.0, 1.0], ids=[3, 4]))

@@ -119,7 +119,8 @@ class Slices(RankedIndex):
         limits = _limits(bounds[:, :, 2], catalogue.mentioned[order], self._scores, blocks)
         units = np.maximum(catalogue.weights.max(axis=0, initial=0.0), _LEAST_WEIGHT) / 255
         # At least 1 for a weight above 0, even where the quotient of a small and a huge one is 0.
-        parts = np.maximum(np.ceil(bounds[:, :, 2] / units), bounds[:, :, 2] > 0.0)
+        gains = np.maximum(bounds[:, :, 2], 0.0)  # relaxed matching, which reads the codes, has no others
+        parts = np.maximum(np.ceil(gains / units), gains > 0.0)
         codes = np.minimum(parts, 255).astype(np.uint8)
         self.layout = query.Layout(bounds, slices, named, filled, tables, limits, codes, units)
 
