@@ -175,6 +175,7 @@ class Network:
         self, broker: int, event: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> None:
         now = self.env.now
+        self.recorder.rows["published"].append((event, broker, now, self.recorder.steps))
         self.event_sends(event)
         self._offer(broker, Publication(event, values, now, CLIENT, now, 0, -1, self.tree_from(broker), weights))
 

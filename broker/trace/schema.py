@@ -238,8 +238,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         file_digests=pa.string(),  # JSON, see broker/trace/digests.py; filled in by `write_run`
     ),
 }
-# Tables that a run has only if there is something to put into them.
+# Tables that not every run has: `ranked` where something is ranked, `published` from the version on that began it.
 SPECIAL: dict[str, pa.Schema] = {
+    # Every event that a client tried to publish, in order, also those that its broker never took in.
+    "published": _schema(
+        event=pa.int64(),
+        broker=pa.int32(),  # the publisher's
+        time=pa.float64(),
+        step=pa.int64(),  # messages that brokers had processed before: those with smaller steps, and no others
+    ),
     # Where the k best of the whole network are served: every message about an event, one row per hop, in order.
     "ranked": _schema(
         step=pa.int64(),

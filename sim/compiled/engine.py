@@ -322,6 +322,7 @@ class Engine:
             "publications": np.empty(BLOCK + 1, r.PUBLICATION),
             "deliveries": np.empty(BLOCK + 1 + self._most_local, r.DELIVERY),
             "faults": np.empty(BLOCK + 1, r.FAULT),
+            "published": np.empty(int((self.timeline.kind == PUBLISH).sum()), r.PUBLISHED),
             "sample_due": due,
             "sampled_at": np.zeros(samples + 1),  # and the final one
             "samples": np.zeros((samples + 1, self.overlay.brokers + 2 * len(self.topology.wires)), np.int64),

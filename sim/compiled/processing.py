@@ -186,6 +186,10 @@ def client_acts(w: Any) -> int:
     run = w.run[0]
     act = w.timeline[run.position]
     run.position += 1
+    if act.kind == PUBLISH:
+        row = w.published[run.published]
+        row.event, row.broker, row.time, row.step = act.index, act.broker, run.now, run.step
+        run.published += 1
     operation = NONE if act.kind == PUBLISH else new_operation(w, act.kind, act.index, act.broker)
     m = new_message(w, act.kind, act.index, operation, np.int64(0), NONE)
     # An event follows the one tree, or the tree that is named after its source.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.trace.schema import BUCKETED, SCHEMAS
+from broker.trace.schema import ALL, BUCKETED
 from broker.work import Prices, SearchPrice
 
 
@@ -53,7 +53,7 @@ def _row_of(table: str, *without: str, **other: Any) -> np.dtype[Any]:
     """A row of a table of the trace as kernels write it: columns and types of the schema, labels as codes."""
     fields: dict[str, Any] = {
         field.name: np.int8 if pa.types.is_dictionary(field.type) else field.type.to_pandas_dtype()
-        for field in SCHEMAS[table]
+        for field in ALL[table]
         if (table, field.name) not in BUCKETED and field.name not in without
     }
     return np.dtype(list((fields | other).items()))
@@ -99,7 +99,7 @@ RUN = _record(
     "entries",  # of all tables, with the gaps between them
     "updates passed",
     "indexes index_rows index_tops",
-    "control decisions publications deliveries faults",
+    "control decisions publications deliveries faults published",
     # `searching`: time of the searches for covers that the message of `begun` caused; `took`: of the current decision.
     floats="bandwidth jitter service_base service_slope now searching took",
     # `gives_up`: a search may end before all possible covers were seen; `auto`: the covering method is chosen again and
@@ -192,4 +192,5 @@ DECISION = _row_of("decisions", "runs", exact=np.int8)  # −1: not asked
 PUBLICATION = _row_of("publications", "useful", parent=np.int64)
 DELIVERY = _row_of("deliveries")
 FAULT = _row_of("faults", "kind")
+PUBLISHED = _row_of("published")
 OPERATION = _row_of("operations", "operation", outstanding=np.int64)

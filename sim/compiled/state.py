@@ -81,6 +81,7 @@ class Arrays(NamedTuple):
     publications: Annotated[Array, r.PUBLICATION]
     deliveries: Annotated[Array, r.DELIVERY]
     faults: Annotated[Array, r.FAULT]
+    published: Annotated[Array, r.PUBLISHED]  # all events of the run
     sample_due: Numbers
     sampled_at: Numbers
     samples: Annotated[Array, np.int64, 2]

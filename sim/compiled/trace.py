@@ -66,11 +66,12 @@ def tables_of(engine: Engine) -> dict[str, pa.Table]:
     found = engine.trace.tables()
     found["tables"] = trace.to_table("tables", _sizes(engine))
     found["operations"] = trace.to_table("operations", _operations(engine))
+    found["published"] = trace.to_table("published", _columns(engine.arrays.published))
     for name, rows in overlay_rows(engine.overlay, engine.topology.links).items():
         if rows:
             columns = dict(zip(trace.SCHEMAS[name].names, zip(*rows, strict=True), strict=True))
             found[name] = trace.to_table(name, columns)
-    return {name: found[name] if name in found else trace.empty(name) for name in trace.HASHED}
+    return {name: found[name] if name in found else trace.empty(name) for name in (*trace.HASHED, "published")}
 
 
 def _columns(rows: NDArray[Any]) -> dict[str, Any]:

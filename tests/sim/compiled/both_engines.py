@@ -17,7 +17,7 @@ def with_engine(run: PlannedRun, engine: str) -> PlannedRun:
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """The columns in which two traces differ, for the message of a failure."""
     found = []
-    for name in trace.HASHED:
+    for name in (*trace.HASHED, "published"):
         a, b = one[name], other[name]
         if a.num_rows != b.num_rows:
             found.append(f"{name}: {a.num_rows} and {b.num_rows} rows")
