@@ -6,7 +6,7 @@ row groups; only counts are shuffled. Only aggregates reach the driver: a value 
 link of one run per point. Statistics over seeds are computed from these.
 
 Results, in `<out>/results`, a folder that is replaced as a whole: the frames of a Summary, each as Parquet and CSV
-(report.summary.FILES has their names), and notes.json.
+(report.summary.FILES has their names), notes.json, and digests.json: of the results, and of the runs they come from.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from analysis.spark.metrics.counts import parameter
 from analysis.spark.parts import Found, Part, conclude_run, count_task, parts_of
 from analysis.spark.session import context, lost
 from analysis.spark.traces import Run, Sweep, canonical, find_runs
-from analysis.spark.verify import damages
+from analysis.spark.verify import damages, write_digests
 from broker.trace.disk import CURE, remove_leftovers, replaced_folder, writing
 from broker.trace.schema import MUST_BE_ZERO
 from coverlay import CoverlayError
@@ -66,7 +66,7 @@ def analyze(out: Path, master: str | None = None, progress: Progress | None = No
         raise CoverlayError(cause) from error
     summary = _summary(sweep, found)
     say("writing results")
-    _write(summary)
+    _write(summary, sweep)
     return summary
 
 
@@ -255,7 +255,7 @@ def _warnings(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
     return found
 
 
-def _write(summary: Summary) -> None:
+def _write(summary: Summary, sweep: Sweep) -> None:
     """All results at once, so that no reader sees a mixture of this analysis and an earlier one."""
     remove_leftovers(summary.out, "results")
     with (
@@ -267,3 +267,4 @@ def _write(summary: Summary) -> None:
             frame.to_parquet(folder / f"{name}.parquet", write_page_checksum=True)
             frame.to_csv(folder / f"{name}.csv", index=False)
         (folder / "notes.json").write_text(json.dumps({"warnings": summary.warnings}, indent=2), encoding="utf-8")
+        write_digests(folder, sweep.runs)

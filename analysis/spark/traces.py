@@ -10,6 +10,7 @@ data is read later, by Spark or pyarrow, the checksum of every page is verified.
 | a file that is not Parquet, or is cut off  | refused by name: half a table gives wrong numbers     |
 | a column that is missing or of other type  | refused by name: another version of Coverlay wrote it |
 | a table of another run, or of no run       | refused by name: every file says which trace it is of |
+| a run under the name of another            | refused by name: the record says what it is called    |
 | a column that may lack values it must have | refused by name: another program wrote it             |
 | a footer or record that was changed        | refused by name: the record has digests of them       |
 | a run of a version without checksums       | read with a warning: a flipped bit goes unnoticed     |
@@ -164,6 +165,8 @@ def open_run(folder: Path) -> Run:
         said[name] = _check_table(path, ALL[name])
     if _check_marks(folder, said) and not run.digests:
         raise _refusal(folder, f"{folder / 'run.parquet'} is damaged (it has lost its digests)")
+    if run.record["run_id"] != run.name:
+        raise _refusal(folder, f"{folder} holds run {run.record['run_id']}: it was renamed, or its files were copied")
     return run
 
 

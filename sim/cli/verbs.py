@@ -107,7 +107,8 @@ def _note(notes: Iterable[str]) -> None:
 
 def _say_what_ran(result: Any, started: float, out: Path) -> None:
     _note(result.warnings)
-    kept = f", {result.kept} kept from before" if result.kept else ""
+    made_by = " and ".join(sorted(result.kept_by))
+    kept = f", {result.kept} kept from before (made by coverlay {made_by})" if result.kept else ""
     for engine, why in sorted({(o.record["engine"], o.record["engine_reason"]) for o in result.outcomes}):
         say(f"engine {engine}: {why}")
     count = f"{len(result.outcomes)} run{'s' * (len(result.outcomes) != 1)}"

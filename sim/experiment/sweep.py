@@ -16,6 +16,7 @@ import threading
 import time
 import tomllib
 import traceback
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -26,7 +27,7 @@ from typing import Any
 
 from analysis.spark.traces import open_run
 from broker.trace.disk import CannotWrite, remove_leftovers, replaced_file, writing
-from coverlay import CoverlayError, refuse_other_systems
+from coverlay import CoverlayError, __version__, refuse_other_systems
 from sim.experiment.build import check_files
 from sim.experiment.engines import Tell, nobody
 from sim.experiment.plan import EXPERIMENT, Plan, PlannedRun, load, to_toml, toml_value
@@ -68,6 +69,7 @@ class SweepResult:
     outcomes: list[Outcome] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     kept: int = 0  # runs found complete and not repeated
+    kept_by: dict[str, int] = field(default_factory=dict)  # of these, how many each version of Coverlay made
     kept_broken: list[Outcome] = field(default_factory=list)  # of these, the ones in which the oracle counted mistakes
     replaced: str = ""  # a note about another experiment that was in the folder
 
@@ -81,7 +83,17 @@ class SweepResult:
     def warnings(self) -> list[str]:
         """What the user should be told about the runs, each thing once."""
         told = sorted({warning for outcome in self.outcomes for warning in outcome.warnings})
-        return [*told, *([SEEDS_ALIKE] if self._seeds_are_alike() else []), *filter(None, [self.replaced])]
+        notes = SEEDS_ALIKE if self._seeds_are_alike() else "", self._made_otherwise(), self.replaced
+        return [*told, *filter(None, notes)]
+
+    def _made_otherwise(self) -> str:
+        """A note about kept runs that another version made."""
+        others = {version: count for version, count in self.kept_by.items() if version != __version__}
+        if not others:
+            return ""
+        listed = ", ".join(f"{count} by {version}" for version, count in sorted(others.items()))
+        kept = f"other versions of Coverlay made runs that are kept ({listed}; this is {__version__})"
+        return f"{kept}: they may not be comparable; without --resume all are made again"
 
     def _seeds_are_alike(self) -> bool:
         """Every run gave the same trace as the others of its point."""
@@ -124,7 +136,9 @@ def run_sweep(plan: Plan, out: Path, options: SweepOptions = ONE_BY_ONE) -> Swee
         remove_leftovers(out / "runs", "run=*")
         kept = {run.run_id: found for run in plan.runs if options.resume and (found := _kept(out, run))}
         todo = sorted((run for run in plan.runs if run.run_id not in kept), key=_turn)
+        made_by = Counter(json.loads(o.record["versions"]).get("coverlay", "unknown") for o in kept.values())
         result = SweepResult(kept=len(kept), kept_broken=[o for o in kept.values() if o.broken], replaced=replaced)
+        result.kept_by |= made_by
         executing = _Executing(todo, out, options, lock, result.kept)
         executing.report()
         with closing(executing.attempts()) as attempts:

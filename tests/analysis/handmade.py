@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker.trace.schema import ALL, SCHEMAS, empty, to_table, write_run
+from analysis.spark.traces import run_name
+from broker.trace.schema import ALL, SCHEMAS, empty, to_table, with_column, write_run
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -89,6 +90,7 @@ def write(out: Path, name: str, point: Mapping[str, Any] | None = None, seed: in
     for table, rows in tables.items():
         made[table] = rows_to_table(table, rows)
     folder = out / "runs" / f"run={name}"
+    made["run"] = with_column(made["run"], "run_id", [run_name(folder)] * len(made["run"]))
     write_run(folder, made)
     return folder
 

@@ -79,6 +79,9 @@ def test_what_was_written_is_what_was_returned(analysed: Summary) -> None:
     names = sorted(path.name for path in (analysed.out / "results").iterdir())
     assert "summary.csv" in names
     assert not [name for name in names if name.startswith(".")]
+    kept = json.loads((analysed.out / "results" / "digests.json").read_text())
+    assert sorted([*kept["files"], "digests.json"]) == names
+    assert set(kept["runs"]) == set(analysed.runs["run"])
 
 
 def test_two_seeds_are_called_few(analysed: Summary) -> None:

@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.spark.traces import find_runs, open_run, read
-from analysis.spark.verify import damages, verify
+from analysis.spark.verify import damages, verify, write_digests
 from broker import trace
 from broker.trace import digests
 from coverlay import CoverlayError
@@ -36,8 +37,17 @@ def written(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("flips")
     tables, _ = simulate(plan(SMALL).runs[0])
     assert all(len(table) for table in tables.values())
-    trace.write_run(out / "runs" / "run=a", tables)
+    write(out, "a", tables)
     return out
+
+
+def write(out: Path, name: str, tables: dict[str, pa.Table]) -> None:
+    named = {**tables, "run": trace.with_column(tables["run"], "run_id", [name])}
+    trace.write_run(out / "runs" / f"run={name}", named)
+
+
+def tables_of(folder: Path) -> dict[str, pa.Table]:
+    return {name: pq.read_table(folder / f"{name}.parquet", partitioning=None) for name in trace.SCHEMAS}
 
 
 @pytest.fixture
@@ -119,7 +129,7 @@ def test_spark_verifies_the_pages_it_reads(out):
 
 
 def test_verify_names_what_is_wrong_and_goes_on(out, capsys):
-    shutil.copytree(out / "runs" / "run=a", out / "runs" / "run=b")
+    write(out, "b", tables_of(out / "runs" / "run=a"))
     assert main(["verify", str(out)]) == 0
     assert "2 runs checked (24 files): all as written" in capsys.readouterr().out
     flip(out / "runs" / "run=a" / "control.parquet", 50, 1)
@@ -135,7 +145,7 @@ def test_verify_names_what_is_wrong_and_goes_on(out, capsys):
 def test_verify_recomputes_the_hash(written, tmp_path):
     """Files that agree with their digests and not with the trace that was hashed: another program made them."""
     folder = written / "runs" / "run=a"
-    tables = {name: pq.read_table(folder / f"{name}.parquet", partitioning=None) for name in trace.SCHEMAS}
+    tables = tables_of(folder)
     tables["links"] = tables["links"].slice(1)
     trace.write_run(tmp_path / "runs" / "run=a", tables)
     (wrong,) = verify(tmp_path).wrong
@@ -169,3 +179,57 @@ def test_the_record_has_a_digest_of_every_file(out):
     kept = json.loads(open_run(folder).record[digests.COLUMN])
     assert set(kept) == set(trace.SCHEMAS)
     assert all(digests.digests_of(folder / f"{name}.parquet") == kept[name] for name in trace.HASHED)
+
+
+def test_a_run_proves_its_own_name(out):
+    """Whether its folder was renamed, or the files of another run were copied into it."""
+    folder = out / "runs" / "run=a"
+    shutil.copytree(folder, out / "runs" / "run=b")
+    (wrong,) = verify(out).wrong
+    assert "run=b holds run a: it was renamed, or its files were copied" in wrong
+    with pytest.raises(CoverlayError, match="holds run a"):
+        find_runs(out)
+    folder.rename(out / "runs" / "run=c")
+    assert len(verify(out).wrong) == 2
+
+
+@pytest.fixture
+def analysed_once(out) -> Path:
+    """A run, and results of it as far as verify looks at them."""
+    folder = out / "results"
+    folder.mkdir()
+    (folder / "run_metrics.csv").write_text("run,delivered\na,1.0\n")
+    (folder / "summary.csv").write_text("point,mean\n{},1.0\n")
+    write_digests(folder, find_runs(out).runs)
+    return out
+
+
+def test_edited_results_are_not_as_written(analysed_once, capsys):
+    assert main(["verify", str(analysed_once)]) == 0
+    assert "1 run checked (14 files): all as written" in capsys.readouterr().out
+    edited, gone = (analysed_once / "results" / name for name in ("run_metrics.csv", "summary.csv"))
+    edited.write_text(edited.read_text().replace("1.0", "0.9"))
+    gone.unlink()
+    assert main(["verify", str(analysed_once)]) == 2
+    said = capsys.readouterr().err
+    assert "run_metrics.csv is not what was written" in said
+    assert "summary.csv is missing" in said
+
+
+def test_results_of_other_runs_than_those_that_are_there(analysed_once):
+    folder = analysed_once / "runs" / "run=a"
+    tables = tables_of(folder)
+    tables["run"] = trace.with_column(tables["run"], "made", ["2020-01-01T00:00:00"])
+    write(analysed_once, "a", tables)
+    write(analysed_once, "b", tables)
+    again, new = verify(analysed_once).wrong
+    assert "come from another run a than the one that is there" in again
+    assert "are without run b" in new
+    shutil.rmtree(folder)
+    assert any("come from run a, which is not there any more" in sentence for sentence in verify(analysed_once).wrong)
+
+
+def test_results_without_digests_get_a_note(analysed_once, capsys):
+    (analysed_once / "results" / "digests.json").unlink()
+    assert main(["verify", str(analysed_once)]) == 0
+    assert "results was not checked: it has no digests.json" in capsys.readouterr().err

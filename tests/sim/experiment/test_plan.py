@@ -10,7 +10,8 @@ from functools import cache
 import pytest
 
 from broker.trace.schema import MUST_BE_ZERO
-from coverlay import CoverlayError
+from coverlay import CoverlayError, __version__
+from sim.cli import verbs
 from sim.cli.main import main
 from sim.experiment import oracle, runner
 from sim.experiment.plan import Plan, load, parse_setting, plan, shipped, to_toml
@@ -118,6 +119,20 @@ def test_resume_repeats_only_what_is_missing_and_gives_the_same(tmp_path):
     again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
     assert again.kept == 2
     assert {o.run_id: o.record["trace_hash"] for o in again.outcomes} == {lost: hashes[lost]}
+
+
+def test_a_resumed_sweep_says_which_version_made_what_it_keeps(tmp_path, monkeypatch, capsys):
+    sweep = plan({**TINY, "seeds": [1, 2]})
+    monkeypatch.setattr(runner, "__version__", "0.0.7")
+    run_sweep(plan({**TINY, "seeds": [1]}), tmp_path)
+    monkeypatch.undo()
+    run_sweep(sweep, tmp_path, SweepOptions(resume=True))
+    again = run_sweep(sweep, tmp_path, SweepOptions(resume=True))
+    assert again.kept_by == {"0.0.7": 1, __version__: 1}
+    assert any(f"(1 by 0.0.7; this is {__version__})" in note for note in again.warnings)
+    verbs._say_what_ran(again, 0.0, tmp_path)
+    assert f"2 kept from before (made by coverlay 0.0.7 and {__version__})" in capsys.readouterr().out
+    assert not any("other versions" in note for note in run_sweep(sweep, tmp_path).warnings)
 
 
 def test_a_broken_guarantee_is_not_forgotten_by_resuming(tmp_path, monkeypatch):
