@@ -131,7 +131,7 @@ def test_spark_verifies_the_pages_it_reads(out):
 def test_verify_names_what_is_wrong_and_goes_on(out, capsys):
     write(out, "b", tables_of(out / "runs" / "run=a"))
     assert main(["verify", str(out)]) == 0
-    assert "2 runs checked (24 files): all as written" in capsys.readouterr().out
+    assert "2 runs checked (26 files): all as written" in capsys.readouterr().out
     flip(out / "runs" / "run=a" / "control.parquet", 50, 1)
     flip(out / "runs" / "run=a" / "tables.parquet", 50, 1)
     (out / "runs" / "run=b" / "links.parquet").unlink()
