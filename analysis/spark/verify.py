@@ -61,9 +61,7 @@ def verify(out: Path, progress: Callable[[int, int], None] = lambda done, total:
         wrong += _other_runs(results, kept["runs"], folders)
         files += len(kept["files"])
     elif results.is_dir():
-        notes.append(
-            f"{results} has no {DIGESTS}, as an earlier version wrote it, and was not checked; {_again(results)}"
-        )
+        notes.append(f"{results} was not checked: it has no {DIGESTS}, as earlier versions wrote it; {_again(results)}")
     return Verified(len(folders), files, tuple(wrong), tuple(notes))
 
 
